@@ -24,8 +24,7 @@ class CurrentStatus:
     """What the status store says; while it cannot be reached or written, what this process knows by itself, as such."""
 
     def __init__(self, view: View, archive: Archive) -> None:
-        self._view = view
-        self._overview = Overview(archive.queries, archive.objectives)
+        self._view, self._archive = view, archive
         self._asking: asyncio.Task[StatusSnapshot] | None = None
         self._answer: StatusSnapshot | None = None
         self._answered_t = 0.0
@@ -54,6 +53,6 @@ class CurrentStatus:
         if not self._view.is_stored():
             return replace(live, troubles=(*live.troubles, UNWRITTEN))
         try:
-            return await asyncio.to_thread(self._overview.snapshot, live)
+            return await asyncio.to_thread(Overview(self._archive.queries, self._archive.objectives).snapshot, live)
         except StatusError:  # whose text may name hosts and folders, which are nobody's business
             return replace(live, troubles=(*live.troubles, UNREACHABLE))

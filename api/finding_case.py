@@ -24,6 +24,7 @@ KEY_NOT_KEPT: Final = "everything on its key was not kept when it was found"
 ROWS_MAX: Final[Mapping[Shown, int]] = {Shown.SMALLEST: EVENTS_MAX, Shown.KEY: 200}
 """Events that are drawn."""
 MESSAGES_MAX: Final = 20
+NOT_PROVEN: Final = "These events alone do not prove it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class FindingCase:
             return self._of_key(evidence)
         among = f"{counted(_events(evidence), 'event')}, taken from {number(evidence.among)}"
         if not evidence.proven:
-            return f"{among}. These events alone do not prove it again."
+            return f"{among}. {NOT_PROVEN}"
         return f"{among}. Judged again, they alone give the same finding."
 
     @staticmethod
@@ -110,8 +111,7 @@ class FindingCase:
             said.append(f"{number(left_out)} earlier ones are not kept.")
         if undrawn > 0:
             said.append(f"The drawing leaves out {number(undrawn)} of them, which are furthest away; the trace file has them.")
-        if evidence.proven:
-            said.append("Judged again, they give the same finding.")
+        said.append("Judged again, they give the same finding." if evidence.proven else NOT_PROVEN)
         return " ".join(said)
 
     @property

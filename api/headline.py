@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,10 +21,12 @@ SYMPTOMS_SHOWN_MAX: Final = 5
 UNREACHABLE: Final = "PubsubTargetUnreachable"
 NO_PROMISE: Final = "no promise is broken: Google documents the opposite as usual, and does not guarantee it"
 """Said of `USUAL` wherever it is open."""
+NOT_PROBED: Final = "nobody probes there any more"
 
 SPENT: Final = "PubsubErrorBudgetExhausted"
 BURNS: Final = "PubsubErrorBudgetBurn"
 TROUBLES: Final = {
+    "the configuration file was refused": "PubsubProberConfigRefused",
     "has sent no heartbeat": "PubsubProberDown",
     "is stuck": "PubsubProberRunsMissing",
     "history cannot be written": "PubsubProberHistoryFailing",
@@ -81,7 +83,7 @@ def headline(snapshot: StatusSnapshot) -> Headline:
     """What is to be read first. An outage first, then what nobody has acknowledged, then the rest."""
     statuses = Counter(site.status for site in snapshot.sites)
     counts = ", ".join(f"{number(statuses[standing])} {word}" for standing, word in _STATUSES.items() if statuses[standing])
-    lines = (*_outages(snapshot.sites), *_symptoms(snapshot.incidents, snapshot.at))
+    lines = (*_outages(snapshot.sites), *_symptoms(snapshot))
     return Headline(
         _title(snapshot, lines),
         counts or "nothing is probed",
@@ -125,7 +127,12 @@ def share_of(incident: Incident) -> str:
     """How much of what was counted since it began went wrong, or in how many runs it was found."""
     if incident.bad and incident.bad_share is not None:
         return share(incident.bad_share)
-    return f"{counted(incident.findings, 'finding')} in {number(incident.runs)} of {counted(incident.chances, 'run')}"
+    return _found([incident])
+
+
+def _found(incidents: Collection[Incident]) -> str:
+    findings, runs, chances = (sum(getattr(one, name) for one in incidents) for name in ("findings", "runs", "chances"))
+    return f"{counted(findings, 'finding')} in {number(runs)} of {counted(chances, 'run')}"
 
 
 def _title(snapshot: StatusSnapshot, lines: tuple[Line, ...]) -> str:
@@ -133,16 +140,23 @@ def _title(snapshot: StatusSnapshot, lines: tuple[Line, ...]) -> str:
         return "Nothing is known yet"
     if any(site.outage for site in snapshot.sites):
         return lines[0].what
-    if snapshot.verdict is Verdict.PASS and lines:
-        return "All probes pass now; it is too early to say that it is over"
-    if snapshot.verdict is not Verdict.FAIL or not lines:
+    statuses = {site.status for site in snapshot.sites}
+    if not lines or snapshot.verdict is Verdict.PASS or (Verdict.FAIL not in statuses and Verdict.UNKNOWN in statuses):
         return _TITLES[snapshot.verdict]
-    seen = [line for line in lines if not line.quiet] or lines
-    if len(seen) == 1:
-        return seen[0].what
-    if all(incident.kind in USUAL for incident in snapshot.incidents):
+    if seen := [line for line in lines if not line.quiet]:
+        return _together(seen, snapshot.incidents)
+    # The run that fails a site may not be written yet, so that only its verdict is known.
+    return _together(lines, snapshot.incidents) + (", but not in the newest runs" if snapshot.verdict is Verdict.UNKNOWN else "")
+
+
+def _together(lines: Sequence[Line], incidents: Iterable[Incident]) -> str:
+    """Several things in a few words."""
+    what = {line.what for line in lines}
+    if len(what) == 1:
+        return what.pop()
+    if all(incident.kind in USUAL for incident in incidents):
         return "Something unusual goes on"
-    return f"{number(len(seen))} things are wrong"
+    return f"{number(len(what))} things are wrong"
 
 
 def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:
@@ -165,29 +179,32 @@ def _outage(what: str, outages: list[Outage]) -> Line:
     return Line(f"{what} cannot be reached", much, min(one.since for one in outages), "", UNREACHABLE)
 
 
-def _symptoms(incidents: Iterable[Incident], now: float) -> list[Line]:
-    """Incidents with the same symptom of one probe on one target together, whatever part and vantage; what is worst first."""
-    groups: dict[tuple[str, str, str], list[Incident]] = {}
-    for one in incidents:
-        groups.setdefault((SYMPTOMS[one.kind], one.site.probe, one.site.target), []).append(one)
+def _symptoms(snapshot: StatusSnapshot) -> list[Line]:
+    """Incidents with the same symptom on one target together, whichever probe shows it; what somebody knows apart. What is worst first."""
+    now, probed = snapshot.at, {site.site.key: site.status for site in snapshot.sites}
+    groups: dict[tuple[str, str, bool, bool], list[Incident]] = {}
+    for one in snapshot.incidents:
+        if one.site not in probed or probed[one.site] is not None:  # not under maintenance
+            sort = (SYMPTOMS[one.kind], one.site.target, one.site in probed, one.is_acknowledged(now))
+            groups.setdefault(sort, []).append(one)
     ranked = sorted(groups.values(), key=lambda group: _rank(group, now))
-    return [_symptom(group, now) for group in ranked]
+    return [_symptom(group, now, is_probed=group[0].site in probed) for group in ranked]
 
 
 def _rank(group: list[Incident], now: float) -> tuple[bool, bool, bool, float]:
-    """The smallest is told first."""
+    """The smallest is told first. What must never happen has no share."""
     return (
-        all(one.is_acknowledged(now) for one in group),
+        group[0].is_acknowledged(now),
         all(one.kind in USUAL for one in group),
         all(one.met_in_a_row for one in group),
-        -max(one.bad_share or 0.0 for one in group),
+        -max(1.0 if one.bad_share is None else one.bad_share for one in group),
     )
 
 
-def _symptom(group: list[Incident], now: float) -> Line:
+def _symptom(group: list[Incident], now: float, *, is_probed: bool) -> Line:
     shown = max(group, key=lambda one: (one.bad_share or 0.0, one.findings))
     first = min(group, key=lambda one: one.first_at)
-    where = f"{shown.site.probe}, {shown.site.target}"
+    where = f"{', '.join(sorted({one.site.probe for one in group}))} on {shown.site.target}"
     return Line(
         words_of(shown),
         _much(group),
@@ -195,8 +212,8 @@ def _symptom(group: list[Incident], now: float) -> Line:
         where,
         runbook_of(shown),
         shown.incident_id,
-        _note(group, shown, now),
-        quiet=all(one.met_in_a_row for one in group),
+        _note(group, shown, now, is_probed=is_probed),
+        quiet=not is_probed or all(one.met_in_a_row for one in group),
     )
 
 
@@ -204,25 +221,27 @@ def _much(group: list[Incident]) -> str:
     """Of each site the kind that says most: all kinds with one symptom count the same things."""
     by_site: dict[SiteKey, Incident] = {}
     for one in group:
-        if one.site not in by_site or one.decided > by_site[one.site].decided:
+        if one.site not in by_site or (one.decided, one.findings) > (by_site[one.site].decided, by_site[one.site].findings):
             by_site[one.site] = one
-    bad, decided = sum(one.bad for one in by_site.values()), sum(one.decided for one in by_site.values())
-    return share(bad / decided) if bad else share_of(max(group, key=lambda one: one.findings))
+    telling = by_site.values()
+    bad, decided = sum(one.bad for one in telling), sum(one.decided for one in telling)
+    return share(bad / decided) if bad else _found(telling)
 
 
-def _note(group: list[Incident], shown: Incident, now: float) -> str:
+def _note(group: list[Incident], shown: Incident, now: float, *, is_probed: bool) -> str:
     said = shown.acknowledged
-    if said is not None and all(one.is_acknowledged(now) for one in group):
+    if said is not None and shown.is_acknowledged(now):
         return f"acknowledged by {said.by}" + (f": {said.note}" if said.note else "")
+    if not is_probed:
+        return NOT_PROBED
     quiet = min(one.met_in_a_row for one in group)
-    if quiet:
-        return f"not seen in the last {counted(quiet, 'run')}"
-    return NO_PROMISE if shown.kind in USUAL else ""
+    unseen = "not seen in the newest run" if quiet == 1 else f"not seen in the last {counted(quiet, 'run')}"
+    return "; ".join([unseen] * bool(quiet) + [NO_PROMISE] * (shown.kind in USUAL))
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[str, ...]:
     """Why sites stand as bad as the verdict says that no line is about. Names at most three."""
-    told = {incident.site for incident in snapshot.incidents}
+    told = {incident.site for incident in snapshot.incidents} if snapshot.verdict is Verdict.FAIL else set()
     causes = [
         f"{name(site.site)}: {why(site)}"
         for site in snapshot.sites

@@ -32,10 +32,10 @@ _IDS: Final = UUID("6f1c3a52-8f0e-4d0b-9a57-3c1e2b7d9f40")
 """What all ids are made from. It must never change, or readers show everything as new."""
 
 
-def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float) -> bytes:
-    """The feed with this page of the list, as an XML document in UTF-8."""
+def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, store_id: str) -> bytes:
+    """The feed with this page of the list, as an XML document in UTF-8. `store_id`: what tells it from those of other deployments."""
     feed = Element("feed", {"xmlns": NAMESPACE, "xml:lang": "en"})
-    _add(feed, "id", _id_of(f"feed {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))
+    _add(feed, "id", _id_of(f"feed {store_id} {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))
     _add(feed, "title", "Broken promises of ordering keys")
     _add(feed, "updated", iso(max((updated_at(incident, now) for incident in page.items), default=0.0)))
     _add(SubElement(feed, "author"), "name", "ordering-keys-prober")

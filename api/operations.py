@@ -40,6 +40,7 @@ class Parameter:
 
     place: str
     field: Field
+    required: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class DocumentedOperation:
     answers: tuple[DocumentedAnswer, ...]
     parameters: tuple[Parameter, ...] = ()
     body: DocumentedBody | None = None
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether its path alone is a question, so that it can be linked."""
+        return self.method == "GET" and not any(parameter.required for parameter in self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,8 @@ def _body(asked: Schema | None) -> DocumentedBody | None:
 
 def _parameter(parameter: Schema) -> Parameter:
     schema = parameter["schema"]
-    return Parameter(parameter["in"], _field(parameter["name"], {**schema, "description": parameter.get("description", "")}))
+    field = _field(parameter["name"], {**schema, "description": parameter.get("description", "")})
+    return Parameter(parameter["in"], field, parameter.get("required", False))
 
 
 def _field(name: str, schema: Schema) -> Field:

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from api.charts import Span, TimeRange
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.cursors import LENGTH_MAX
 from prober.sinks.status.queries import PAGE_MAX
@@ -244,6 +245,11 @@ class SiteParameters(ChartParameters):
     """Seen from here."""
     part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
     """On this part of the keys; empty: where they are not divided."""
+
+    def agrees(self, site: Site) -> bool:
+        """Whether the site is one of those."""
+        wanted = (self.target, site.target), (self.vantage, site.vantage), (self.part, site.part)
+        return all(one in (None, there) for one, there in wanted)
 
 
 class ReportParameters(QueryParameters):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -15,7 +15,9 @@ from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import StatusError
-from prober.sinks.status.over_time import OverTime
+from prober.sinks.status.over_time import BinOfRuns, OverTime
+from prober.sinks.status.slices import begin_of
+from prober.slo.objectives import Objective, SliCounts
 
 CHARTS_FRESH_MIN_S: Final = 10.0
 CHARTS_FRESH_MAX_S: Final = 60.0
@@ -31,6 +33,17 @@ class HotKeys:
 
     report: HotKeysReport | None
     why: str = ""
+
+
+def bins_of(archive: Archive, site: SiteKey, span: Span) -> tuple[BinOfRuns, ...]:
+    """What the charts of a site are made of, the oldest first. Raises what the store raises."""
+    return OverTime(archive.queries.database).runs(site, span.since, span.bin_s, TITLES)
+
+
+def tallies_of(archive: Archive, objective: Objective, span: Span) -> Mapping[str, Mapping[float, SliCounts]]:
+    """What the charts of an objective are made of: target by target its slices, by when they began. Raises what the store raises."""
+    length_s = span.reach.slice_s
+    return OverTime(archive.queries.database).tallies(objective, begin_of(span.since, length_s), span.now, length_s)
 
 
 class Recent:
@@ -58,8 +71,7 @@ class Recent:
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
     def _charts(self, site: Site, span: Span) -> tuple[Chart, ...]:
-        bins = OverTime(self._archive.queries.database).runs(site.key, span.since, span.bin_s, TITLES)
-        return charts(bins, site.interval_s, span, self._archive.objectives)
+        return charts(bins_of(self._archive, site.key, span), site.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:
         reader = self._archive.reports

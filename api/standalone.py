@@ -1,24 +1,26 @@
 """The API in a process of its own, from the status store alone: for many readers, or several replicas behind one address.
 
-It probes nothing, so a run cannot be begun here, and its metrics are about itself.
+It probes nothing, so a run cannot be begun here, and its metrics are about itself. Of another configuration it takes over the objectives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
 from api.app import create_app
-from api.server import serve_until, stop_signals
 from api.view import Archive
 from prober.clock import wall_s
+from prober.config.changes import restart_keys
+from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
+from prober.serving.server import reload_signal, serve_until, stop_signals
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes
 from prober.sinks.status.database import Database, StoreUnavailable
@@ -26,27 +28,33 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 
 ASKED_EVERY_S: Final = 5.0
+READ_AT_START: Final = ("api.", "history.reports", "instance", "status.url", "telemetry.")
 
 _log = logging.getLogger(__name__)
 
 
-async def run_alone(config: Config, version: str, announce: Callable[[str], None]) -> None:
+async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
     """Serves the API until a signal comes. `announce` is told its URL. A store that cannot be reached is waited for.
 
     Raises ConfigError, StatusError or HistoryError for what a user can do something about.
     """
+    config = file.config
     database = Database(config.status.url.get_secret_value())
     archive = Archive.of(config, StatusQueries(database))
     with stop_signals() as stop:
-        async with Alone(config, database, version) as view:
+        alone = Alone(config, database, version)
+        alone.follow(file, environ, archive)
+        async with alone as view:
             app = create_app(view, archive, config.api)
-            await serve_until(stop, app, config.api.host, config.api.port, announce=announce)
+            with reload_signal(view.reload if file.path else None):
+                await serve_until(stop, app, config.api.host, config.api.port, announce=announce)
 
 
 class Alone:
     """What the API knows of a service that it is not: nothing but whether the store answers, which is asked every few seconds."""
 
     def __init__(self, config: Config, database: Database, version: str) -> None:
+        self._config = config
         self._instance = config.name
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
@@ -54,22 +62,38 @@ class Alone:
         self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
         self._is_prepared = False
+        self._followers: list[Callable[[Config], None]] = []
+        self._following = Following(ConfigurationFile(config), {}, self._apply, self._configured, self.failed)
 
     async def __aenter__(self) -> Self:
         await self._ask()
         self._watching = asyncio.create_task(self._watch())
+        self._keeping_on = asyncio.create_task(self._following.keep_on())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._watching
+        for task in (self._watching, self._keeping_on):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         self._database.close()
 
     def snapshot(self) -> StatusSnapshot:
         """Nothing is known but by the store."""
         at, since = wall_s(), self._started_at
-        return StatusSnapshot(at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=())
+        troubles = tuple(filter(None, (self._configuration.trouble,)))
+        return StatusSnapshot(
+            at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=(), troubles=troubles
+        )
+
+    def follow(self, file: ConfigurationFile, environ: Mapping[str, str], archive: Archive) -> None:
+        """Lets what is shown of the archive follow a configuration file. To be called before it is entered."""
+        self._followers.append(archive.follow)
+        self._following = Following(file, environ, self._apply, self._configured, self.failed)
+
+    def reload(self) -> None:
+        """Looks at the configuration file at once, if there is one."""
+        self._following.ask()
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         """Nothing is probed here."""
@@ -99,6 +123,16 @@ class Alone:
         """A request could not be answered because of a mistake of ours."""
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
+
+    async def _apply(self, config: Config) -> tuple[str, ...]:
+        """Takes over the objectives; returns the keys that the API reads at its start only and that differ."""
+        for follower in self._followers:
+            follower(config)
+        return tuple(key for key in restart_keys(self._config, config) if key.startswith(READ_AT_START))
+
+    def _configured(self, status: ConfigurationStatus) -> None:
+        self._configuration = status
+        self._metrics.health.configured(wall_s() if status.refused_at is None else None)
 
     async def _watch(self) -> None:
         while True:

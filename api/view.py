@@ -51,7 +51,7 @@ class View(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Archive:
     """Where runs, findings and counts are kept, and which objectives they are counted for. Questions to it block: ask from a thread.
 
@@ -65,6 +65,10 @@ class Archive:
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
         """Somebody knows of an incident; False: there is none of this name. Raises what the store raises."""
         return StatusStore(self.queries.database).acknowledge(incident_id, said)
+
+    def follow(self, config: Config) -> None:
+        """Another configuration is in force from now on."""
+        self.objectives = config.objectives
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:

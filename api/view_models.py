@@ -21,7 +21,7 @@ from api.query_parameters import (
     SiteParameters,
     as_query,
 )
-from api.recent import Recent
+from api.recent import Recent, tallies_of
 from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
 from prober.config.rates import is_fed
@@ -33,10 +33,10 @@ from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.families import Job
-from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
-from prober.sinks.status.slices import Series, begin_of, definition_of
+from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
+from prober.slo.figures import name_of, value_as_text
 from prober.slo.objectives import HOUR_S, Objective, SliCounts, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
@@ -142,7 +142,7 @@ class PageContents:
 
     def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot, recent: Recent) -> Values:
         """The sites of a probe that agree with what is asked; if it is one, all about it."""
-        found = tuple(site for site in snapshot.sites if site.site.probe == probe and _agrees(site, asked))
+        found = tuple(site for site in snapshot.sites if site.site.probe == probe and asked.agrees(site.site))
         if not found:
             raise PageNotFound("There is no such probe, or it does not run there. The page of all probes has those that do.")
         values = {"now": snapshot.at, "probe": probe, "sites": found}
@@ -198,7 +198,9 @@ class PageContents:
         if run is None:
             raise PageNotFound("There is no run of this name. It may not have been written yet, or been deleted since.")
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        return {"run": run, "result": run.result, "found": found.items, "chances": chances_of(run.result.counters)}
+        figures = {name_of(figure): value_as_text(figure, value) for figure, value in run.result.figures.items()}
+        chances = chances_of(run.result.counters)
+        return {"run": run, "result": run.result, "found": found.items, "figures": figures, "chances": chances}
 
     def key(self, key: str) -> Values:
         """What was found on a key, and whether it was hot."""
@@ -256,8 +258,7 @@ class PageContents:
         return {"book": book}
 
     def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: Span) -> Mapping[str, CountChart]:
-        length_s = span.reach.slice_s
-        tallies = OverTime(self._archive.queries.database).tallies(objective, begin_of(span.since, length_s), span.now, length_s)
+        tallies = tallies_of(self._archive, objective, span)
         return {slo.target: count_chart(objective, tallies.get(slo.target, {}), span) for slo in slos}
 
     def _newest_hot_keys(self) -> HotKeysReport | None:
@@ -275,11 +276,6 @@ def _places(snapshot: StatusSnapshot) -> Values:
     """What the forms of lists offer of targets, probes and vantages."""
     sites = [site.site for site in snapshot.sites]
     return {f"{name}s": tuple(dict.fromkeys(getattr(site, name) for site in sites)) for name in ("target", "probe", "vantage")}
-
-
-def _agrees(site: SiteSnapshot, asked: SiteParameters) -> bool:
-    wanted = (asked.target, site.site.target), (asked.vantage, site.site.vantage), (asked.part, site.site.part)
-    return all(one in (None, there) for one, there in wanted)
 
 
 def _older(asked: Paged, cursor: str | None) -> str:

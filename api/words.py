@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import Final
 
 _UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
@@ -90,6 +90,11 @@ def size(count: float) -> str:
 def number(count: int) -> str:
     """With thousands separated."""
     return f"{count:,}"
+
+
+def dollars(amount: float) -> str:
+    """US dollars, rounded up: `$22`."""
+    return f"${ceil(amount):,}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -29,12 +29,12 @@ from urllib.parse import quote, urlsplit
 
 from api.app import create_app
 from api.limits import Rate
-from api.server import serve_until, stop_signals
 from api.standalone import Alone
 from api.view import Archive
 from benchmarks.full_store import KINDS, SITES, fill
 from prober.config.loading import load
 from prober.core.verdict import Verdict
+from prober.serving.server import serve_until, stop_signals
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries

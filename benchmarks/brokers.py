@@ -68,6 +68,9 @@ class CountingTap:
         if self.count >= self.wanted:
             self.reached.set()
 
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        """Nothing is pushed here."""
+
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Nothing to do."""
 

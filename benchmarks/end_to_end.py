@@ -46,9 +46,11 @@ class Bench:
         )
         self.messages = KEYS * bursts * together
         self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
-        self.provisioner = Provisioner(self.target, self.site.resource_name("bench"), lasting=True)
+        self.provisioner = Provisioner(
+            self.target, self.site.resource_name("bench"), self.site.experiment.subscriptions, lasting=True
+        )
         metrics = Metrics(config.objectives).watch(target)
-        self.sink = MetricsSink(metrics, "s", SloCounters(config.objectives), Metrics().health, exemplar_of)
+        self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, exemplar_of, "ordering")
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> tuple[float, float]:
         """The best CPU microseconds per message, and the messages per second of that round."""

@@ -20,8 +20,8 @@ import httpx
 from pydantic import SecretStr
 
 from api.app import create_app
-from api.server import serve
 from prober.config.models import Api
+from prober.serving.server import serve
 from tests.unit.api.asking import EUROPE, view
 
 EVERY_S = 0.5

@@ -30,6 +30,7 @@ Properties: TypeAlias = Mapping[str, Mapping[str, Any]]
 SECONDS: Final = "s"
 SHARE: Final = "percentunit"
 COUNT: Final = "locale"
+BYTES_PER_SECOND: Final = "Bps"
 PER_SECOND: Final = "cps"
 PLAIN: Final = "none"
 

@@ -34,6 +34,14 @@ class PermissionRefused(BrokerError):
     """The target knows us and says no, or does not know us."""
 
 
+class NotSupported(BrokerError):
+    """The target lacks what a probe is about, or cannot do it as it is configured, so that nothing can be said of it there."""
+
+
+class RequestRefused(BrokerError):
+    """The target refuses a request for what it asks, whoever asks it."""
+
+
 class NotThere(BrokerError):
     """A topic, subscription or snapshot does not exist."""
 

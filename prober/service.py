@@ -5,35 +5,40 @@ async with Service(config, environ, version) as service:
 
 It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run
 per site at a time. Leaving it stops the schedule, waits a moment for the runs under way, and lets go of everything.
+
+With a file it follows that file: another configuration is applied while everything goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-from prober.brokers.base import Broker, Vantage
-from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
+from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
-from prober.embedded.faults import parse_fault
-from prober.embedded.server import EmbeddedServer
-from prober.errors import BrokerError, ConfigError
+from prober.errors import BrokerError
 from prober.reports.nightly import NightlyReports
 from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
 from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments
-from prober.schedule.instances import is_embedded, sites_of
+from prober.schedule.budget import billed_sites, check_budget, price_of
+from prober.schedule.changes import Changes, changes_of
+from prober.schedule.connections import Connections
+from prober.schedule.instances import sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.schedule.pushing import PushReceivers
 from prober.schedule.sharding import LEASE_S, ShardingMember
+from prober.schedule.unshared import Unshared
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
@@ -63,18 +68,24 @@ _log = logging.getLogger(__name__)
 class Service:
     """All of it; see the head of this file. Its methods answer from memory, on the event loop."""
 
-    def __init__(self, config: Config, environ: Mapping[str, str], version: str) -> None:
+    def __init__(self, config: Config, environ: Mapping[str, str], version: str, file: ConfigurationFile | None = None) -> None:
+        """`file`: what to follow, with that configuration."""
         self._config, self._environ, self._version = config, environ, version
+        self._file = file or ConfigurationFile(config)
+        self._followers: list[Callable[[Config], None]] = []
         self._instance = config.name
         self._metrics = Metrics(config.objectives, version, sorted({target.environment for target in config.targets}))
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
         self._tracing = TracingSink(Tracing(config.telemetry, version))
         self._resources = AsyncExitStack()
-        self._counters = {target.name: SloCounters(config.objectives) for target in config.targets}
+        self._counters: dict[str, SloCounters] = {}
+        self._surroundings: dict[tuple[str, str, str], Surroundings] = {}
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
-        self._server: EmbeddedServer | None = None
+        pushes = PushReceivers(config.push, self._instance, self._metrics.health.pushed)
+        self._connections = Connections(environ, config.embedded, self._instance, self._failed_at, pushes)
+        self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._history = self._new_history()
@@ -96,9 +107,9 @@ class Service:
     def snapshot(self) -> StatusSnapshot:
         """How everything stands now."""
         self._assignments.plan()
-        for target, counters in self._counters.items():
-            for objective, total in counters.totals.items():
-                self._live.counted(target, objective, total)
+        for target in self._config.targets:
+            for objective, total in self._counters[target.name].totals.items():
+                self._live.counted(target.name, objective, total)
         return self._live.snapshot(wall_s(), self._troubles())
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
@@ -136,9 +147,18 @@ class Service:
         """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
         return self._assignments.run_now(site)
 
+    def followed_by(self, follower: Callable[[Config], None]) -> None:
+        """Tells `follower` of each configuration that comes into force from now on."""
+        self._followers.append(follower)
+
+    def reload(self) -> None:
+        """Looks at the configuration file at once, if there is one."""
+        self._following.ask()
+
     def _troubles(self) -> tuple[str, ...]:
         """What is wrong with the prober itself, for those who look at the page."""
-        troubles = list(self._assignments.stuck())
+        troubles = [self._configuration.trouble] if self._configuration.trouble else []
+        troubles += self._assignments.stuck()
         troubles += self._status.state().troubles
         if self._history is not None:
             state = self._history.state()
@@ -160,29 +180,25 @@ class Service:
         self._resources.push_async_callback(asyncio.to_thread, self._status.leave)
         await self._prepare_store()
         self._status.start()
-        posts = [probe_instance for target in self._config.targets for probe_instance in await self._posts(target)]
-        self._live = LiveState(
-            (probe_instance.shown for probe_instance in posts),
-            self._config.objectives,
-            version=self._version,
-            instance=self._instance,
-            started_at=wall_s(),
-        )
+        await self._resources.enter_async_context(self._connections)
+        instances = [await self._connections.open(site) for target in self._config.targets for site in sites_of(target)]
+        self._live = LiveState((), version=self._version, instance=self._instance, started_at=wall_s())
         self._assignments = Assignments(self._config, self._live, self._metrics.health)
-        for target in self._config.targets:
-            self._watch_target(target, (probe_instance for probe_instance in posts if probe_instance.site.target is target))
+        self._unshared = Unshared(self._assignments, self._renew, self._planning_failed)
+        self._following = Following(self._file, self._environ, self._apply, self._configured, self._planning_failed)
+        self._work_at(instances)
         self._resources.push_async_callback(self._assignments.leave)
-        projects = {
-            (probe_instance.endpoint, probe_instance.site.target.project): probe_instance.broker for probe_instance in posts
-        }
-        sweeping = asyncio.create_task(self._sweep(projects), name="sweep")
+        sweeping = asyncio.create_task(self._sweep(), name="sweep")
         self._resources.callback(sweeping.cancel)
         self._sharding = self._new_sharing()
+        self._resources.push_async_callback(self._unshared.close)
         if self._sharding is not None:
             self._resources.push_async_callback(self._sharding.leave)  # when the runs have ended
         self._resources.push_async_callback(self._assignments.stop)
         self._assignments.start()
         await self._take_up()
+        following = asyncio.create_task(self._following.keep_on(), name="configuration")
+        self._resources.callback(following.cancel)
         await self._resources.enter_async_context(self._drills)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
@@ -206,40 +222,96 @@ class Service:
             failed=health.status_failed,
         )
 
-    async def _posts(self, target: TargetSettings) -> list[ProbeInstance]:
-        endpoint = await self._endpoint(target)
-        brokers: dict[Vantage, Broker] = {}
-        errors = self._metrics.errors_at(target)
-        for vantage in {site.vantage for site in sites_of(target)}:
-            brokers[vantage] = await connect(endpoint, vantage, errors.failed)
-            self._resources.push_async_callback(brokers[vantage].close)
-        return [ProbeInstance(site, endpoint, brokers[site.vantage], self._instance) for site in sites_of(target)]
+    def _failed_at(self, target: TargetSettings) -> CallFailed:
+        return self._metrics.errors_at(target).failed
 
-    async def _endpoint(self, target: TargetSettings) -> Endpoint:
-        if not is_embedded(target, self._environ):
-            return resolve_endpoint(target.endpoint, self._environ)
-        if self._server is None:
-            settings = self._config.embedded
-            try:
-                self._server = await self._resources.enter_async_context(
-                    EmbeddedServer(settings.port, map(parse_fault, settings.faults))
-                )
-            except OSError as error:
-                raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
-            _log.info("embedded Pub/Sub server on %s", self._server.address)
-        return Endpoint(self._server.address, secure=False)
+    def _work_at(self, instances: Iterable[ProbeInstance]) -> None:
+        """These are the sites from now on, of the configuration in force."""
+        shown = tuple(instances)
+        for target in self._config.targets:
+            self._counters.setdefault(target.name, SloCounters(())).follow(self._config.objectives)
+            known = self._surroundings.get(target.series)
+            if known is None:
+                self._surroundings[target.series] = self._watch_target(target)
+            else:
+                known.metrics.follow(target)
+        self._live.follow((probe_instance.shown for probe_instance in shown), self._config.objectives)
+        self._assignments.follow(self._config, shown, self._surroundings)
 
-    def _watch_target(self, target: TargetSettings, posts: Iterable[ProbeInstance]) -> None:
-        metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.name))
+    def _watch_target(self, target: TargetSettings) -> Surroundings:
+        metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
         counters, health = self._counters[target.name], self._metrics.health
         shared: list[RunSink] = [self._live, self._status, self._tracing]
         if self._history is not None:
             shared.append(HistorySink(self._history))
 
-        def sinks(_site: Site, name: str) -> list[RunSink]:
-            return [MetricsSink(metrics, name, counters, health, _exemplar_of), *shared]
+        def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
+            return [MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe), *shared]
 
-        self._assignments.enter(target.name, posts, Surroundings(metrics, self._live, sinks, counters))
+        return Surroundings(metrics, self._live, sinks, counters)
+
+    # --- another configuration -----------------------------------------------------------------------------------------------
+
+    async def _apply(self, config: Config) -> tuple[str, ...]:
+        """Takes over a configuration; returns the keys that wait for a restart. Raises what `Connections.open` and `changes_of` raise, and
+        then nothing has changed.
+        """
+        changes = changes_of(self._config, config, self._metrics.has_bound)
+        check_budget(changes.config, self._environ)
+        known = {probe_instance.site.name: probe_instance for probe_instance in self._assignments.instances}
+        sites = [site for target in changes.config.targets for site in sites_of(target)]
+        async with self._changing:
+            try:
+                instances = [
+                    known[site.name] if site.name in changes.kept else await self._connections.open(site) for site in sites
+                ]
+                self._take_over(changes, instances)
+            finally:
+                await self._tidy()
+        return changes.restart
+
+    def _take_over(self, changes: Changes, instances: Iterable[ProbeInstance]) -> None:
+        self._config = changes.config
+        self._work_at(instances)
+        self._metrics.health.follow(target.environment for target in self._config.targets)
+        self._nightly.follow(self._config)
+        for follower in self._followers:
+            follower(self._config)
+        if self._sharding is None:
+            self._unshared.follow()
+        else:
+            self._sharding.follow(self._assignments.sites, changes.changed, self._renew)
+        for words, names in (("anew", changes.changed), ("gone", changes.gone), ("new", changes.new)):
+            if names:
+                _log.info("%s: %s", words, ", ".join(sorted(names)))
+
+    def _configured(self, status: ConfigurationStatus) -> None:
+        most = price_of(billed_sites(self._config, self._environ)).most
+        self._configuration = replace(status, usd_per_month=round(most, 2))
+        self._metrics.health.configured(wall_s() if status.refused_at is None else None)
+        self._live.configured(self._configuration)
+
+    async def _renew(self, name: str) -> None:
+        await self._assignments.renew(name)
+        async with self._changing:
+            await self._tidy()
+
+    async def _give(self, name: str) -> None:
+        await self._assignments.give(name)
+        async with self._changing:
+            await self._tidy()
+
+    async def _tidy(self) -> None:
+        """Lets go of what belongs to sites that are gone, and at which nothing goes on any more."""
+        used = self._assignments.used
+        for series, around in tuple(self._surroundings.items()):
+            here = [probe_instance for probe_instance in used if probe_instance.site.target.series == series]
+            if not here:
+                self._metrics.forget(self._surroundings.pop(series).metrics)
+                continue
+            names = {name for probe_instance in here for name in probe_instance.names_in_metrics}
+            around.metrics.forget_all_but({probe_instance.site.probe for probe_instance in here}, names)
+        await self._connections.close_unused([probe_instance.broker for probe_instance in used])
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -252,24 +324,25 @@ class Service:
         if group is None:
             return None
         leases, assignments = Leases(self._database, group, self._instance, LEASE_S), self._assignments
-        return ShardingMember(assignments.sites, leases, self._instance, assignments.take, assignments.give, self._sharing_failed)
+        return ShardingMember(assignments.sites, leases, self._instance, assignments.take, self._give, self._planning_failed)
 
     async def _take_up(self) -> None:
         """Begins to probe: everything, or its share."""
         if self._sharding is None:
-            for name in self._assignments.sites:
-                self._assignments.take(name)
+            self._unshared.follow()
             return
         sharding = asyncio.create_task(self._sharding.keep_on(), name="sharing")
         self._resources.callback(sharding.cancel)
 
-    def _sharing_failed(self, fault: Exception) -> None:
+    def _planning_failed(self, fault: Exception) -> None:
         self._metrics.health.internal_error(Component.SCHEDULER)
-        _log.error("internal error while the probers divide the work", exc_info=fault)
+        _log.error("internal error while it was decided what to probe", exc_info=fault)
 
-    async def _sweep(self, brokers: Mapping[tuple[Endpoint, str], Broker]) -> None:
+    async def _sweep(self) -> None:
         """Now and every few hours, deletes what probers that are long gone have left in each project."""
         while True:
+            instances = self._assignments.instances
+            brokers = {(one.endpoint, one.site.target.project): one.broker for one in instances}
             for (_, project), broker in brokers.items():
                 try:
                     deleted, left = await sweep(broker.admin, f"projects/{project}", wall_s())

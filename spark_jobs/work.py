@@ -32,7 +32,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from prober.clock import monotonic_s, wall_s
 from prober.reports.values import REPORT_VERSION, SUMMARY
 from prober.slo.defaults import DEFAULTS
-from prober.slo.indicators import MEANINGS, Indicator
+from prober.slo.indicators import MEANINGS, MEASURED_BY, Indicator
 from prober.slo.objectives import MICROS, Objective
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
@@ -40,7 +40,7 @@ from spark_jobs.storage import JobError, Storage
 # --- objectives --------------------------------------------------------------------------------------------------------------
 
 
-NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY})
+NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *MEASURED_BY})
 """What the history says nothing about."""
 
 _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}

@@ -22,7 +22,8 @@ The notation of the checker's specification, so that a test of the checker is on
     open A of client A limit 1@0        flow control: one message may be outstanding; 1/500 also limits to 500 bytes, 0/500 only so
     pull b1@0.9      a pull session opens; deliveries that state the same time follow each other by a microsecond
     close A@1.6   lose b1@70 (a pull that ended without its answer)
-    dlq m2@1.9   seek 60@2   filter 60@2   hole @3   end @500 (drained)   stop @500 (not drained)
+    dlq m2@1.9   filter 60@2   hole @3   end @500 (drained)   stop @500 (not drained)
+    seek 60@2        settles for 60 s; seek 60/1.5@2 brings back what was published since 1.5
     on k2            what follows is about key k2, where the ids are k2m1, k2m2, ... (A<m1(1)@1 is message m1 under the wrong key);
                      `on` with the key of the line goes back to it
     skew B 0.3       the recorder of session B runs 0.3 s ahead: its events carry times that are so much later; skew P is the publisher's
@@ -219,7 +220,7 @@ def _control(reader: Reader, given: Given) -> None:
         "close": lambda session: Closed(t, subscription, session),
         "lose": lambda session: Closed(t, subscription, session, lost=True),
         "dlq": lambda message_id: DeadLettered(t, subscription, reader.key, message_id),
-        "seek": lambda settle_s: Sought(t, subscription, float(settle_s)),
+        "seek": lambda times: Sought(t, subscription, *map(float, times.split("/"))),
         "filter": lambda settle_s: FilterChanged(t, subscription, float(settle_s)),
         "hole": lambda _: Interrupted(t),
         "end": lambda _: Ended(t, drained=True),
@@ -252,7 +253,7 @@ WORDS: tuple[tuple[re.Pattern[str], Callable[[Reader, Given], None]], ...] = tup
             _open,
         ),
         (r"skew (?P<of>\w+) (?P<ahead>-?[\d.]+)", _skew),
-        (rf"(?P<what>close|lose|dlq|seek|filter|hole|end|stop) ?(?P<of>[\w.]*)@{T}", _control),
+        (rf"(?P<what>close|lose|dlq|seek|filter|hole|end|stop) ?(?P<of>[\w./]*)@{T}", _control),
     )
 )
 

@@ -11,6 +11,7 @@ from api.models.base import Answer, Count, Instance, Listed, Part, Probe, RunId,
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.records import RunRecord
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 Reason = Annotated[str, Field(examples=["REDELIVERY_SKIP"])]
@@ -157,6 +158,8 @@ class RunDetail(Run):
     """What it counted for objectives, by indicator."""
     durations: Mapping[Indicator, Durations]
     """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""
+    figures: Annotated[Mapping[Figure, float], Field(examples=[{Figure.LATENCY_DURING_HOLD: 0.021}])]
+    """What its probe measured once, by name, which ends with the unit; what could not be measured is missing."""
     prober: ProberState
     """How the prober was when the run ended."""
 

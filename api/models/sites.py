@@ -57,7 +57,18 @@ class FailingFinding(Answer):
     ]
     """The finding in plain words."""
     open: bool
-    """The site has not passed since."""
+    """Its incident is not over."""
+
+
+class Outage(Answer):
+    """The target cannot be reached from there: none of the newest runs could."""
+
+    since: Time
+    """When the first of these ended."""
+    runs: Count
+    """How many there were."""
+    unsent: Count
+    """How many publishes the schedule wanted meanwhile and that were not sent."""
 
 
 class Skip(Answer):
@@ -96,6 +107,8 @@ class SiteState(Answer):
     """When a run last ended with PASS."""
     maintenance: Annotated[str | None, Field(examples=["network works"])]
     """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
+    outage: Outage | None
+    """Null: the newest run reached the target, or there is none."""
 
 
 class Site(SiteState):

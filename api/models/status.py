@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from api.models.base import Answer, Instance, Listed, Time
+from api.models.base import Answer, Count, Instance, Listed, Time
 from api.models.sites import Site
 from api.models.slos import Slo
 from prober.core.verdict import Verdict
+
+
+class Configuration(Answer):
+    """Which configuration is in force at a prober."""
+
+    file: Annotated[str, Field(examples=["/etc/ordering-prober/prober.yaml"])]
+    """Its path; empty: there is none, only defaults and the environment."""
+    digest: Annotated[str, Field(examples=["3f1c0a9be2d4"])]
+    """The first digits of its SHA-256, as `sha256sum` prints them; empty without a file."""
+    since: Time
+    """When it came into force."""
+    restart: Annotated[tuple[str, ...], Field(examples=[["api.port"]])]
+    """Keys that wait for a restart of the prober; until then their old values hold."""
+    refused_at: Time | None
+    """When the file was refused as it is now, so that an older content is in force; null: it was not."""
+    refusal: Annotated[str, Field(examples=[""])]
+    """Why it was refused; empty: it was not."""
+    usd_per_month: Annotated[float, Field(ge=0, examples=[21.06])]
+    """The most that its probes cost a month on the real service, in US dollars at list price; 0: they probe none."""
 
 
 class Prober(Answer):
@@ -25,6 +44,8 @@ class Prober(Answer):
     """When it last said how its sites stand."""
     silent: bool
     """That is too long ago to rely on."""
+    configuration: Configuration | None
+    """Which configuration is in force there; null: it does not say."""
 
 
 class ProberList(Listed):
@@ -40,15 +61,17 @@ class StatusAnswer(Answer):
     at: Time
     """The time of this answer."""
     verdict: Verdict
-    """FAIL if a site is; else UNKNOWN if one is, or none is judged; else PASS. Sites under maintenance do not count."""
+    """FAIL if a site is; else UNKNOWN if one is, has an open incident, or none is judged; else PASS. Maintenance does not count."""
     since: Time
-    """Since when the verdict is what it is."""
+    """Since when the first of the sites that make the verdict stands so: one with an open incident since that began."""
     version: Annotated[str, Field(examples=["0.1.0"])]
     """Version of the process that answers."""
     instance: Instance
     """Name of the process that answers."""
     started_at: Time
     """When that process started."""
+    open_incidents: Annotated[Count, Field(validation_alias="incidents"), BeforeValidator(len)]
+    """How many incidents are open; `/api/v1/incidents?open=true` has them."""
     sites: tuple[Site, ...]
     """Every probe on every target from every vantage."""
     slos: tuple[Slo, ...]

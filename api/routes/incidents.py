@@ -45,7 +45,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
 
         def make() -> EncodedAnswer:
             page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            written = incident_feed(page, asked, wall_s())
+            written = incident_feed(page, asked, wall_s(), archive.queries.store_id())
             return EncodedAnswer(written, tag_of(written), page.next_cursor)
 
         return await answers.encoded(request, make, ATOM)

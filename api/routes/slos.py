@@ -38,15 +38,19 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
     @routes.get("/slos/{name}", response_model=SloDetail, response_description="The objective.")
     async def slo(request: Request, name: SloName, _: Annotated[QueryParameters, Query()]) -> Response:
         """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
-        objective = next((one for one in archive.objectives if one.name == name), None)
-        if objective is None:
-            raise HTTPException(
-                404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}"
-            )
+        objective = objective_called(name, archive)
         snapshot = await current.snapshot()
         return await answers.answer(request, lambda: _detail(archive, objective, snapshot))
 
     return routes
+
+
+def objective_called(name: str, archive: Archive) -> Objective:
+    """The objective of this name; 404 if there is none."""
+    objective = next((one for one in archive.objectives if one.name == name), None)
+    if objective is None:
+        raise HTTPException(404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}")
+    return objective
 
 
 def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:

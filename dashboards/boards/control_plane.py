@@ -35,7 +35,7 @@ def board(thresholds: Thresholds) -> Board:
 def _calls() -> Panel:
     words = Words(
         "Calls by operation",
-        "Administration calls that came back, per second. Topics and subscriptions are made when a prober starts and every few hours.",
+        "Administration calls that came back, per second. Most are those of the probe control_plane.",
     )
     calls = total(rate(select(families.CONTROL_PLANE_LATENCY, "_count")), "operation")
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(calls))
@@ -68,12 +68,17 @@ def _failed(by: str) -> str:
 
 
 def _operations(thresholds: Thresholds) -> Panel:
-    words = Words("Operations", "Calls in the time range, and how long they took.")
+    words = Words(
+        "Operations",
+        "Calls in the time range that succeeded, and how long they took; and how many failed, or could not be made, since the target did "
+        "not answer or answered with an error of its own.",
+    )
     by = "environment, region, target, operation"
     buckets = total(increase(select(families.CONTROL_PLANE_LATENCY, "_bucket"), RANGE), f"le, {by}")
     steps = thresholds.duration(Indicator.CONTROL_PLANE_LATENCY)
     columns = [
         TableColumn("Calls", total(increase(select(families.CONTROL_PLANE_LATENCY, "_count"), RANGE), by), COUNT),
+        TableColumn("Failed", total(increase(select(families.CONTROL_PLANE_FAILURES), RANGE), by), COUNT),
         *(TableColumn(f"{at:.0%}", f"histogram_quantile({at:g}, {buckets})", SECONDS, steps) for at in (0.5, 0.95, 0.99)),
     ]
     headings = {"operation": "Operation", "target": "Target", "environment": "Environment", "region": "Region"}

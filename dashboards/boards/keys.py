@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dashboards.board import Board, PanelRow
 from dashboards.boards.jobs import hot_keys_by_class
+from dashboards.boards.measured import measured_panels
 from dashboards.boards.subjects import EVIDENCE, EVIDENCE_OF_KIND
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, RANGE, Query, increase, select, total
@@ -25,6 +26,7 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
+            PanelRow("Measured once a run", measured_panels()),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_KIND, INTEGRITY_KINDS, CheckKind
+from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_KIND, INTEGRITY_KINDS, OVERLAP_KINDS, CheckKind
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
 from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total, vantage_of
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
-from prober.core.findings import Status
+from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import CheckResult
 
@@ -22,7 +22,7 @@ def board(thresholds: Thresholds) -> Board:
         "Ordering keys / Ordering",
         "Are messages received in order, redelivered together, and kept at one subscriber? By subscription, and by vantage.",
         (
-            PanelRow("At a glance", (*(_bad_share(checks, thresholds) for checks in CHECKS), _integrity())),
+            PanelRow("At a glance", (*(_bad_share(checks, thresholds) for checks in CHECKS), _overlaps(), _integrity())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             *(PanelRow(checks.name, _panels(checks, thresholds)) for checks in CHECKS),
             PanelRow("At the wire, or through the client library", (_vantages(), _deliveries())),
@@ -38,8 +38,18 @@ def _bad_share(checks: CheckKind, thresholds: Thresholds) -> Panel:
         checks.runbooks,
     )
     return stat_panel(
-        words, Look(SHARE, thresholds.bad_share(checks.indicator), width=5, height=4), Query(_share_in(RANGE, checks), instant=True)
+        words, Look(SHARE, thresholds.bad_share(checks.indicator), width=4, height=4), Query(_share_in(RANGE, checks), instant=True)
     )
+
+
+def _overlaps() -> Panel:
+    words = Words(
+        "Overlaps by pull and push",
+        "Second batches of a key, or second messages by push, that came while the first was outstanding, in the time range. Leads to the "
+        "evidence.",
+        ("PubsubOverlapViolated",),
+    )
+    return _proven(words, OVERLAP_KINDS)
 
 
 def _integrity() -> Panel:
@@ -48,7 +58,11 @@ def _integrity() -> Panel:
         "Messages that were never published, were changed, or came twice under one id, in the time range. Leads to the evidence.",
         ("PubsubIntegrityViolated",),
     )
-    found = total(increase(select(families.FINDINGS, kind=INTEGRITY_KINDS, status=SURE), RANGE))
+    return _proven(words, INTEGRITY_KINDS)
+
+
+def _proven(words: Words, kinds: tuple[Kind, ...]) -> Panel:
+    found = total(increase(select(families.FINDINGS, kind=kinds, status=SURE), RANGE))
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True), address=EVIDENCE)
 
 

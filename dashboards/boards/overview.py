@@ -72,6 +72,7 @@ def _violations() -> Panel:
             "PubsubOrderViolated",
             "PubsubRedeliveryViolated",
             "PubsubIntegrityViolated",
+            "PubsubOverlapViolated",
         ),
     )
     return _findings_number(words, Status.VIOLATION)

@@ -22,7 +22,7 @@ from dashboards.panels import (
 from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total
 from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.service import UNREACHABLE_RUNS_MIN
-from prober.brokers.base import Operation
+from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PublishOutcome

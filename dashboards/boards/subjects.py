@@ -59,6 +59,13 @@ CONTROL_PLANE: Final = DurationKind(
     "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
     BUDGET,
 )
+HEAD_OF_LINE: Final = DurationKind(
+    "Head-of-line delay",
+    families.HEAD_OF_LINE_DELAY,
+    Indicator.HEAD_OF_LINE_DELAY,
+    "How much longer messages of other keys take while one key is held unacknowledged.",
+    BUDGET,
+)
 
 
 def duration_panels(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, ...]:
@@ -189,6 +196,7 @@ COMPLETENESS: Final = CheckKind(
 )
 CHECKS: Final = (ORDER, REDELIVERED, AFFINITY, COMPLETENESS)
 INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
+OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
 
 
 # --- coverage ----------------------------------------------------------------------------------------------------------------

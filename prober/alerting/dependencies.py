@@ -25,7 +25,7 @@ from prober.alerting.rules import (
     Severity,
     prober_alert,
 )
-from prober.brokers.base import ErrorCode
+from prober.brokers.calls import ErrorCode
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
 from prober.slo.objectives import HOUR_S

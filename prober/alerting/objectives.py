@@ -70,7 +70,7 @@ COVERED_MIN: Final = 0.1
 """So much of the period must have been measured before its budget is called spent: three days of thirty, the longest window of a burn
 alert. Until then those speak, which look at no more than there is."""
 
-USUAL: Final = frozenset({Indicator.AFFINITY})
+USUAL: Final = frozenset({Indicator.AFFINITY, Indicator.HEAD_OF_LINE_DELAY})
 """What the service does usually and does not guarantee. That it does it less often wakes nobody up: a ticket for a page, a remark for a
 ticket."""
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
@@ -87,6 +87,7 @@ _DASHBOARDS: Final = {
     Indicator.CONTROL_PLANE_LATENCY: Dashboard.LATENCY,
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: Dashboard.KEYS,
     Indicator.STALLED_KEYS: Dashboard.KEYS,
+    Indicator.HEAD_OF_LINE_DELAY: Dashboard.LATENCY,
 }
 
 
@@ -280,10 +281,10 @@ def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
     good = increase_by(TARGET, series(family, "_bucket", le=bound), window)
     decided = increase_by(TARGET, series(family, "_count"), window)
     late = f"clamp_min({decided} - {good}, 0)"
-    if family is not families.END_TO_END_LATENCY:
+    if family not in families.NEVER_DONE:
         return SliQueries(late, decided)
-    overdue = increase_by(TARGET, series(families.OVERDUE), window)
-    return SliQueries(*(binary("or", f"{one} + {overdue}", one) for one in (late, decided)))
+    never = increase_by(TARGET, series(families.NEVER_DONE[family]), window)
+    return SliQueries(*(binary("or", f"{one} + {never}", one) for one in (late, decided)))
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:

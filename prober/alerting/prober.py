@@ -27,6 +27,7 @@ from prober.alerting.rules import (
     AT,
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
+    SILENT_FOR_S,
     TROUBLE_FOR_S,
     WINDOW_S,
     AlertingRule,
@@ -68,6 +69,7 @@ def _parts() -> tuple[AlertingRule, ...]:
         _store_failing(),
         _internal_errors(),
         _dropped(),
+        _config_refused(),
     )
 
 
@@ -123,6 +125,19 @@ def _dropped() -> AlertingRule:
         "The prober drops records.",
         f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it stores is incomplete.",
         labels,
+    )
+
+
+def _config_refused() -> AlertingRule:
+    return prober_alert(
+        "PubsubProberConfigRefused",
+        f"{min_by(PROCESS, series(families.CONFIG_RELOADED))} == 0",
+        Severity.WARNING,
+        "A changed configuration file was refused.",
+        f"{AT} has not taken over its configuration file for {prom_duration(SILENT_FOR_S)}: the old configuration stays in force. Its "
+        "status page says why.",
+        PROCESS,
+        SILENT_FOR_S,
     )
 
 

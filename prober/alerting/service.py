@@ -93,6 +93,11 @@ VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
             Severity.CRITICAL,
             "A message was delivered that was never published, was changed, or should not have been delivered.",
         ),
+        Promise.ONE_OUTSTANDING: (
+            "PubsubOverlapViolated",
+            Severity.CRITICAL,
+            "A second batch or message of a key was sent while the first was outstanding.",
+        ),
         Promise.ONE_HOLDER: (
             "PubsubAffinityViolated",
             Severity.INFO,

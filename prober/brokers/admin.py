@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from operator import attrgetter
 from typing import Any, Final
 
 import grpc
@@ -50,6 +51,7 @@ class _Method:
 
     field   of the request that names what it is about, which is also where it is routed to.
     items   of the response that hold what was listed, for a method that lists.
+    about   the same field as a path, where what it is about is inside of `field`.
     """
 
     path: str
@@ -57,6 +59,12 @@ class _Method:
     request: Any
     response: Any
     items: str = ""
+    about: str = ""
+
+    def metadata(self, request: Any) -> tuple[tuple[str, str], ...]:
+        """What routes a request."""
+        path = self.about or self.field
+        return routing(path, attrgetter(path)(request))
 
 
 _PUBLISHER: Final = "/google.pubsub.v1.Publisher/"
@@ -72,6 +80,13 @@ _CREATE_SUBSCRIPTION: Final = _Method(f"{_SUBSCRIBER}CreateSubscription", "name"
 _GET_SUBSCRIPTION: Final = _Method(
     f"{_SUBSCRIBER}GetSubscription", "subscription", types.GetSubscriptionRequest.pb(), _Subscription
 )
+_UPDATE_SUBSCRIPTION: Final = _Method(
+    f"{_SUBSCRIBER}UpdateSubscription",
+    "subscription",
+    types.UpdateSubscriptionRequest.pb(),
+    _Subscription,
+    about="subscription.name",
+)
 _DELETE_SUBSCRIPTION: Final = _Method(
     f"{_SUBSCRIBER}DeleteSubscription", "subscription", types.DeleteSubscriptionRequest.pb(), Empty
 )
@@ -83,6 +98,9 @@ _LIST_SUBSCRIPTIONS: Final = _Method(
     "subscriptions",
 )
 _SEEK: Final = _Method(f"{_SUBSCRIBER}Seek", "subscription", _SeekRequest, types.SeekResponse.pb())
+
+_CREATE_SNAPSHOT: Final = _Method(f"{_SUBSCRIBER}CreateSnapshot", "name", types.CreateSnapshotRequest.pb(), types.Snapshot.pb())
+_DELETE_SNAPSHOT: Final = _Method(f"{_SUBSCRIBER}DeleteSnapshot", "snapshot", types.DeleteSnapshotRequest.pb(), Empty)
 
 
 class ServiceAdmin:
@@ -147,9 +165,38 @@ class ServiceAdmin:
         """Looks at a subscription; see the port."""
         await self._subscription(subscription)
 
+    async def look(self, name: str) -> None:
+        """Looks at a topic or subscription; see the port."""
+        await (self._topic(name) if _is_topic(name) else self._subscription(name))
+
+    async def list_some(self, project: str) -> None:
+        """Asks for one page; see the port."""
+        request = _list_request(_LIST_SUBSCRIPTIONS, project, self._page_size, "")
+        await self._ask(_LIST_SUBSCRIPTIONS, request, f"listing what is in {project}")
+
+    async def update_subscription(
+        self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
+    ) -> None:
+        """Changes what is given; see the port."""
+        request = _update_request(subscription, ordering, message_retention_s)
+        await self._ask(_UPDATE_SUBSCRIPTION, request, f"changing {subscription}")
+
     async def seek(self, subscription: str, to_time: float) -> None:
         """Seeks to a wall-clock time."""
         await self._ask(_SEEK, _seek_request(subscription, to_time), f"seeking {subscription}")
+
+    async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
+        """Seeks to a snapshot."""
+        await self._ask(_SEEK, _SeekRequest(subscription=subscription, snapshot=snapshot), f"seeking {subscription}")
+
+    async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
+        """Makes a snapshot."""
+        request = _CREATE_SNAPSHOT.request(name=snapshot, subscription=subscription, labels=labels)
+        await self._ask(_CREATE_SNAPSHOT, request, f"creating {snapshot}")
+
+    async def delete_snapshot(self, snapshot: str) -> None:
+        """Deletes a snapshot."""
+        await self._ask(_DELETE_SNAPSHOT, _named(_DELETE_SNAPSHOT, snapshot), f"deleting {snapshot}")
 
     async def _topic(self, topic: str) -> Any:
         return await self._ask(_GET_TOPIC, _named(_GET_TOPIC, topic), f"looking at {topic}")
@@ -161,9 +208,8 @@ class ServiceAdmin:
     async def _ask(self, method: _Method, request: Any, doing: str) -> Any:
         """One attempt at one call."""
         call = self._channel.unary_unary(method.path, _encode, method.response.FromString)
-        metadata = routing(method.field, getattr(request, method.field))
         try:
-            return await call(request, timeout=self._timeout_s, metadata=metadata)
+            return await call(request, timeout=self._timeout_s, metadata=method.metadata(request))
         except grpc.aio.AioRpcError as error:
             self._watch.ended(method.path, error.code())
             raise translated(error, doing) from error
@@ -223,6 +269,19 @@ def _seek_request(subscription: str, to_time: float) -> Any:
     return request
 
 
+def _update_request(subscription: str, ordering: bool | None, message_retention_s: float | None) -> Any:
+    """A request to change what is given of a subscription's settings."""
+    request = _UPDATE_SUBSCRIPTION.request()
+    request.subscription.name = subscription
+    if ordering is not None:
+        request.subscription.enable_message_ordering = ordering
+        request.update_mask.paths.append("enable_message_ordering")
+    if message_retention_s is not None:
+        _set_seconds(request.subscription.message_retention_duration, message_retention_s)
+        request.update_mask.paths.append("message_retention_duration")
+    return request
+
+
 def _carries(found: Any, labels: Mapping[str, str]) -> bool:
     """Whether a topic or subscription has all these labels."""
     return all(found.labels.get(key) == value for key, value in labels.items())
@@ -247,6 +306,7 @@ def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
         ack_deadline_seconds=settings.ack_deadline_s,
         enable_exactly_once_delivery=settings.exactly_once,
         filter=settings.filter,
+        retain_acked_messages=settings.retain_acked,
         labels=settings.labels,
     )
     if settings.dead_letter_topic:
@@ -256,6 +316,11 @@ def _subscription_message(name: str, settings: SubscriptionSettings) -> Any:
         _set_seconds(message.retry_policy.minimum_backoff, settings.retry_minimum_backoff_s)
     if settings.retry_maximum_backoff_s is not None:
         _set_seconds(message.retry_policy.maximum_backoff, settings.retry_maximum_backoff_s)
+    if settings.push is not None:
+        message.push_config.push_endpoint = settings.push.endpoint
+        if settings.push.service_account:
+            message.push_config.oidc_token.service_account_email = settings.push.service_account
+            message.push_config.oidc_token.audience = settings.push.audience
     if settings.message_retention_s < inf:
         _set_seconds(message.message_retention_duration, settings.message_retention_s)
     return message
@@ -287,6 +352,10 @@ def _comparable(message: Any) -> dict[str, object]:
         "ack deadline": message.ack_deadline_seconds,
         "exactly-once": message.enable_exactly_once_delivery,
         "filter": message.filter,
+        "retaining acknowledged messages": message.retain_acked_messages,
+        "push endpoint": message.push_config.push_endpoint,
+        "push account": message.push_config.oidc_token.service_account_email,
+        "push audience": message.push_config.oidc_token.audience,
         "dead-letter topic": dead_letter.dead_letter_topic,
         "dead-letter attempts": (dead_letter.max_delivery_attempts or _MAX_ATTEMPTS_DEFAULT)
         if dead_letter.dead_letter_topic

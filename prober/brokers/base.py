@@ -16,7 +16,7 @@ What every adapter guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -69,6 +69,8 @@ class Received:
 
     `publish_time` is when the service says that it stored the message: nanoseconds since 1970 by its wall clock, unrounded, since it
     tells two messages with one id apart (documentation, "Exactly-once delivery"). None if the service does not say.
+
+    `overlaps`: a client library gave it out while an earlier message of its key, which it had given out, was not answered yet.
     """
 
     message_id: str
@@ -78,6 +80,7 @@ class Received:
     attributes: Mapping[str, str]
     delivery_attempt: int
     publish_time: int | None
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,23 @@ class TopicSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PushConfig:
+    """Where messages are pushed: a URL. Tokens come along that are signed for `audience` and say to be of `service_account`; if that is
+    empty, none do.
+    """
+
+    endpoint: str
+    service_account: str = ""
+    audience: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SubscriptionSettings:
     """What a subscription is created with; times in seconds.
 
-    `dead_letter_topic` empty means no dead-letter policy, `message_retention_s` infinite that the service may choose.
+    `dead_letter_topic` empty means no dead-letter policy, `message_retention_s` infinite that the service may choose. `retain_acked`: what
+    was acknowledged is kept as long, so that a seek can bring it back. `push` None: messages
+    are pulled.
     """
 
     topic: str
@@ -104,6 +120,8 @@ class SubscriptionSettings:
     retry_minimum_backoff_s: float | None = None
     retry_maximum_backoff_s: float | None = None
     message_retention_s: float = inf
+    retain_acked: bool = False
+    push: PushConfig | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -116,7 +134,8 @@ class FlowControlSettings:
 
 
 class BrokerSession(Protocol):
-    """One channel that delivered messages: a stream, a pull response. What is sent through it is best effort and never blocks.
+    """One channel that delivered messages: a stream, a pull response, a push request. What is sent through it is best effort and never
+    blocks.
 
     The order of calls is the order of sending. After the session is closed, what is sent may be lost: on the wire it is, a client
     library still passes it on.
@@ -132,7 +151,7 @@ class BrokerSession(Protocol):
 
     @property
     def flow(self) -> FlowControlSettings | None:
-        """What the service was told may be outstanding on it; None for a pull, which has its own number of messages."""
+        """What the service was told may be outstanding on it; None for a pull or push, which has its own number of messages."""
 
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
@@ -167,12 +186,22 @@ class Tap(Protocol):
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         """Exactly-once: the service confirmed an acknowledgement."""
 
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        """A push request ended without an answer, which is a refusal."""
+
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         """A session ended. `lost`: it was a pull that ended without its answer, into which messages may have been put."""
 
 
 class Publisher(Protocol):
     """Publishes to one topic."""
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the messages of a key are stored in the order of calls also if an earlier call has no answer yet.
+
+        A client library sends one batch of a key at a time. At the wire a service may take up requests under way in any order.
+        """
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
@@ -228,48 +257,59 @@ class Puller(Protocol):
         """Ends pulls that wait, and sends what was acknowledged before."""
 
 
+class PushReceiver(Protocol):
+    """Takes what one target pushes. Each request is a session of its own, from its arrival to its answer."""
+
+    def config_of(self, subscription: str) -> PushConfig:
+        """What a subscription is made with so that its messages come here. Raises NotSupported if the target cannot reach this place."""
+
+    def receive(self, subscription: str, tap: Tap) -> Callable[[], None]:
+        """Takes requests for a subscription from now on, until what is returned is called; what is open then is refused, untold.
+
+        The tap is told of each: opened, its message, then, if it has ended without an answer, that, then closed. An acknowledgement
+        answers with success, a refusal with an error; without either it stays open until the service gives it up. Requests that the
+        service did not send, as far as that can be told, are refused and counted, and the tap does not hear of them.
+        """
+
+
+class PushOutcome(StrEnum):
+    """What became of a push request: taken, or refused and why."""
+
+    TAKEN = "taken"
+    TOKEN_MISSING = "token_missing"
+    TOKEN_MALFORMED = "token_malformed"
+    TOKEN_UNSIGNED = "token_unsigned"
+    TOKEN_OF_UNKNOWN_KEY = "token_of_unknown_key"
+    TOKEN_FORGED = "token_forged"
+    TOKEN_EXPIRED = "token_expired"
+    TOKEN_EARLY = "token_early"
+    WRONG_ISSUER = "wrong_issuer"
+    WRONG_AUDIENCE = "wrong_audience"
+    WRONG_ACCOUNT = "wrong_account"
+    NO_KEYS = "no_keys"
+    NOBODY = "nobody"
+    TOO_LARGE = "too_large"
+    TOO_SLOW = "too_slow"
+    UNREADABLE = "unreadable"
+
+
 class AdminOperation(StrEnum):
-    """Administration calls."""
+    """Administration calls. Deleting looks at what is there before, which is part of it."""
 
     CREATE_TOPIC = "create_topic"
     CREATE_SUBSCRIPTION = "create_subscription"
+    GET = "get"
+    LIST = "list"
+    UPDATE = "update"
+    SEEK = "seek"
     DELETE = "delete"
-
-
-class Operation(StrEnum):
-    """What a call to a service is for. PULL is streaming pull too; ACKNOWLEDGE also refuses messages and modifies leases, in a call."""
-
-    PUBLISH = "publish"
-    PULL = "pull"
-    ACKNOWLEDGE = "acknowledge"
-    ADMINISTER = "administer"
-
-
-class ErrorCode(StrEnum):
-    """What a call to a service can end with, beside success (OK) and our own end of it (CANCELLED): the codes of gRPC."""
-
-    UNKNOWN = "UNKNOWN"
-    INVALID_ARGUMENT = "INVALID_ARGUMENT"
-    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
-    NOT_FOUND = "NOT_FOUND"
-    ALREADY_EXISTS = "ALREADY_EXISTS"
-    PERMISSION_DENIED = "PERMISSION_DENIED"
-    UNAUTHENTICATED = "UNAUTHENTICATED"
-    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
-    FAILED_PRECONDITION = "FAILED_PRECONDITION"
-    ABORTED = "ABORTED"
-    OUT_OF_RANGE = "OUT_OF_RANGE"
-    UNIMPLEMENTED = "UNIMPLEMENTED"
-    INTERNAL = "INTERNAL"
-    UNAVAILABLE = "UNAVAILABLE"
-    DATA_LOSS = "DATA_LOSS"
 
 
 class Admin(Protocol):
     """Creates and deletes what probes need. Deletes only what carries all of the labels it is given.
 
-    Each call is one attempt with a deadline of its own, and raises BrokerUnavailable, PermissionRefused, NotThere, NotOurs, or
-    BrokerError for any other refusal.
+    Each call is one attempt with its own deadline, and raises BrokerUnavailable, PermissionRefused, NotThere, NotOurs, NotSupported,
+    RequestRefused, or BrokerError for any other refusal.
     """
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
@@ -293,12 +333,36 @@ class Admin(Protocol):
         At the wire question and answer go over the connection that messages come on: no answer overtakes what was sent before it.
         """
 
+    async def look(self, name: str) -> None:
+        """Asks for the settings of a topic or subscription: one request."""
+
+    async def list_some(self, project: str) -> None:
+        """Asks for the first subscriptions of a project, `projects/p`: one request, however many there are."""
+
+    async def update_subscription(
+        self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
+    ) -> None:
+        """Changes what is given of the settings of a subscription, and nothing else."""
+
     async def seek(self, subscription: str, to_time: float) -> None:
-        """Seeks a subscription to a wall-clock time, seconds since 1970."""
+        """Seeks a subscription to a wall-clock time of the service, seconds since 1970. NotSupported where there is no seeking."""
+
+    async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
+        """Seeks a subscription to what was unacknowledged when a snapshot was made, and everything since."""
+
+    async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
+        """Makes a snapshot, `projects/p/snapshots/s`, of what is unacknowledged. The service forgets it after seven days at most."""
+
+    async def delete_snapshot(self, snapshot: str) -> None:
+        """Deletes a snapshot."""
 
 
 class Broker(Protocol):
     """One vantage on one target: makes the other ports. Topics and subscriptions are named in full, `projects/p/topics/t`."""
+
+    @property
+    def peer(self) -> Broker | None:
+        """The same vantage on the target's other endpoint, if it has one."""
 
     @property
     def admin(self) -> Admin:
@@ -312,6 +376,10 @@ class Broker(Protocol):
 
     def puller(self, subscription: str) -> Puller:
         """A subscriber by unary pull."""
+
+    @property
+    def pushes(self) -> PushReceiver:
+        """Who takes what the target pushes."""
 
     async def close(self) -> None:
         """Lets go of all connections."""

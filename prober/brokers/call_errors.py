@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 
-from prober.brokers.base import ErrorCode, Operation
+from prober.brokers.calls import ErrorCode, Operation
 
 CallFailed: TypeAlias = Callable[[Operation, ErrorCode], None]
 """Told how a call ended that did so with an error. Called in any thread; must not block or raise."""

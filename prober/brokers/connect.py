@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from prober.brokers.base import Broker, Vantage
+import grpc
+
+from prober.brokers.base import Broker, PushReceiver, Vantage
 from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import credentials_for
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library import LibraryBroker
+from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.wire import WireBroker
 
 
-async def connect(endpoint: Endpoint, vantage: Vantage, failed: CallFailed = nobody_asks) -> Broker:
-    """A broker for the running event loop; the caller closes it. `failed` is told of every call that ends with an error.
+async def connect(endpoint: Endpoint, vantage: Vantage, failed: CallFailed = nobody_asks, pushes: PushReceiver = NOWHERE) -> Broker:
+    """A broker for the running event loop; the caller closes it. `failed` is told of every call that ends with an error; `pushes` is who
+    takes what the target pushes.
 
     No connection is made yet: that nobody answers is told by what is asked first. Raises PermissionRefused where Google's service
     needs credentials and there are none; for other endpoints they are not even looked for.
     """
-    credentials = await credentials_for(endpoint)
+    return _broker(endpoint, vantage, await credentials_for(endpoint), failed, pushes)
+
+
+def _broker(
+    endpoint: Endpoint,
+    vantage: Vantage,
+    credentials: grpc.ChannelCredentials | None,
+    failed: CallFailed,
+    pushes: PushReceiver = NOWHERE,
+) -> Broker:
+    """With its peer, which is encrypted if this one is."""
+    peer = None if endpoint.peer is None else _broker(endpoint.peer, vantage, credentials, failed)
     match vantage:
         case Vantage.WIRE:
-            return WireBroker(endpoint, credentials, failed)
+            return WireBroker(endpoint, credentials, failed, peer, pushes)
         case Vantage.LIBRARY:
-            return LibraryBroker(endpoint, credentials, failed)
+            return LibraryBroker(endpoint, credentials, failed, peer)

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from prober.errors import ConfigError
 
 EMULATOR_VARIABLE: Final = "PUBSUB_EMULATOR_HOST"
 GLOBAL_ADDRESS: Final = "pubsub.googleapis.com:443"
+GOOGLE_CERTIFICATES: Final = "https://www.googleapis.com/oauth2/v1/certs"
+"""The keys that Google signs tokens with."""
 
 _GOOGLE_PORT: Final = 443
 _PORT_MAX: Final = 65535
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _REGION = re.compile(r"[a-z]+(?:-[a-z]+)+[0-9]+")
 _ZONE = re.compile(rf"({_REGION.pattern})-[a-f]")
 _REGIONAL_HOST = re.compile(rf"(?:({_REGION.pattern})-pubsub|pubsub\.({_REGION.pattern})\.rep)\.googleapis\.com")
@@ -29,13 +32,22 @@ _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An address, `HOST:PORT`, and whether the connection to it is encrypted and authenticated."""
+    """An address, `HOST:PORT`, and whether the connection to it is encrypted and authenticated.
+
+    `peer` is another endpoint of the same service, in another region, if one is named.
+    """
 
     address: str
     secure: bool
+    peer: Endpoint | None = None
 
     def __str__(self) -> str:
         return self.address
+
+    @property
+    def is_here(self) -> bool:
+        """Whether what answers there is on this machine, so that it can reach what listens on loopback."""
+        return self.address.rpartition(":")[0].strip("[]") in _LOOPBACK
 
     @property
     def region(self) -> str:
@@ -73,17 +85,25 @@ def parse_endpoint(text: str) -> Endpoint:
     return Endpoint(f"{found['host']}:{port}", secure=google)
 
 
-def resolve_endpoint(configured: str, environment: Mapping[str, str], override: str = "") -> Endpoint:
+def local_endpoint(address: str, *, paired: bool = False) -> Endpoint:
+    """A plain one that was started here; if it is to have a peer, it is its own: a second connection to the same server."""
+    endpoint = Endpoint(address, secure=False)
+    return replace(endpoint, peer=endpoint) if paired else endpoint
+
+
+def resolve_endpoint(configured: str, environment: Mapping[str, str], override: str = "", peer: str = "") -> Endpoint:
     """Which of the places that may name an endpoint wins: the command line, then PUBSUB_EMULATOR_HOST, then the configuration.
 
     What the variable names is an emulator whatever it is called: like every Google client, it is reached without encryption and
-    without credentials. Raises ConfigError with the place that is wrong.
+    without credentials. `peer` is the configured one, empty if there is none; what wins over the configuration is its own peer.
+    Raises ConfigError with the place that is wrong.
     """
     if override:
-        return parse_endpoint(override)
+        named = parse_endpoint(override)
+        return replace(named, peer=named) if peer else named
     if emulator := environment.get(EMULATOR_VARIABLE, ""):
         try:
-            return Endpoint(parse_endpoint(emulator).address, secure=False)
+            return local_endpoint(parse_endpoint(emulator).address, paired=bool(peer))
         except ConfigError as error:
             raise ConfigError(f"{EMULATOR_VARIABLE}: {error}") from error
-    return parse_endpoint(configured)
+    return replace(parse_endpoint(configured), peer=parse_endpoint(peer) if peer else None)

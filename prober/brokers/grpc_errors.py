@@ -12,7 +12,17 @@ import grpc.aio
 from grpc import StatusCode
 
 from prober.brokers.base import Rejected, Unknown
-from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere, PermissionRefused, TargetFailed
+from prober.errors import (
+    BrokerError,
+    BrokerUnavailable,
+    ConnectionGivenUp,
+    NotOurs,
+    NotSupported,
+    NotThere,
+    PermissionRefused,
+    RequestRefused,
+    TargetFailed,
+)
 
 _ERRORS: Final = {
     StatusCode.UNAVAILABLE: BrokerUnavailable,
@@ -24,6 +34,9 @@ _ERRORS: Final = {
     StatusCode.UNAUTHENTICATED: PermissionRefused,
     StatusCode.NOT_FOUND: NotThere,
     StatusCode.ALREADY_EXISTS: NotOurs,
+    StatusCode.INVALID_ARGUMENT: RequestRefused,
+    StatusCode.FAILED_PRECONDITION: RequestRefused,
+    StatusCode.UNIMPLEMENTED: NotSupported,
 }
 
 _ADVICE: Final = {
@@ -32,6 +45,7 @@ _ADVICE: Final = {
     PermissionRefused: "check the credentials and the roles of the account",
     NotThere: "create it, or correct the name",
     NotOurs: "choose another name",
+    NotSupported: "the target cannot do that",
 }
 
 CERTAINLY_NOT_STORED: Final = frozenset(

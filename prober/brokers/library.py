@@ -30,12 +30,14 @@ from google.api_core.retry import Retry, exponential_sleep_generator
 from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import (
     Admin,
+    Broker,
     Confirmed,
     FlowControlSettings,
     Outcome,
     Outgoing,
     Publisher,
     Puller,
+    PushReceiver,
     Rejected,
     Subscriber,
     Tap,
@@ -48,6 +50,7 @@ from prober.brokers.library_calls import AttemptCounter
 from prober.brokers.library_client import future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
 from prober.brokers.library_threads import Mailbox, Worker
+from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire import WirePuller
 from prober.errors import BrokerError
@@ -83,6 +86,11 @@ class LibraryPublisher:
         self._worker = Worker("publisher")
         self._closed = False
         connection.opened(self)
+
+    @property
+    def keeps_order(self) -> bool:
+        """The client sends one batch of a key at a time."""
+        return True
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """One `publish` call each, in order; see the port. The client makes batches of them as it likes."""
@@ -177,7 +185,15 @@ def _settle(answer: tuple[_Waiter, Outcome]) -> None:
 class LibraryBroker:
     """The library vantage on one target. Each publisher and each subscriber has a client of its own."""
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: grpc.ChannelCredentials | None,
+        failed: CallFailed = nobody_asks,
+        peer: Broker | None = None,
+    ) -> None:
+        self.peer = peer
+        """The same vantage on the other endpoint, if there is one; closed with this one."""
         self._connection = Connection(endpoint, credentials, failed)
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 
@@ -203,6 +219,13 @@ class LibraryBroker:
         """A subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
 
+    @property
+    def pushes(self) -> PushReceiver:
+        """Nobody: pushes do not go through the client library."""
+        return NOWHERE
+
     async def close(self) -> None:
         """Closes everything that was made here, then the connection. Calling it again does nothing."""
+        if self.peer is not None:
+            await self.peer.close()
         await self._connection.close()

@@ -13,11 +13,14 @@ What has to be known about that client, and what is done about it:
   and does nothing but put the message into a mailbox; and before the client is asked for a new subscription the old one is cancelled.
 * If the mailbox overflows, the messages that follow would look as if some had been skipped. So the subscription is given up instead,
   which ends its sessions with that reason, and a new one begins: sessions of a new subscriber.
+* That it gives out one message of a key at a time is not taken for granted: one that it gives out while an earlier one is not answered is
+  marked as such (`GivenOut`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -50,6 +53,28 @@ def subscriber_names(client_id: str) -> Iterator[str]:
     yield client_id
     for number in count(2):
         yield f"{client_id}/{number}"
+
+
+class GivenOut:
+    """How many messages of each key the client has given out and were not answered. For use in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, int] = {}
+
+    def give(self, key: str) -> bool:
+        """One more is given out; whether another one of its key is not answered yet. Messages without a key do not wait for each other."""
+        with self._lock:
+            others = self._counts.get(key, 0)
+            self._counts[key] = others + 1
+        return others > 0 and bool(key)
+
+    def answer(self, key: str) -> None:
+        """One of them is about to be answered, which lets the client go on."""
+        with self._lock:
+            self._counts[key] -= 1
+            if not self._counts[key]:
+                del self._counts[key]
 
 
 class LibrarySession:
@@ -118,12 +143,15 @@ class LibraryPull:
         self._open: dict[str, LibrarySession] = {}
         self._origin: dict[str, tuple[LibrarySession, int | None]] = {}
         self._held: dict[str, LibraryMessage] = {}
+        self._given_out = GivenOut()
         self._current: tuple[WatchedCall[LibrarySession], LibrarySession] | None = None
         self._closed = False
         self._ended_for_good = asyncio.Event()
         self._overflowed = False
         self.answered = asyncio.Event()
         """Set when the other side has answered at all."""
+        self.delivered = False
+        """Whether a message has come."""
         self.ended = asyncio.Event()
         """Set when the client has given up, or we have given up the client."""
 
@@ -171,7 +199,10 @@ class LibraryPull:
 
     def finish(self, received: Received) -> LibraryMessage | None:
         """The client's own message, to be answered now."""
-        return self._held.pop(received.ack_id, None)
+        message = self._held.pop(received.ack_id, None)
+        if message is not None:
+            self._given_out.answer(received.ordering_key)
+        return message
 
     def ack(self, session: LibrarySession, received: Received) -> None:
         """Acknowledges. Only with exactly-once delivery does the client's response say anything: else it is a success at once."""
@@ -197,6 +228,7 @@ class LibraryPull:
 
     def stream_delivered(self, session: LibrarySession, publish_times: Mapping[str, int | None]) -> None:
         """Remembers which stream these came on and when they were stored, before the client can give them out."""
+        self.delivered = True
         session.undelivered.update(publish_times)
         self._origin.update({ack_id: (session, publish_time) for ack_id, publish_time in publish_times.items()})
 
@@ -210,7 +242,7 @@ class LibraryPull:
 
     def _callback(self, message: LibraryMessage) -> None:
         """What the client calls for each message. Must not raise, whatever happens."""
-        self._post(partial(self._deliver, message))
+        self._post(partial(self._deliver, message, overlaps=self._given_out.give(message.ordering_key)))
 
     def _post(self, news: Callable[[], None]) -> None:
         """Nothing is told any more after something could not be told."""
@@ -247,7 +279,7 @@ class LibraryPull:
             self._current = (call, session)
             self._tell_opened(session)
 
-    def _deliver(self, message: LibraryMessage) -> None:
+    def _deliver(self, message: LibraryMessage, *, overlaps: bool) -> None:
         ack_id = message.ack_id
         origin = self._origin.pop(ack_id, None)
         if origin is None or self._closed:
@@ -264,6 +296,7 @@ class LibraryPull:
             dict(message.attributes),
             message.delivery_attempt or 0,
             publish_time,
+            overlaps,
         )
         self._tap.received(session, received)
         session.undelivered.discard(ack_id)

@@ -27,7 +27,10 @@ REFUSAL_GRACE_S: Final = 0.05
 _BACKOFF_MIN_S: Final = 0.1
 _BACKOFF_MAX_S: Final = 5.0
 _HEALTHY_S: Final = 10.0
-"""A source that lasted this long ended for a reason that has nothing to do with how often we try."""
+"""A source that lasted this long ended for a reason that has nothing to do with how often we try. So did one that delivered."""
+
+_OPENED_AGAIN: Final = 3
+"""How often `start` opens another source when the target answered with an error that passes, before it gives up."""
 
 
 class Source(Protocol):
@@ -36,6 +39,10 @@ class Source(Protocol):
     @property
     def answered(self) -> asyncio.Event:
         """Set when the other side has answered at all; some servers do not before they have a message to deliver."""
+
+    @property
+    def delivered(self) -> bool:
+        """Whether a message has come."""
 
     @property
     def ended(self) -> asyncio.Event:
@@ -112,6 +119,7 @@ class ReopeningSubscriber:
         loop = asyncio.get_running_loop()
         await self._first_connection()
         pause_s = _BACKOFF_MIN_S
+        again = _OPENED_AGAIN
         while True:
             opened_t = loop.time()
             self._source = source = self._new_source(tap)
@@ -119,16 +127,25 @@ class ReopeningSubscriber:
                 await source.open()
                 if not self._open.is_set():
                     await _settled(source)
-                    if source.ended.is_set():
-                        raise source.failure(self._doing)
-                    self._open.set()
+                    self._tell_open(source, may_try_again=again > 0)
+                    again -= 1
                 await source.ended.wait()
             finally:
                 self._source = None
                 await source.close()
-            pause_s = _BACKOFF_MIN_S if loop.time() - opened_t > _HEALTHY_S else min(2 * pause_s, _BACKOFF_MAX_S)
+            well = source.delivered or loop.time() - opened_t > _HEALTHY_S
+            pause_s = _BACKOFF_MIN_S if well else min(2 * pause_s, _BACKOFF_MAX_S)
             await asyncio.sleep(pause_s * self._dice.uniform(0.5, 1.0))
             await wait_until_connected(self._connection.channel)
+
+    def _tell_open(self, source: Source, *, may_try_again: bool) -> None:
+        """Raises why a source has ended before it delivered anything, unless that may pass and another one may be tried."""
+        if not source.ended.is_set() or source.delivered:
+            self._open.set()
+            return
+        failure = source.failure(self._doing)
+        if not (may_try_again and isinstance(failure, BrokerUnavailable)):
+            raise failure
 
     async def _first_connection(self) -> None:
         try:

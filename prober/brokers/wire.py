@@ -18,12 +18,14 @@ from prober.brokers import wire_messages
 from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import (
     Admin,
+    Broker,
     Confirmed,
     FlowControlSettings,
     Outcome,
     Outgoing,
     Publisher,
     Puller,
+    PushReceiver,
     Received,
     Rejected,
     Subscriber,
@@ -34,6 +36,7 @@ from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection, session_name
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
+from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire_messages import NACK_S, Sending, routing
 from prober.brokers.wire_stream import WireStream
@@ -59,6 +62,11 @@ class WirePublisher:
         self._calls: set[grpc.aio.UnaryUnaryCall[bytes, bytes]] = set()
         self._closed = False
         connection.opened(self)
+
+    @property
+    def keeps_order(self) -> bool:
+        """A request is sent at once."""
+        return False
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Sends one request; see the port. Never raises an error of the service: a topic that is not there is an outcome too."""
@@ -234,8 +242,18 @@ class WirePuller:
 class WireBroker:
     """The wire vantage on one target, over one connection. A connection carries about a hundred streams at once."""
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: grpc.ChannelCredentials | None,
+        failed: CallFailed = nobody_asks,
+        peer: Broker | None = None,
+        pushes: PushReceiver = NOWHERE,
+    ) -> None:
+        self.peer = peer
+        """The same vantage on the other endpoint, if there is one; closed with this one."""
         self._connection = Connection(endpoint, credentials, failed)
+        self._pushes = pushes
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 
     @property
@@ -259,6 +277,13 @@ class WireBroker:
         """A subscriber by unary pull."""
         return WirePuller(self._connection, subscription)
 
+    @property
+    def pushes(self) -> PushReceiver:
+        """Who takes what the target pushes."""
+        return self._pushes
+
     async def close(self) -> None:
         """Closes everything that was made here, then the connection. Calling it again does nothing."""
+        if self.peer is not None:
+            await self.peer.close()
         await self._connection.close()

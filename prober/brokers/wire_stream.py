@@ -57,6 +57,8 @@ class WireStream:
         self._error: BrokerError | None = None
         self.answered = asyncio.Event()
         """Set when the other side has answered at all."""
+        self.delivered = False
+        """Whether a message has come."""
         self.ended = asyncio.Event()
         """Set when the tap was told that the session is closed."""
 
@@ -183,6 +185,7 @@ class WireStream:
 
     def _take(self, reply: wire_messages.StreamReply) -> None:
         self._exactly_once = reply.exactly_once
+        self.delivered |= bool(reply.received)
         for received in reply.received:
             self._tap.received(self, received)
         for ack_id in reply.confirmed:

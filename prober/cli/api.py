@@ -11,7 +11,7 @@ import typer
 
 from api.standalone import run_alone
 from prober.cli.process import own_version
-from prober.config.loading import load
+from prober.config.following import ConfigurationFile
 from prober.logs import set_up as set_up_logs
 
 
@@ -21,6 +21,6 @@ def api(
     ] = None,
 ) -> None:
     """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
-    settings = load(config, os.environ)
-    set_up_logs(settings.telemetry, sys.stderr)
-    asyncio.run(run_alone(settings, own_version(), lambda url: print(f"status page: {url}", flush=True)))
+    file = ConfigurationFile.read(config, os.environ)
+    set_up_logs(file.config.telemetry, sys.stderr)
+    asyncio.run(run_alone(file, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))

@@ -19,16 +19,19 @@ import typer
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.endpoint import Endpoint, local_endpoint, resolve_endpoint
+from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.process import Format, code_of, must_know, overall, warn
 from prober.clock import monotonic_s
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
+from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
+from prober.embedded.signing import Signer
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
 from prober.probes.catalogue import PROBES
@@ -36,6 +39,8 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite, is_embedded
+from prober.schedule.pushing import PushReceivers
+from prober.slo.figures import name_of, value_as_text
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
 
@@ -88,9 +93,12 @@ def check(
         print(EMBEDDED_NOTICE, file=sys.stderr)
     for_s = duration_s(duration) if duration else 0.0
     request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed)
+    if vantage is Vantage.LIBRARY and probe and WIRE_ONLY.issuperset(probe):
+        raise ConfigError(f"Google's client library has no part in the {', '.join(probe)} probe: use --vantage wire")
     if not any(_wanted(each, request) for each in settings.targets):
         raise ConfigError(
-            f"the probe {', '.join(probe or ())} does not run on {', '.join(target or ()) or 'any target'}: nothing to check"
+            f"the probe {', '.join(probe or ())} does not run on {', '.join(target or ()) or 'any target'} from the vantage {vantage}: "
+            "nothing to check"
         )
     tell = _print_result if output is Format.TEXT else _ignored
     with while_running() as show:
@@ -128,14 +136,19 @@ async def run_checks(
     results: list[RunResult] = []
     give_up_t = monotonic_s() + request.for_s
     for settings in (each for each in config.targets if _wanted(each, request)):
-        async with _endpoint(config, settings, request, environ) as endpoint:
-            broker = await connect(endpoint, request.vantage)
+        async with (
+            _endpoint(config, settings, request, environ) as (endpoint, signer),
+            PushReceivers(config.push, "check") as receivers,
+        ):
+            pushed = any(site.is_pushed for site in _wanted(settings, request))
+            pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
+            broker = await connect(endpoint, request.vantage, pushes=pushes)
             try:
                 while True:
                     for site in (sites := _wanted(settings, request)):
                         begin(site, len(sites))
                         target = site.at(endpoint)
-                        provisioner = Provisioner(target, site.resource_name("check"), lasting=False)
+                        provisioner = Provisioner(target, site.resource_name("check"), site.experiment.subscriptions, lasting=False)
                         run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
@@ -148,9 +161,10 @@ async def run_checks(
 
 
 def result_as_text(result: RunResult) -> str:
-    """One line for the verdict, and two for each finding that is not only information."""
+    """One line for the verdict, one for each figure, and two for each finding that is not only information."""
     head = f"{result.probe} on {result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
+    lines += [f"  {name_of(figure)}: {value_as_text(figure, value)}" for figure, value in result.figures.items()]
     for made in result.findings:
         finding = made.finding
         if finding.status in (Status.VIOLATION, Status.LIVENESS):
@@ -184,27 +198,31 @@ def _row(result: RunResult) -> dict[str, object]:
             for made in result.findings
         ],
         "counters": dict(result.counters),
+        "figures": dict(result.figures),
     }
 
 
 @asynccontextmanager
 async def _endpoint(
     config: Config, settings: TargetSettings, request: CheckRequest, environ: Mapping[str, str]
-) -> AsyncIterator[Endpoint]:
-    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started."""
+) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
+    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started.
+
+    With what it signs tokens, if it is that one.
+    """
     if is_embedded(settings, environ, request.endpoint):
         async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
-            yield Endpoint(server.address, secure=False)
+            yield local_endpoint(server.address, paired=settings.peer is not None), server.signer
     else:
-        yield resolve_endpoint(settings.endpoint, environ, request.endpoint)
+        yield resolve_endpoint(settings.endpoint, environ, request.endpoint, settings.peer or ""), None
 
 
 def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:
-    """The probes of a target that are asked for; none of a target that is not."""
+    """The probes of a target that are asked for, as far as the vantage makes sense for them; none of a target that is not."""
     if request.targets and settings.name not in request.targets:
         return []
     return [
         PlannedSite(settings, name, probe, request.vantage)
         for name, probe in settings.probes.items()
-        if not request.probes or name in request.probes
+        if (not request.probes or name in request.probes) and (request.vantage is Vantage.WIRE or name not in WIRE_ONLY)
     ]

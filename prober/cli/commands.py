@@ -15,11 +15,12 @@ from prober.cli.process import Format, warn
 from prober.config.loading import load, load_with_warnings, show, written_objectives
 from prober.config.models import ProbeName
 from prober.config.values import duration_s
-from prober.embedded.faults import describe_faults
+from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
-from prober.probes.catalogue import PLANNED, PROBES
+from prober.probes.catalogue import PROBES
 from prober.probes.power import power_as_text
-from prober.schedule.instances import sites_of
+from prober.schedule.budget import between, check_budget, dollars, monthly_cost, price_of
+from prober.schedule.instances import PlannedSite, sites_of
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
@@ -29,13 +30,27 @@ def faults() -> None:
 
 
 def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None) -> None:
-    """List the probes, the promise that each tests, and how rare a fault may be and still be found."""
-    targets = load(config, os.environ, opens_store=False).targets
-    sites = {site.probe: site for target in reversed(targets) for site in sites_of(target)}
+    """List the probes, the promise that each tests, how rare a fault may be and still be found, and what each costs on the real service."""
+    settings = load(config, os.environ, opens_store=False)
+    sites = {site.probe: site for target in reversed(settings.targets) for site in sites_of(target)}
     for known in PROBES.values():
         print(f"{known.name}\n    {known.promise}")
         if (site := sites.get(ProbeName(known.name))) is not None:
-            print(power_as_text(PLANNED[known.name](site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
+            print(power_as_text(known.chances(site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
+            print(_cost_as_text(site))
+    every = [site for target in settings.targets for site in sites_of(target)]
+    print(
+        f"all of them, on every target and from every vantage: {between(price_of(every))} a month at list price, if the targets are the "
+        f"real service; budget.usd_per_month allows {dollars(settings.budget.usd_per_month)}"
+    )
+
+
+def _cost_as_text(site: PlannedSite) -> str:
+    cost = monthly_cost(site)
+    return (
+        f"    a run publishes {cost.traffic.published:,} messages and receives {cost.traffic.delivered:,}; a month on one target has "
+        f"{cost.messages:,.0f} messages of at least {cost.billed.least / 2**30:,.1f} GiB and costs {between(cost.usd)} at list price"
+    )
 
 
 def slos(
@@ -59,7 +74,8 @@ def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = No
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     """Validate a configuration file; all problems are listed together. Warnings go to standard error and change nothing."""
-    _, warnings = load_with_warnings(file, os.environ)
+    settings, warnings = load_with_warnings(file, os.environ)
+    check_budget(settings, os.environ)
     warn(warnings)
     told = f", with {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
     print(f"{file}: valid{told}")

@@ -12,13 +12,14 @@ from typing import Annotated, Final
 import typer
 
 from api.app import create_app
-from api.server import serve_until, stop_signals
 from api.view import Archive
 from prober.cli.process import collect_between_runs, own_version
-from prober.config.loading import load_with_warnings
+from prober.config.following import ConfigurationFile
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
+from prober.schedule.budget import check_budget
 from prober.service import Service
+from prober.serving.server import reload_signal, serve_until, stop_signals
 
 PROGRAM: Final = "ordering-prober"
 FAULTS_VARIABLE: Final = "ORDERING_PROBER_EMBEDDED__FAULTS"
@@ -31,12 +32,14 @@ def run(
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
 ) -> None:
     """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
-    settings, warnings = load_with_warnings(config, os.environ)
+    file = ConfigurationFile.read(config, os.environ)
+    settings = file.config
+    check_budget(settings, os.environ)
     set_up_logs(settings.telemetry, sys.stderr)
-    for warning in warnings:
+    for warning in file.warnings:
         _log.warning("%s", warning)
     hints = next_steps(_called()) if config is None and _is_calm(settings) else ""
-    asyncio.run(_serve(settings, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
+    asyncio.run(_serve(file, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
 
 
 def _called() -> str:
@@ -60,15 +63,18 @@ Every probe has its first verdict after some seconds. What to try next, after Ct
 """
 
 
-async def _serve(config: Config, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
-    """Runs until a signal comes, then stops cleanly. `announce` is told the URL of the status page.
+async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
+    """Runs until a signal comes, then stops cleanly. `announce` is told the URL of the status page. SIGHUP has the file looked at.
 
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
     """
     collect_between_runs()
     with stop_signals() as stop:
-        service = Service(config, environ, version)
+        config = file.config
+        service = Service(config, environ, version, file)
         archive = Archive.of(config, service.queries)
+        service.followed_by(archive.follow)
         async with service:
             app = create_app(service, archive, config.api)
-            await serve_until(stop, app, config.api.host, config.api.port, announce=announce)
+            with reload_signal(service.reload if file.path else None):
+                await serve_until(stop, app, config.api.host, config.api.port, announce=announce)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
+from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
-from prober.config.models import Api, Embedded, HistorySettings, Sharding, StatusSettings
-from prober.config.problems import Problem
+from prober.config.models import Api, Embedded, HistorySettings, ProbeName, Sharding, StatusSettings, TargetSettings
+from prober.config.problems import Path, Problem
+from prober.config.push import Push, is_here
+from prober.config.values import EMBEDDED
 
 _TABLES: Final = ("events", "runs", "findings", "_spool")
 """The folders of a history, which its retention, its readers and `compact` take for their own."""
@@ -46,10 +49,41 @@ def sharding_problems(sharding: Sharding, status: StatusSettings) -> Iterator[Pr
         yield Problem(("sharding", "group"), text)
 
 
-def port_problems(api: Api, embedded: Embedded, drills: Drills) -> Iterator[Problem]:
+def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """A probe that needs a second endpoint, and one that the first cannot have."""
+    if target.peer is None:
+        if ProbeName.REGION in target.probes:
+            text = "needs a second endpoint of the service, in another region: write peer for the target, or leave the region probe out"
+            yield Problem((*at, "probes", "region"), text)
+    elif _sort_of(target.peer) != _sort_of(target.endpoint):
+        yield Problem((*at, "peer"), "must be what endpoint is: embedded, one of Google's, or an address")
+
+
+def _sort_of(endpoint: str) -> tuple[bool, bool]:
+    """Whether an endpoint is embedded, and whether it is one of Google's."""
+    return endpoint == EMBEDDED, endpoint != EMBEDDED and parse_endpoint(endpoint).secure
+
+
+def push_problems(push: Push, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
+    """What is missing so that messages can be pushed here by targets elsewhere, and others cannot push."""
+    elsewhere = [(at, target) for at, target in targets if ProbeName.PUSH in target.probes and not is_here(target.endpoint)]
+    google = [at for at, target in elsewhere if parse_endpoint(target.endpoint).secure]
+    if elsewhere and push.address is None:
+        text = "Pub/Sub must know by which URL it reaches this prober: set push.address, or leave the push probe out here"
+        yield from (Problem((*at, "probes", str(ProbeName.PUSH)), text) for at, _ in elsewhere)
+    elif google and not (push.address or "").startswith("https://"):
+        yield Problem(("push", "address"), "must begin with https://: Pub/Sub pushes to nothing else")
+    if google and push.address is not None and push.service_account is None:
+        text = "is missing: name the service account whose tokens come along with pushes, or anybody could push what was never published"
+        yield Problem(("push", "service_account"), text)
+    if push.address is not None and not push.port:
+        yield Problem(("push", "port"), "must be fixed, since push.address leads to it: write one, such as 8081")
+
+
+def port_problems(api: Api, push: Push, embedded: Embedded, drills: Drills) -> Iterator[Problem]:
     """Two listeners on one port."""
     taken: dict[int, str] = {}
-    for section, port in (("api", api.port), ("embedded", embedded.port), ("drills", drills.port)):
+    for section, port in (("api", api.port), ("push", push.port), ("embedded", embedded.port), ("drills", drills.port)):
         if port and port in taken:
             yield Problem((section, "port"), f"{port} is {taken[port]}.port too; give each its own, or 0 for any free one")
         elif port:

@@ -1,4 +1,4 @@
-"""What holds where the file says nothing: one embedded target, the three probes, and the objectives of the catalogue.
+"""What holds where the file says nothing: one embedded target, the probes, and the objectives of the catalogue.
 
 Written as a file would be, so that what a user writes is laid over it key by key.
 """
@@ -36,6 +36,26 @@ DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "ack_deadline": "10s",
         },
         "affinity": {"schedule": {"interval": "30s"}, "keys": 16, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
+        "pull": {"schedule": {"interval": "60s"}, "keys": 8, "messages": 6, "subscribers": 3, "ack_deadline": "10s"},
+        "push": {"schedule": {"interval": "60s"}, "keys": 10, "messages": 6, "subscribers": 1, "ack_deadline": "10s"},
+        "publish": {"schedule": {"interval": "60s"}, "keys": 8, "messages": 3, "subscribers": 1, "ack_deadline": "10s"},
+        "dead_letter": {"schedule": {"interval": "2m"}, "keys": 10, "messages": 2, "subscribers": 2, "ack_deadline": "10s"},
+        "exactly_once": {"schedule": {"interval": "2m"}, "keys": 8, "messages": 10, "subscribers": 2, "ack_deadline": "10s"},
+        "seek": {"schedule": {"interval": "10m"}, "keys": 20, "messages": 15, "subscribers": 1, "ack_deadline": "10s"},
+        "isolation": {"schedule": {"interval": "5m"}, "keys": 9, "messages": 2, "subscribers": 2, "ack_deadline": "10s"},
+        "hot_key": {
+            "schedule": {"interval": "1h"},
+            "keys": 1,
+            "messages": 100,
+            "rate": 100,
+            "sizes": [9500],
+            "subscribers": 1,
+            "ack_deadline": "10s",
+        },
+        "control_group": {"schedule": {"interval": "5m"}, "keys": 8, "messages": 8, "subscribers": 2, "ack_deadline": "10s"},
+        "control_plane": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 15, "subscribers": 2, "ack_deadline": "10s"},
+        "limits": {"schedule": {"interval": "10m"}, "keys": 10, "messages": 30, "subscribers": 2, "ack_deadline": "10s"},
+        "region": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
     }
 )
 

@@ -21,7 +21,7 @@ GAP_MAX: Final = timedelta(days=7)
 
 def _drill(name: str) -> str:
     # Here and not above: who configures no drill, such as the API in a process of its own, needs nothing of the server.
-    from prober.embedded.faults import CATALOGUE
+    from prober.embedded.catalogue import CATALOGUE
 
     known = {*CATALOGUE, CONTROL}
     if name not in known:

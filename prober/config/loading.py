@@ -30,7 +30,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from prober.config.contradictions import history_problems, port_problems, sharding_problems
+from prober.config.contradictions import history_problems, peer_problems, port_problems, push_problems, sharding_problems
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.drills import Drills
@@ -45,13 +45,14 @@ from prober.config.models import (
     Slo,
     StatusSettings,
     TargetSettings,
-    region_of,
 )
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
+from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
+from prober.config.regions import region_of
 from prober.config.values import EMBEDDED
 from prober.config.warnings import warnings_of
-from prober.config.workloads import capacity_problems, workload_problems
+from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
 
@@ -72,11 +73,14 @@ def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bo
 
 
 def load_with_warnings(
-    path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True
+    path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True, content: bytes | None = None
 ) -> tuple[Config, tuple[str, ...]]:
-    """The same, and what is worth a second look although it is valid: one line each, with file, key and line."""
+    """The same, and what is worth a second look although it is valid: one line each, with file, key and line.
+
+    `content`: what the file has, for who has read it already.
+    """
     source = "configuration" if path is None else str(path)
-    document = _read(path, source)
+    document = _read(path, source, content)
     raw, problems = document.content, list(document.problems)
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
         problems.append(Problem(("api", "token"), f"must not be in a file; set {TOKEN_VARIABLE}"))
@@ -107,20 +111,28 @@ def show(config: Config) -> str:
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _read(path: File | str | None, source: str) -> Document:
-    """What the file says, a mapping; a key with nothing behind it counts as not written."""
+def read_content(path: File | str) -> bytes:
+    """What a file has. Raises ConfigError if it cannot be read."""
     try:
-        document = Document({}) if path is None else read_document(File(path).read_text(encoding="utf-8-sig"))
+        return File(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{source}: cannot be read: {error.strerror or error}") from error
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _read(path: File | str | None, source: str, content: bytes | None = None) -> Document:
+    """What the file says, a mapping; a key with nothing behind it counts as not written."""
+    if content is None and path is not None:
+        content = read_content(path)
+    try:
+        document = Document({}) if content is None else read_document(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source}: is not UTF-8 text") from error
     except NotYaml as error:
         raise ConfigError(f"{source}: is not YAML: {error}") from error
-    content = {} if document.content is None else document.content
-    if not isinstance(content, dict):
+    written = {} if document.content is None else document.content
+    if not isinstance(written, dict):
         raise ConfigError(f"{source}: must be a mapping that begins with keys such as targets:")
-    return replace(document, content={str(key): value for key, value in content.items() if value is not None})
+    return replace(document, content={str(key): value for key, value in written.items() if value is not None})
 
 
 # ------------------------------------------------------------------------------------------------------------ environment
@@ -209,7 +221,8 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
         probes = dict(DEFAULT_PROBES)
     targets = raw["targets"]
     if isinstance(targets, list):
-        raw["targets"] = [_target(target, probes, ("targets", number), problems) for number, target in enumerate(targets)]
+        local = () if _section(raw, "push", Push).address else (ProbeName.PUSH,)
+        raw["targets"] = [_target(one, probes, local, ("targets", number), problems) for number, one in enumerate(targets)]
     slos = raw.get("slos", {})
     if not isinstance(slos, dict):
         return frozenset()
@@ -234,20 +247,27 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
     return laid_over(base, known)
 
 
-def _target(target: Any, probes: Raw, at: Path, problems: list[Problem]) -> Any:
-    """One target with its region and the complete settings of its probes."""
+def _can_run(probe: str, target: Raw, here_only: tuple[str, ...]) -> bool:
+    """Whether a target has what a probe needs, which then runs there by default."""
+    return (probe != ProbeName.REGION or bool(target.get("peer"))) and (probe not in here_only or is_here(target["endpoint"]))
+
+
+def _target(target: Any, probes: Raw, here_only: tuple[str, ...], at: Path, problems: list[Problem]) -> Any:
+    """One target with its region and the complete settings of its probes; by default without those that run on this machine only."""
     if not isinstance(target, dict):
         return target
     complete: Raw = {"endpoint": EMBEDDED, **target}
     endpoint = complete["endpoint"]
-    if endpoint != EMBEDDED:
+    if endpoint == EMBEDDED:
+        complete.setdefault("peer", EMBEDDED)
+    else:
         for key in ("project", "environment"):
             if key not in complete:
                 problems.append(Problem((*at, key), "is missing: only the embedded server has a default"))
     if isinstance(endpoint, str) and "region" not in complete:
         with suppress(ConfigError):  # the endpoint is reported by itself
             complete["region"] = region_of(endpoint.strip())
-    chosen = complete.get("probes") or list(probes)
+    chosen = complete.get("probes") or [name for name in probes if _can_run(name, complete, here_only)]
     if isinstance(chosen, list):
         chosen = dict.fromkeys(map(str, chosen))
     if isinstance(chosen, dict):
@@ -280,9 +300,13 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     """What is wrong between sections."""
     targets = list(_valid_targets(raw))
     slos = {name: slo for name, written in _items(raw.get("slos")) if (slo := _valid(Slo, written)) is not None}
-    problems = [*_double_names(raw), *_strange_maintenance(raw), *_vacuous_probes(targets)]
+    problems = [
+        *_double_names(raw),
+        *_strange_maintenance(raw),
+        *(problem for at, target in targets for problem in vacuous_problems(target, at)),
+    ]
     for at, target in targets:
-        problems += rate_problems(target, at, slos)
+        problems += [*rate_problems(target, at, slos), *peer_problems(target, at)]
     too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
     problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
@@ -300,7 +324,9 @@ def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
     yield from history_problems(_section(raw, "history", HistorySettings))
     if opens_store:
         yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
-    yield from port_problems(_section(raw, "api", Api), _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
+    push = _section(raw, "push", Push)
+    yield from push_problems(push, _valid_targets(raw))
+    yield from port_problems(_section(raw, "api", Api), push, _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
 
 
 def _section(raw: Raw, name: str, model: type[_Section]) -> _Section:
@@ -350,27 +376,3 @@ def _strange_maintenance(raw: Raw) -> Iterator[Problem]:
             wanted = getattr(window, key, None)
             if wanted is not None and wanted not in known:
                 yield Problem(("maintenance", number, key), f"no target has the {where} {wanted}; {did_you_mean(wanted, known)}")
-
-
-# With less, the experiment shows nothing: order needs two messages, a run that is redelivered a first, a middle and a last one and
-# a key each for a refusal, a lease that ends and a stream that breaks, and a key that could move needs somewhere to go.
-_LEAST: Final = (
-    (ProbeName.ORDERING, "messages", 2),
-    (ProbeName.ORDERING, "subscribers", 2),
-    (ProbeName.REDELIVERY, "messages", 3),
-    (ProbeName.REDELIVERY, "keys", 3),
-    (ProbeName.AFFINITY, "subscribers", 2),
-)
-
-
-def _vacuous_probes(targets: list[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
-    for at, target in targets:
-        for name, key, least in _LEAST:
-            probe = target.probes.get(name)
-            if probe is None:
-                continue
-            parts = probe.parts if key == "keys" else 1
-            if getattr(probe, key) < least * parts:
-                each = " in each of its parts" if parts > 1 else ""
-                problem = f"must be at least {least * parts} for the {name} probe to show anything{each}"
-                yield Problem((*at, "probes", str(name), key), problem)

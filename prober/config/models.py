@@ -14,8 +14,9 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
-from prober.brokers.endpoint import parse_endpoint
+from prober.config.budget import Budget
 from prober.config.drills import Drills
+from prober.config.push import Push
 from prober.config.telemetry import Telemetry
 from prober.config.values import (
     EMBEDDED,
@@ -51,8 +52,7 @@ from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import Objective
 
 WINDOW_MIN = timedelta(days=7)  # the slowest alert looks back three days
-ACK_DEADLINE_MIN = timedelta(seconds=10)  # the service takes nothing else
-ACK_DEADLINE_MAX = timedelta(seconds=600)
+ACK_DEADLINE_MIN, ACK_DEADLINE_MAX = timedelta(seconds=10), timedelta(seconds=600)  # the service takes nothing else
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
 HISTORY_RETENTION_MIN = timedelta(days=2)
@@ -67,6 +67,18 @@ class ProbeName(StrEnum):
     ORDERING = "ordering"
     REDELIVERY = "redelivery"
     AFFINITY = "affinity"
+    PULL = "pull"
+    PUSH = "push"
+    PUBLISH = "publish"
+    DEAD_LETTER = "dead_letter"
+    EXACTLY_ONCE = "exactly_once"
+    SEEK = "seek"
+    ISOLATION = "isolation"
+    HOT_KEY = "hot_key"
+    CONTROL_GROUP = "control_group"
+    CONTROL_PLANE = "control_plane"
+    LIMITS = "limits"
+    REGION = "region"
 
 
 class Schedule(Section):
@@ -171,6 +183,8 @@ class TargetSettings(Section):
     """Unique. The label `target` of every series about it."""
     endpoint: EndpointText = EMBEDDED
     """Where it is. `embedded` is the Pub/Sub server in this process."""
+    peer: EndpointText | None = None
+    """Another endpoint of the same service, in another region, for the probe `region`. That of the embedded server is by default itself."""
     project: Project = "ordering-prober"
     """Google Cloud project. Has a default for the embedded server only."""
     environment: Word = "test"
@@ -180,13 +194,18 @@ class TargetSettings(Section):
     labels: Mapping[LabelName, str] = Field(default_factory=dict)
     """Free labels, shown by `pubsub_prober_target_info` and the API."""
     probes: Mapping[ProbeName, ProbeSettings]
-    """Which probes run there: a list of names, or a mapping of names to what is different there. By default all."""
+    """Which probes run there: a list of names, or a mapping of names to what is different there. By default all that can."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if taken := RESERVED_LABELS & set(self.labels):
             raise ValueError(f"labels must not hold {', '.join(sorted(taken))}: every series has that already")
         return self
+
+    @property
+    def series(self) -> tuple[str, str, str]:
+        """What every series about it carries: target, environment, region."""
+        return self.name, self.environment, self.region
 
     @property
     def is_embedded(self) -> bool:
@@ -347,12 +366,16 @@ class Config(Section):
     """The store behind the API."""
     api: Api = Api()
     """Where the service listens."""
+    push: Push = Push()
+    """Where messages are pushed to."""
     telemetry: Telemetry = Telemetry()
     """Traces and logs."""
     maintenance: tuple[Maintenance, ...] = ()
     """When not to probe."""
     sharding: Sharding = Sharding()
     """Whether several probers share the work."""
+    budget: Budget = Budget()
+    """What probing may cost."""
     embedded: Embedded = Embedded()
     """The server in this process."""
     drills: Drills = Drills()
@@ -371,11 +394,3 @@ class Config(Section):
     def maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
         """The maintenance that a target is under at a time, if any."""
         return next((window for window in self.maintenance if window.covers(target, at)), None)
-
-
-def region_of(endpoint: str) -> str:
-    """The region that an endpoint itself names: Google's, `global`, or `local` for anything else."""
-    if endpoint == EMBEDDED:
-        return "local"
-    parsed = parse_endpoint(endpoint)
-    return parsed.region or ("global" if parsed.secure else "local")

@@ -17,7 +17,8 @@ from typing import Final
 from prober.config.models import ProbeName, ProbeSettings, Slo, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.values import write_duration
-from prober.slo.indicators import DISTURBED, MEANINGS, SLICE_S, Indicator, Unit
+from prober.config.workloads import ADMIN_CALLS
+from prober.slo.indicators import DISTURBED, MEANINGS, MEASURED_BY, SLICE_S, Indicator, Unit
 from prober.slo.objectives import HOUR_S, rate_min_per_s
 
 _ROUNDING: Final = 1e-9
@@ -50,6 +51,11 @@ def _keys(probe: ProbeSettings) -> int:
     return probe.keys
 
 
+def _delayed(probe: ProbeSettings) -> int:
+    """The messages of a burst without those of the keys that are held, one in each part; with too few keys, which is refused, one."""
+    return max(1, probe.keys - probe.parts) * probe.messages
+
+
 _MESSAGES: Final = Feed(frozenset({ProbeName.ORDERING}), _messages)
 _REDELIVERIES: Final = Feed(frozenset({ProbeName.REDELIVERY}), _keys)
 FEEDS: Final[Mapping[Indicator, Feed]] = MappingProxyType(
@@ -62,8 +68,10 @@ FEEDS: Final[Mapping[Indicator, Feed]] = MappingProxyType(
         Indicator.REDELIVERY: _REDELIVERIES,
         Indicator.REDELIVERY_LATENCY: _REDELIVERIES,
         Indicator.AFFINITY: Feed(frozenset({ProbeName.AFFINITY}), _keys),
+        Indicator.CONTROL_PLANE_LATENCY: Feed(frozenset({ProbeName.CONTROL_PLANE}), lambda _: sum(ADMIN_CALLS.values())),
         Indicator.OLDEST_UNACKED_MESSAGE_AGE: Feed(ALL, lambda _: 1, per_minute=True),
         Indicator.STALLED_KEYS: Feed(ALL, _keys, per_minute=True),
+        Indicator.HEAD_OF_LINE_DELAY: Feed(frozenset({ProbeName(MEASURED_BY[Indicator.HEAD_OF_LINE_DELAY])}), _delayed),
     }
 )
 

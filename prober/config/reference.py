@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
+from prober.config.budget import Budget
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.drills import Drills
 from prober.config.models import (
@@ -30,6 +31,7 @@ from prober.config.models import (
     TargetSettings,
 )
 from prober.config.problems import fields_by_key
+from prober.config.push import Push
 from prober.config.rates import FEEDS
 from prober.config.regions import AS_OF, SOURCE
 from prober.config.telemetry import Telemetry
@@ -96,6 +98,15 @@ A variable with that prefix that names no key is an error. Those that Kubernetes
 `PUBSUB_EMULATOR_HOST` is honoured as in every Google client: it replaces the `endpoint` of the targets. `--endpoint` on the command
 line wins over it.
 
+## When it changes
+
+`ordering-prober run` looks at its file every two seconds, and on SIGHUP at once; `ordering-prober api` does the same. What counts is
+the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos` and `maintenance` are taken over while
+everything goes on. All other sections are read at the start only: if they changed, the log and the status page say `restart to apply:`
+and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart too. A wrong file
+changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of a process never
+changes.
+
 ## How often a probe must run
 
 An objective of 99.99 % cannot be judged by ten messages an hour: one bad message would be a burn rate of a thousand and wake somebody.
@@ -118,7 +129,7 @@ between two runs counts.
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("targets", TargetSettings, "A list. What a target writes under `probes` is laid over the shared settings, key by key."),
-    ("probes", ProbeSettings, "A mapping of `ordering`, `redelivery` and `affinity` to:"),
+    ("probes", ProbeSettings, "A mapping of the names of [probes](probes/README.md) to:"),
     ("schedule", Schedule, "Inside a probe. Exactly one of the two keys; one that is written replaces the default."),
     ("deadlines", Deadlines, "Inside a probe."),
     (
@@ -130,9 +141,11 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("history", HistorySettings, ""),
     ("status", StatusSettings, ""),
     ("api", Api, ""),
+    ("push", Push, ""),
     ("telemetry", Telemetry, ""),
     ("maintenance", Maintenance, "A list."),
     ("sharding", Sharding, ""),
+    ("budget", Budget, ""),
     ("embedded", Embedded, ""),
     ("drills", Drills, ""),
 )
@@ -141,7 +154,7 @@ _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
     (Config, "targets"): "one embedded server",
     (Config, "probes"): "see below",
     (Config, "slos"): "see below",
-    (TargetSettings, "probes"): "all",
+    (TargetSettings, "probes"): "all; `push` on this machine only, unless `push.address` is set",
     (TargetSettings, "region"): "from `endpoint`",
     (ProbeSettings, "schedule"): "see below",
     (ProbeSettings, "keys"): "see below",

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from prober.brokers.endpoint import parse_endpoint
+from prober.config.values import EMBEDDED
+
 SOURCE: Final = "docs.cloud.google.com/bigquery/docs/locations"
 AS_OF: Final = "2026-04-15"
 
@@ -57,3 +60,11 @@ REGIONS: Final = frozenset(
         "us-west4",
     ]
 )
+
+
+def region_of(endpoint: str) -> str:
+    """The region that an endpoint itself names: Google's, `global`, or `local` for anything else."""
+    if endpoint == EMBEDDED:
+        return "local"
+    parsed = parse_endpoint(endpoint)
+    return parsed.region or ("global" if parsed.secure else "local")

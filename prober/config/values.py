@@ -185,7 +185,8 @@ def _cron(value: object) -> object:
 
 def _fault(value: str) -> str:
     # Here and not above: who configures no fault, such as the API in a process of its own, needs nothing of the server.
-    from prober.embedded.faults import CATALOGUE, FaultError, parse_fault
+    from prober.embedded.catalogue import CATALOGUE
+    from prober.embedded.faults import FaultError, parse_fault
 
     name = value.partition(":")[0].strip()
     if name not in CATALOGUE:
@@ -312,6 +313,9 @@ Word = Annotated[
 LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
+Email = Annotated[
+    str, _pattern(r"[^@\s]+@[^@\s]+\.[^@\s]+", "is not the e-mail address of a service account"), Written("e-mail address")
+]
 Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
 DatabaseUrl = Annotated[
     SecretStr,

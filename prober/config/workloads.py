@@ -12,7 +12,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import Final
 
-from prober.brokers.base import Vantage
+from prober.brokers.base import AdminOperation, Vantage
 from prober.config.models import ProbeName, ProbeSettings, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.values import write_duration, write_size
@@ -23,17 +23,94 @@ HEADROOM: Final = 2
 """How much faster than that a machine may be."""
 ACT_MAX_S: Final = 300.0
 """A run that has not published everything by then ends UNKNOWN."""
+KEY_BYTES_PER_S_MAX: Final = 1_000_000
+"""What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
+PACED: Final = frozenset({ProbeName.ORDERING, ProbeName.HOT_KEY})
+"""Probes that publish at a rate; the others send each burst at once."""
 BURST_BYTES_MAX: Final = 256 * 2**20
-BURSTS: Final[Mapping[ProbeName, int]] = MappingProxyType({ProbeName.ORDERING: 5, ProbeName.REDELIVERY: 2, ProbeName.AFFINITY: 8})
+BURSTS: Final[Mapping[ProbeName, int]] = MappingProxyType(
+    {
+        ProbeName.ORDERING: 5,
+        ProbeName.REDELIVERY: 2,
+        ProbeName.AFFINITY: 8,
+        ProbeName.PULL: 4,
+        ProbeName.PUSH: 3,
+        ProbeName.PUBLISH: 20,
+        ProbeName.DEAD_LETTER: 11,
+        ProbeName.EXACTLY_ONCE: 2,
+        ProbeName.SEEK: 3,
+        ProbeName.ISOLATION: 18,
+        ProbeName.HOT_KEY: 11,
+        ProbeName.CONTROL_GROUP: 5,
+        ProbeName.CONTROL_PLANE: 2,
+        ProbeName.LIMITS: 2,
+        ProbeName.REGION: 3,
+    }
+)
 """How often a run publishes on each of its keys; of the probe `redelivery` the last one comes after what is to come again."""
+
+WIRE_ONLY: Final = frozenset({ProbeName.PUSH, ProbeName.LIMITS})
+"""Probes that look at the wire only: Google's client library takes no pushes, and puts the messages of each key into a request of their
+own."""
+ADMIN_CALLS: Final[Mapping[AdminOperation, int]] = MappingProxyType(
+    {
+        AdminOperation.CREATE_TOPIC: 1,
+        AdminOperation.CREATE_SUBSCRIPTION: 2,
+        AdminOperation.GET: 2,
+        AdminOperation.LIST: 1,
+        AdminOperation.UPDATE: 1,
+        AdminOperation.SEEK: 1,
+        AdminOperation.DELETE: 3,
+    }
+)
+"""The administration calls of a run of `control_plane`, those included that make and delete what it uses."""
+
+
+_LEAST: Final = (
+    (ProbeName.ORDERING, "messages", 2),
+    (ProbeName.ORDERING, "subscribers", 2),
+    (ProbeName.REDELIVERY, "messages", 3),
+    (ProbeName.REDELIVERY, "keys", 3),
+    (ProbeName.AFFINITY, "subscribers", 2),
+    (ProbeName.PULL, "messages", 2),
+    (ProbeName.PULL, "subscribers", 2),
+    (ProbeName.PUSH, "messages", 3),
+    (ProbeName.PUBLISH, "messages", 2),
+    (ProbeName.ISOLATION, "keys", 2),
+    (ProbeName.HOT_KEY, "messages", 2),
+    (ProbeName.CONTROL_GROUP, "messages", 2),
+    (ProbeName.EXACTLY_ONCE, "messages", 3),
+    (ProbeName.EXACTLY_ONCE, "keys", 3),
+    (ProbeName.SEEK, "messages", 2),
+    (ProbeName.REGION, "keys", 2),
+    (ProbeName.REGION, "messages", 2),
+)
+"""With less, an experiment shows nothing: there is nothing to keep in order, to bring again, to move, or to send past a failure."""
+
+
+def vacuous_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """What of a target's workload is too little for an experiment to show anything."""
+    for name, key, least in _LEAST:
+        probe = target.probes.get(name)
+        if probe is None:
+            continue
+        parts = probe.parts if key == "keys" else 1
+        if getattr(probe, key) < least * parts:
+            problem = f"must be at least {least * parts} for the {name} probe to show anything"
+            problem += " in each of its parts" if parts > 1 else ""
+            yield Problem((*at, "probes", str(name), key), problem)
 
 
 def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
     """What of a target's workload cannot be done."""
     for name, probe in target.probes.items():
         here = (*at, "probes", str(name))
-        if probe.rate and name is not ProbeName.ORDERING:
+        if name in WIRE_ONLY and Vantage.LIBRARY in probe.vantages:
+            yield Problem((*here, "vantages"), f"the {name} probe looks at the wire only: leave library out")
+        if probe.rate and name not in PACED:
             yield Problem((*here, "rate"), f"the {name} probe sends each burst at once and has no rate; remove it")
+        elif name is ProbeName.HOT_KEY and (text := _too_hot(probe)):
+            yield Problem((*here, "rate"), text)
         elif text := _too_long(name, probe) or _too_large(probe):
             yield Problem(here, text)
 
@@ -79,6 +156,19 @@ def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
         f"a run publishes {count:,} messages ({probe.keys:,} keys x {probe.messages:,} messages x {BURSTS[name]} bursts), which takes "
         f"{_rounded(taken_s)} at {pace} but {end} after {_rounded(free_s)}: at most {int(free_s * rate):,} fit. "
         f"Take fewer keys or messages{'' if free_s == ACT_MAX_S else ', or a longer interval'}"
+    )
+
+
+def _too_hot(probe: ProbeSettings) -> str:
+    """What to say about a ramp that does not load a key, or more than the service takes; empty if it does as it should."""
+    if not probe.rate:
+        return "must be more than 0: it is the load that the hot_key probe works up to"
+    each = probe.rate / probe.keys * sum(probe.sizes) / len(probe.sizes)
+    if each <= KEY_BYTES_PER_S_MAX:
+        return ""
+    return (
+        f"{probe.rate:,.10g} messages a second over all keys are {each:,.0f} bytes a second on each, and the service takes at "
+        f"most {KEY_BYTES_PER_S_MAX:,}: take a lower rate, smaller sizes or more keys"
     )
 
 

@@ -9,6 +9,17 @@ have told as a violation if it had been wrong; what it would have called indeter
     affinity            a message is delivered that was published after the last one of its key had come, while something of it is
                         certainly held and another subscriber is there: it comes to the holder, or the key is split. A stream that is
                         over takes back the chances shortly before, for it may have been dead already.
+    divergence          a message that one of two subscriptions has received is received on the other: in the same place, or elsewhere.
+    overlap             the last message held of a pull response or push request is answered, while the next one of its key was there, and
+                        a pull waited for it: until then the service could have sent a second batch, or request.
+    confirmed           exactly-once: an acknowledgement was confirmed, and it was listened for so long after that that a redelivery would
+                        have been sent after the confirmation, by every bound.
+    outstanding         exactly-once: a message is delivered that was published after the last one of its key had come, while something of
+                        it is certainly held: the service goes on, or sends again what is held.
+    dead letter         a message came to the dead-letter topic, and a new one of its key is delivered after that: the key moves on, or
+                        stands still.
+    seek                a message comes again that a settled seek has certainly brought back (`returned`): it, or a later one.
+    push, failed        a push request failed while a later message of its key waits: the next one is for the same message, or a later.
     completeness        a message was accepted: it is delivered, or lost.
 """
 
@@ -24,6 +35,13 @@ CHANCES: Final[Mapping[str, str]] = MappingProxyType(
         "chances_redelivery": "redeliveries that had to bring later messages again",
         "chances_redelivery_acked": "redeliveries that had to bring acknowledged messages again",
         "chances_affinity": "deliveries while the key was held and another subscriber was there",
+        "chances_divergence": "messages received on two subscriptions, each in a place of its own",
+        "chances_overlap": "batches behind which more waited while another pull or push could have brought it",
+        "chances_confirmed": "acknowledgements that were confirmed and had to be final",
+        "chances_outstanding": "deliveries while another message was held that must not come again",
+        "chances_dead_letter": "messages that went to the dead-letter topic and whose key had to move on",
+        "chances_seek": "messages that a seek had to bring back in order",
+        "chances_push_failed": "failed push requests that had to be repeated before others",
         "publishes_confirmed": "messages that had to arrive",
     }
 )

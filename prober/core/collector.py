@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.events import LONG_AGO
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
-from prober.core.positions import ACKED, LearnedLog
+from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Arrival
 
@@ -38,13 +38,21 @@ INFO: Final = Status.INFO
 
 COUNTED: Final = (
     "acks",
+    "acks_confirmed",
     "affinity_moves_outstanding_no",
     "affinity_moves_outstanding_unknown",
     "affinity_moves_outstanding_yes",
     "chances_affinity",
+    "chances_confirmed",
+    "chances_dead_letter",
+    "chances_divergence",
     "chances_order",
+    "chances_outstanding",
+    "chances_overlap",
+    "chances_push_failed",
     "chances_redelivery",
     "chances_redelivery_acked",
+    "chances_seek",
     "dead_lettered",
     "deliveries_among_several",
     "deliveries_first",
@@ -90,11 +98,14 @@ class Counts:
         self.publishes_rejected = self.publishes_unknown = self.publishes_abandoned = 0
         self.deliveries_first = self.deliveries_redelivery = self.deliveries_foreign = self.deliveries_unplaced = 0
         self.deliveries_among_several = self.redeliveries_of_acked = self.lease_expiries = 0
-        self.acks = self.nacks = self.dead_lettered = 0
+        self.acks = self.acks_confirmed = self.nacks = self.dead_lettered = 0
         self.rewinds = self.rewinds_inside_a_run = self.rewinds_to_acked = self.early_redeliveries = 0
         self.affinity_moves_outstanding_no = self.affinity_moves_outstanding_yes = self.affinity_moves_outstanding_unknown = 0
         self.publisher_duplicates = self.service_duplicates = 0
         self.chances_order = self.chances_redelivery = self.chances_redelivery_acked = self.chances_affinity = 0
+        self.chances_divergence = 0
+        self.chances_overlap = self.chances_confirmed = self.chances_outstanding = self.chances_dead_letter = self.chances_seek = 0
+        self.chances_push_failed = 0
 
     def by_name(self) -> Counter[str]:
         """Everything that was counted at least once."""
@@ -112,6 +123,7 @@ class FindingsCollector:
 
     grace_until_t       when the last control operation has settled, and `grace_cause` which that was.
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
+    dead_letters        how many messages went to the dead-letter topic since anything new came.
     epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
     """
 
@@ -119,6 +131,7 @@ class FindingsCollector:
         "_assumptions",
         "_file",
         "counts",
+        "dead_letters",
         "epochs",
         "grace_cause",
         "grace_until_t",
@@ -139,8 +152,14 @@ class FindingsCollector:
         self.grace_until_t = LONG_AGO
         self.grace_cause = ""
         self.ids_alone = True
-        self.epochs = 0
+        self.epochs = self.dead_letters = 0
         self._file = file
+
+    def count_first_delivery(self) -> None:
+        """A message came for the first time: the key has moved on after all that was dead-lettered before."""
+        self.counts.deliveries_first += 1
+        self.counts.chances_dead_letter += self.dead_letters
+        self.dead_letters = 0
 
     def excuse(self, until_t: float, cause: str) -> None:
         """A control operation: until it has settled nothing is certain. Of several the one that lasts longest counts."""
@@ -148,11 +167,12 @@ class FindingsCollector:
             self.grace_until_t = until_t
             self.grace_cause = cause
 
-    def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
-        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`."""
+    def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> bool:
+        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. True if it is certain."""
         if not doubt and t <= self.grace_until_t:
             doubt = f"{self.grace_cause} may explain it"
         self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
+        return not doubt
 
     def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
         """Files the passing of a deadline; a `doubt` makes it indeterminate."""
@@ -169,6 +189,11 @@ class FindingsCollector:
         assumed = NOTHING if status is INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
         told = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
         self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed))
+
+    def count_push_again(self, flags: int, t: float, owes: Callable[[float], bool]) -> None:
+        """After a failed push the same message came. A chance: a later one would have been told, if one waits."""
+        sure = not flags & (ACKED | REMOVED) and not self.rules.dead_letter_max_attempts
+        self.counts.chances_push_failed += sure and t > self.grace_until_t and owes(t)
 
 
 def count_redelivery(counts: Counts, log: LearnedLog, arrival: Arrival, owed: Owed | None) -> None:

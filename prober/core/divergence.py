@@ -129,6 +129,7 @@ class DivergenceCheck:
         unknown = self._unknown_since(first, common.first, at) or self._unknown_since(second, common.second, beside)
         if pair in self._diverged or unknown or (common is START and checker.is_excerpt):
             return
+        checker.collector.counts.chances_divergence += not _may_lack(checker, other)
         if at > common.first and beside > common.second and at - common.first == beside - common.second:
             return
         back = at < common.first or beside < common.second
@@ -176,6 +177,11 @@ def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Seq
     expired_t = lacking.expired_t(arrival.t)
     old = sum(having.log.invoked_t(one) < expired_t for one in records)
     return EXPIRED if old >= abs(len(theirs) - len(mine)) else ""
+
+
+def _may_lack(*checkers: KeyChecker) -> bool:
+    """Whether something may be missing on one of them without anybody being to blame."""
+    return any(checker.subscription.rules.dead_letter_max_attempts for checker in checkers)
 
 
 def _comparable(checker: KeyChecker) -> bool:

@@ -215,11 +215,15 @@ class DeadLettered:
 
 @fact(frozen=True, slots=True)
 class Sought:
-    """The subscription was sought or purged; for `settle_s` the service may still deliver from before."""
+    """The subscription was sought or purged; for `settle_s` the service may still deliver from before.
+
+    since_t     everything that was published since then is unacknowledged from now on, on the clock of `t`; None if that is not known.
+    """
 
     t: float
     subscription: str
     settle_s: float
+    since_t: float | None = None
 
 
 @fact(frozen=True, slots=True)

@@ -136,8 +136,11 @@ class HolderCheck:
         """Judges a delivery and moves the key where it belongs; True when the key is certainly at the subscriber now."""
         if self.splits.pending:
             self.splits.explain(arrival)
-        if self._collector.rules.exactly_once and not arrival.new:
-            self._judge_outstanding(arrival)
+        if self._collector.rules.exactly_once:
+            if arrival.new:
+                self._count_outstanding(arrival)
+            else:
+                self._judge_outstanding(arrival)
         if self.owner == arrival.track.session.subscriber:
             if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
                 self._note_break(arrival)
@@ -157,16 +160,32 @@ class HolderCheck:
     def _stay(self, arrival: Arrival) -> None:
         if self._contested:
             self._resume(arrival)
-        if arrival.new and self._subscription.shared:
-            self._count_chance(arrival)
-
-    def _count_chance(self, arrival: Arrival) -> None:
-        """The key stays. Had this gone elsewhere, that would be a split, if it was published after what is held had come; see `chances`."""
-        track, rules = arrival.track, self._collector.rules
-        later = self._log.invoked_t(arrival.position) > track.last_t + rules.clock_error_s and arrival.position > track.last > 0
-        if later and arrival.t > self._collector.grace_until_t and track.certainly_holds(arrival.t + rules.clock_error_s):
+        if arrival.new and self._subscription.shared and self._is_chance(arrival):
             self._collector.counts.chances_affinity += 1
             self._subscription.note_chance(arrival.t)
+
+    def _is_chance(self, arrival: Arrival) -> bool:
+        """Whether this was published after what its subscriber certainly holds had come, so that the service chose where it goes.
+
+        Had it gone elsewhere, that would be a split; see `chances`.
+        """
+        track, rules = arrival.track, self._collector.rules
+        later = self._log.invoked_t(arrival.position) > track.last_t + rules.clock_error_s and arrival.position > track.last > 0
+        return later and arrival.t > self._collector.grace_until_t and track.certainly_holds(arrival.t + rules.clock_error_s)
+
+    def _count_outstanding(self, arrival: Arrival) -> None:
+        """Exactly-once: the service could have begun again with what is held instead; on its stream that would be certain."""
+        promised = not self._collector.rules.dead_letter_max_attempts
+        if promised and self.owner == arrival.track.session.subscriber and self._is_chance(arrival):
+            self._collector.counts.chances_outstanding += 1
+
+    def answered(self, track: Track, position: int, t: float) -> None:
+        """A message is let go. If it was the last of its batch, another one would have overlapped until now; see `chances`."""
+        if self._collector.rules.mode is not Mode.STREAMING and track.held.keys() == {position}:
+            held = t > self._collector.grace_until_t and track.certainly_holds(t + self._collector.rules.clock_error_s)
+            more = any(next(owed, None) is not None for _, owed in self._orders.undelivered(t))
+            self._collector.counts.chances_overlap += held and more and self._subscription.could_take
+        track.let_go(position)
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
@@ -299,37 +318,40 @@ class HolderCheck:
     def _doubt_order_of_runs(self, scene: Scene) -> bool:
         arrival = scene.arrival
         self._file(scene, EARLIER_RUN)
-        self._collector.counts.affinity_moves_outstanding_unknown += 1
+        self._count_doubtful_move()
         run_lo = max(scene.run_start_t - self._collector.rules.delivery_delay_max_s, arrival.track.session.opened_t)
         self._move(arrival, min(scene.run_start, arrival.position), run_lo)
         for track in self._tracks:
             track.drop_from(0)
         return False
 
+    def _count_doubtful_move(self) -> None:
+        """Only between streams is it a move: every pull response and push request is a subscriber of its own."""
+        self._collector.counts.affinity_moves_outstanding_unknown += self._collector.rules.mode is Mode.STREAMING
+
     def _split(self, scene: Scene) -> bool:
-        self._collector.counts.affinity_moves_outstanding_yes += 1
-        self._hold_split(scene)
+        self._hold_split(scene, moved=self._collector.rules.mode is Mode.STREAMING)
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
-    def _hold_split(self, scene: Scene) -> None:
+    def _hold_split(self, scene: Scene, *, moved: bool = False) -> None:
         rules, arrival = self._collector.rules, scene.arrival
         close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
         due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
         witnesses, facts = self._proof(scene)
         session = arrival.track.session
         self.splits.put_on_hold(
-            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts)
+            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts, moved)
         )
 
     def _redelivered_early(self, scene: Scene) -> bool:
         self._file(scene, EARLY)
         self._collector.counts.early_redeliveries += 1
-        self._collector.counts.affinity_moves_outstanding_unknown += 1
+        self._count_doubtful_move()
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
-        self._collector.counts.affinity_moves_outstanding_unknown += 1
+        self._count_doubtful_move()
         position = 0 if scene.arrival.track.after_foreign else scene.arrival.position  # a run from who knows where
         return self._move(scene.arrival, position, scene.arrival.lo)
 

@@ -35,6 +35,7 @@ from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHAR
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
+from prober.core.returned import Returned, brought_back
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
 from prober.core.subscription import Subscription
@@ -56,6 +57,7 @@ class KeyChecker:
     """
 
     __slots__ = (
+        "_back",
         "_claims",
         "_closed_seen_t",
         "_going_on",
@@ -91,6 +93,7 @@ class KeyChecker:
         self._last_position = ANCIENT
         self._closed_seen_t = LONG_AGO
         self._claims = False
+        self._back: Returned | None = None
         self._in_doubt = False
         self._unplaced_seen = False
         self._put_back: PutBack | None = None
@@ -256,22 +259,22 @@ class KeyChecker:
 
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
-        log = self.log
-        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else LONG_AGO
+        log, record = self.log, order.record
+        invoked_t = publication.earliest_t(arrival.generation) if publication is not None else record.earliest_t(arrival.seq)
         arrival.new = True
         arrival.lo = arrival.lo if arrival.lo > invoked_t else invoked_t
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.collector.counts.deliveries_first += 1
+        self.collector.count_first_delivery()
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
         if (publication is None or publication.several_regions) and self._order.several_regions:
             self._order.places.lose(arrival.position)  # it may be of either region
-        if not arrival.proven and (self._unplaced_seen or order.record.may_predate(arrival.seq)):
+        if not arrival.proven and (self._unplaced_seen or record.may_predate(arrival.seq)):
             log.mark(arrival.position, OLDER)  # the log may have stood in another order when it was first delivered
             self._order.places.lose(arrival.position)
         self._group.learned(self, arrival)
-        if LONG_AGO < invoked_t <= self._order.excused_until_t:
+        if publication is not None and LONG_AGO < invoked_t <= self._order.excused_until_t:
             self._redelivery.sought_frontier = arrival.position
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
@@ -364,7 +367,7 @@ class KeyChecker:
             certain = False
         if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
             certain = False
-        if self.subscription.open > 1:
+        if self.subscription.open > 1 and rules.mode is Mode.STREAMING:
             self.collector.counts.deliveries_among_several += 1
         if certain:
             track.hold(position, (arrival.number, arrival.t, lease_end_t - delay_s, lease_end_t + delay_s), rules.window)
@@ -421,7 +424,7 @@ class KeyChecker:
         if self._liveness.is_free(t) and not self.log.flags(position) & SHARED:
             self.subscription.neighbours.freed(self.collector.key, t)
         if acking is not None:
-            acking.let_go(position)
+            self._holder.answered(acking, position, t)
             acking.unsettle(t + self.subscription.ack_settled_s)
         if acking is None or len(self._tracks.by_session) > 1:
             for track in self._tracks:
@@ -452,7 +455,7 @@ class KeyChecker:
             self._holder.acks.sent(position, t)
         self._tracks.unsettle(track, t + self._rules.ack_settled_s)
         if track is not None:
-            track.let_go(position)
+            self._holder.answered(track, position, t)
         owed = self._liveness.owed.get(position)
         self._liveness.refuse(position, t)
         number = number or (owed.number if owed is not None else 0)
@@ -490,7 +493,7 @@ class KeyChecker:
             and event.t > self.collector.grace_until_t
             and not self.log.flags(position) & (SHARED | OLDER)  # or it may be another record of that id
         ):
-            self.log.confirm(position, event.t, number)
+            self.subscription.confirmations.confirm(self.collector.counts, self.log, position, event.t, number)
 
     def dead_lettered(self, event: DeadLettered, number: int) -> None:
         """A message left the subscription: runs may pass over it, and nobody holds it."""
@@ -508,6 +511,9 @@ class KeyChecker:
             self._liveness.release(position)
             for track in self._tracks:
                 track.let_go(position)
+        self.collector.dead_letters += 1
+        if self._liveness.is_free(event.t):
+            self.subscription.neighbours.freed(self.collector.key, event.t)
 
     # --- sessions that race --------------------------------------------------------------------------------------------------
 
@@ -593,13 +599,14 @@ class KeyChecker:
 
     # --- control operations and time -----------------------------------------------------------------------------------------
 
-    def unsettle(self, until_t: float, cause: str) -> None:
+    def unsettle(self, until_t: float, cause: str, back: Returned | None = None) -> None:
         """A seek, purge or filter change settles until `until_t`: until then everything may be explained by it.
 
         What was learned may be passed over, holds and runs are gone. That is so again for what still comes from before it, so the
-        same happens once more when it has settled.
+        same happens once more when it has settled. `back`: what is certain of it all the same.
         """
         self._give_up_waiting()
+        self._back = back if until_t >= self.collector.grace_until_t else None
         self.collector.excuse(until_t, cause)
         self._unsettled = True
         self._start_over()
@@ -629,6 +636,10 @@ class KeyChecker:
         if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
             self._start_over()
+            if self._back is not None and self._liveness.last_delivery_t < self._back.sought_t:
+                self._redelivery.returned = back = brought_back(self._back, self.log, self._holder.acks)
+                self._liveness.run = back.run
+            self._back = None
         if not self.subscription.waiting.running:
             self.subscription.flow_changed(now)
         coming_t = inf if self._put_back else self._liveness.judge(now)  # what waits here has been delivered

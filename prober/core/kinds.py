@@ -20,6 +20,7 @@ class Promise(StrEnum):
     ORDER = "order"
     REDELIVERY = "redelivery"
     ONE_HOLDER = "one holder"
+    ONE_OUTSTANDING = "one outstanding"
     LIVENESS = "liveness"
     INTEGRITY = "integrity"
 
@@ -33,6 +34,7 @@ _PROMISES: Final = {
     Promise.ORDER: "messages are received in the order in which the service received them",
     Promise.REDELIVERY: "a redelivered message brings all later ones with it, acknowledged or not",
     Promise.ONE_HOLDER: "outstanding messages keep their key at one subscriber",
+    Promise.ONE_OUTSTANDING: "by pull one batch of a key is outstanding at a time, by push one message",
     Promise.LIVENESS: "every message arrives",
     Promise.INTEGRITY: "what is delivered was published, unchanged, once",
 }
@@ -152,20 +154,18 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             indicator="affinity",
         ),
         Kind.PULL_OVERLAP: KindMeaning(
-            Promise.ONE_HOLDER,
+            Promise.ONE_OUTSTANDING,
             "a second pull response of a key while the first was outstanding",
             "Only one batch of messages of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
-            indicator="affinity",
         ),
         Kind.PUSH_OVERLAP: KindMeaning(
-            Promise.ONE_HOLDER,
+            Promise.ONE_OUTSTANDING,
             "a second push request of a key while the first was open",
             "Only one message of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
-            indicator="affinity",
         ),
         Kind.AFFINITY_MOVE: KindMeaning(Promise.ONE_HOLDER, "the key moved while nothing was outstanding", "", _INFO),
         Kind.STUCK: KindMeaning(

@@ -233,7 +233,7 @@ class LivenessCheck:
         """The run has come to `reached`; positions that left the subscription need not come again."""
         while self._log.holds(target) and self._log.flags(target) & REMOVED:
             target -= 1
-        self.run = RedeliveryRun(target, reached, run.number, run.t, run.start) if reached < target else None
+        self.run = run._replace(target=target, reached=reached) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
         run = self.run
@@ -262,8 +262,7 @@ class LivenessCheck:
     def _doubt_of(self, run: RedeliveryRun, deadline_t: float) -> str:
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        rules = self._collector.rules
-        began_t = run.t - rules.delivery_delay_max_s
+        began_t = max(run.t - self._collector.rules.delivery_delay_max_s, run.sent_after_t)
         missing = self._log.between(run.reached, run.target + 1)
         if not all(precedes(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
             return RACING

@@ -49,13 +49,17 @@ class Owed:
 
 
 class RedeliveryRun(NamedTuple):
-    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`."""
+    """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`.
+
+    `sent_after_t`: nothing of it was sent before that.
+    """
 
     target: int
     reached: int
     number: int
     t: float
     start: int
+    sent_after_t: float = LONG_AGO
 
 
 def of_run(log: LearnedLog, orders: OrderCheck, run: RedeliveryRun, since_t: float, deadline_t: float) -> dict[str, Fact]:

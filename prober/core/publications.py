@@ -19,6 +19,7 @@ from math import inf
 from typing import Final
 
 from prober.core.attempts import Early, PublishAttempts
+from prober.core.events import LONG_AGO
 
 EPOCHS_KEPT: Final = 64
 """Epochs remembered per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
@@ -194,6 +195,7 @@ class EpochRecord:
     ranks       how many publications were invoked, and `latest` the last of them.
     confirmed_rank  the highest rank that was confirmed.
     begun       the highest sequence number of which an attempt ended that was not seen to begin.
+    began_t     when the first invocation was recorded.
     complete    False once the record may have a hole: then an unrecorded sequence number proves nothing.
     regions     where any of it was published.
     """
@@ -201,6 +203,7 @@ class EpochRecord:
     __slots__ = (
         "_repeated",
         "_skipped",
+        "began_t",
         "begun",
         "complete",
         "confirmed_rank",
@@ -219,6 +222,7 @@ class EpochRecord:
         self.first = 0
         self.last = 0
         self.begun = 0
+        self.began_t = LONG_AGO
         self.complete = complete
         self.given_up = 0
         self.ranks = 0
@@ -242,6 +246,10 @@ class EpochRecord:
             return True  # the history begins in the middle of the epoch
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
+    def earliest_t(self, seq: int) -> float:
+        """The earliest that a record of `seq` can have been handed over, if its publication is forgotten."""
+        return LONG_AGO if self.may_predate(seq) else self.began_t
+
     def may_predate(self, seq: int) -> bool:
         """Whether a record of `seq` that no confirmation names may be of an attempt before the record of the epoch, or in its hole."""
         return not self.complete or 0 < seq < self.first or seq <= self.begun
@@ -252,6 +260,8 @@ class EpochRecord:
 
     def invoke(self, seq: int, generation: int, t: float, number: int, waiting: int, region: str, size: int) -> bool:
         """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
+        if not self.ranks:
+            self.began_t = t
         if region not in self.regions:
             self.regions += (region,)
         if seq != self.last + 1 or not self.last:

@@ -42,6 +42,7 @@ from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.places import precedes
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
+from prober.core.returned import NOTHING
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
@@ -71,6 +72,7 @@ class RedeliveryCheck:
     """Judges the send order of one key; see the head of this file.
 
     held                the skips on hold.
+    returned            what the latest seek brings back.
     sought_frontier     positions up to it may have been passed over by a control operation.
     beginning           where the key began again, until it goes on from there.
     """
@@ -85,6 +87,7 @@ class RedeliveryCheck:
         "_tracks",
         "beginning",
         "held",
+        "returned",
         "sought_frontier",
     )
 
@@ -107,6 +110,7 @@ class RedeliveryCheck:
         self.beginning = Beginning(collector, log, holder.acks, subscription)
         self.held: tuple[Skip, ...] = ()
         self.sought_frontier = 0
+        self.returned = NOTHING
 
     def judge(self, arrival: Arrival) -> bool:
         """Judges one placed delivery; True when it rewinds the key."""
@@ -118,7 +122,8 @@ class RedeliveryCheck:
             self._judge_batch(arrival)
             return False
         before = highest_predecessor(self._collector.rules, self._tracks, arrival)
-        if not before.position:
+        before = self.returned.behind(arrival, before, self._collector.counts)
+        if not before.number:
             return False
         if self.beginning.position:
             self.beginning.go_on(arrival, before)
@@ -139,7 +144,7 @@ class RedeliveryCheck:
     @property
     def watching(self) -> bool:
         """Whether even the next message in the log on the only session has to be looked at."""
-        return bool(self.held) or self._nacked_push is not None or self.beginning.position > 0
+        return bool(self.held or self.beginning.position) or self._nacked_push is not None or not self.returned.over
 
     def nacked(self, position: int, number: int, t: float) -> None:
         """A push request of `position` was refused: the next request that is sent must not be above it."""
@@ -163,6 +168,7 @@ class RedeliveryCheck:
             self._file(skip, SOUGHT.format(self._collector.grace_cause))
         self.held = ()
         self.sought_frontier = frontier
+        self.returned = NOTHING
         self.rest()
 
     def rest(self) -> None:
@@ -176,6 +182,7 @@ class RedeliveryCheck:
         skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
+        skipped = self.returned.certain(skipped) or skipped
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
@@ -316,10 +323,10 @@ class RedeliveryCheck:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
         if arrival.lo - self._collector.rules.clock_error_s < nacked_t and arrival.position > position:
             return
-        self._nacked_push = None
-        if arrival.position <= position or not self._log.holds(position):
+        self._nacked_push, flags = None, self._log.flags(position) if self._log.holds(position) else REMOVED
+        if arrival.position <= position:
+            self._collector.count_push_again(flags, arrival.t, self._orders.owes)
             return
-        flags = self._log.flags(position)
         if flags & REMOVED or self._orders.has_expired(self._log.invoked_t(position), arrival.t):
             return
         doubt = ""
@@ -350,7 +357,7 @@ class RedeliveryCheck:
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
     def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
-        if skipped[-1] <= self.sought_frontier:
+        if skipped[-1] <= self.sought_frontier and not self.returned.certain(skipped):
             return SOUGHT.format(self._collector.grace_cause)
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER

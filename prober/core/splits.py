@@ -61,7 +61,10 @@ class Certain(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`."""
+    """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`.
+
+    `moved`: the key moved there, from one stream to another, which is counted when it is decided what was held.
+    """
 
     kind: Kind
     due_t: float
@@ -71,6 +74,7 @@ class Split(NamedTuple):
     held: tuple[Certain, ...]
     witnesses: tuple[int, ...]
     facts: Facts
+    moved: bool = False
 
 
 class Splits:
@@ -145,7 +149,7 @@ class Splits:
     def reset(self) -> None:
         """A control operation may have released what was held."""
         for split in self.pending:
-            self._collector.violation(split.kind, split.t, split.witnesses, split.facts, RESET.format(self._collector.grace_cause))
+            self._file(split, RESET.format(self._collector.grace_cause))
         self.pending = ()
 
     def _decide(self, split: Split) -> None:
@@ -157,8 +161,13 @@ class Splits:
         alive = [held for held in kept if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
         proven = bool(alive) and (same or split.session.closed_t > alive_t)
-        doubt = "" if proven else BROKEN if kept else LEFT_OUT if split.held else REWOUND
-        self._collector.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+        self._file(split, "" if proven else BROKEN if kept else LEFT_OUT if split.held else REWOUND)
+
+    def _file(self, split: Split, doubt: str) -> None:
+        counts = self._collector.counts
+        certain = self._collector.violation(split.kind, split.t, split.witnesses, split.facts, doubt)
+        counts.affinity_moves_outstanding_yes += split.moved and certain
+        counts.affinity_moves_outstanding_unknown += split.moved and not certain
 
     def _is_alive(self, session: Session, alive_t: float, due_t: float) -> bool:
         return session.closed_t > alive_t and not self._subscription.went_with_another(session, due_t)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
+from prober.core.confirmations import Confirmations
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.neighbours import Neighbours
 from prober.core.rules import Assumptions, Mode, Rules
@@ -65,6 +66,7 @@ class Subscription:
         "ack_settled_s",
         "assumptions",
         "complete",
+        "confirmations",
         "first_seen_t",
         "holed",
         "index",
@@ -97,6 +99,7 @@ class Subscription:
         self.open = 0
         self.up_since_t = inf
         self.neighbours = Neighbours(rules)
+        self.confirmations = Confirmations(rules)
         self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
@@ -131,8 +134,12 @@ class Subscription:
             self._answer(session, t)
         return session
 
-    def opened(self, event: Opened) -> None:
-        """A session began; a name used again is a new session, and the old one is over."""
+    def opened(self, event: Opened) -> int:
+        """A session began; a name used again is a new session, and the old one is over.
+
+        Returns how many confirmed acknowledgements became certain, since nothing that was sent before can come.
+        """
+        certain = 0 if self.open or self.rules.clock_error_s else self.confirmations.take_all()
         if event.session in self.sessions:
             self._end(event.session, event.t, lost=False)
         if not self.seen:
@@ -142,6 +149,7 @@ class Subscription:
             self.losses = inf
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
+        return certain
 
     def closed(self, event: Closed) -> int:
         """The client noticed that a session is over. Returns how many chances to see a split that takes back."""
@@ -181,6 +189,11 @@ class Subscription:
     def shared(self) -> bool:
         """Whether several subscribers have streams open."""
         return len(self._open_streams) > 1
+
+    @property
+    def could_take(self) -> bool:
+        """Whether the service could deliver right now: a pull waits. Push requests it sends when it likes."""
+        return self.rules.mode is Mode.PUSH or bool(self._unanswered)
 
     def race_s(self, session: Session) -> float:
         """By how much a delivery on this session may have overtaken one that was sent before it on another, in seconds.

@@ -48,6 +48,7 @@ from prober.core.findings import Finding
 from prober.core.group import KeyGroup
 from prober.core.key import KeyChecker
 from prober.core.resting import Keys, Operation
+from prober.core.returned import Returned
 from prober.core.rules import Mode, Rules
 from prober.core.subscription import Subscription
 
@@ -258,7 +259,7 @@ class Verifier:
         subscription = self._subscription(event.subscription)
         if subscription.open and subscription.rules.mode is Mode.PULL:
             self._counts.pulls_concurrent += 1
-        subscription.opened(event)
+        self._counts.chances_confirmed += subscription.opened(event)
 
     def _closed(self, event: Closed) -> None:
         self._counts.chances_affinity -= self._subscription(event.subscription).closed(event)
@@ -269,7 +270,9 @@ class Verifier:
         cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
         until_t = event.t + event.settle_s + subscription.rules.clock_error_s
         subscription.settle(until_t, cause)
-        self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t, cause))
+        since_t = getattr(event, "since_t", None)
+        back = None if since_t is None else Returned(since_t, event.t, until_t, self._number)
+        self._tell_all(lambda group: self._unsettle(group.checkers[subscription.index], until_t, cause, back))
         self._counts.seeks += 1
 
     def _interrupted(self, event: Interrupted) -> None:
@@ -291,6 +294,7 @@ class Verifier:
     def _ended(self, event: Ended) -> None:
         if event.drained:
             self._pass_time(event.t)
+            self._counts.chances_confirmed += sum(one.confirmations.take(event.t) for one in self._subscriptions.values())
 
     # --- routing -------------------------------------------------------------------------------------------------------------
 
@@ -336,9 +340,9 @@ class Verifier:
         if checker.is_due_sooner(t):
             self._enqueue(checker)
 
-    def _unsettle(self, checker: KeyChecker, until_t: float, cause: str) -> None:
+    def _unsettle(self, checker: KeyChecker, until_t: float, cause: str, back: Returned | None = None) -> None:
         """A control operation on the subscription: the key has to be looked at again when it has settled."""
-        checker.unsettle(until_t, cause)
+        checker.unsettle(until_t, cause, back)
         self._enqueue(checker)
 
     def _enqueue(self, checker: KeyChecker) -> None:

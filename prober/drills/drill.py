@@ -13,14 +13,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
+from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
+from prober.config.push import Push
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
 from prober.drills.chain import Chain, NoAnswer, Patience, Sighting
@@ -36,6 +39,7 @@ from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site
 from prober.schedule.instances import PlannedSite
+from prober.schedule.pushing import PushReceivers
 from prober.sinks.metrics import DrillMetrics
 
 PLACE: Final = "drill"
@@ -46,6 +50,10 @@ _SETTINGS: Final = MappingProxyType(
         # Little enough that probes of the service do not feel it; enough for every fault to strike.
         ProbeName.ORDERING: ProbeSettings(schedule=_ONCE, keys=6, messages=10, rate=400, subscribers=3, ack_deadline=_LEASE),
         ProbeName.REDELIVERY: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=2, ack_deadline=_LEASE),
+        ProbeName.PULL: ProbeSettings(schedule=_ONCE, keys=6, messages=10, subscribers=3, ack_deadline=_LEASE),
+        ProbeName.PUSH: ProbeSettings(schedule=_ONCE, keys=6, messages=6, subscribers=1, ack_deadline=_LEASE),
+        ProbeName.PUBLISH: ProbeSettings(schedule=_ONCE, keys=6, messages=3, subscribers=1, ack_deadline=_LEASE),
+        ProbeName.CONTROL_PLANE: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=1, ack_deadline=_LEASE),
     }
 )
 _NOT_FOLLOWED: Final = {
@@ -204,12 +212,21 @@ class Exercise:
                 server = await resources.enter_async_context(self._server)
                 self._ledger = server.faults.ledger
                 endpoint = Endpoint(server.address, secure=False)
-                broker = await connect(endpoint, Vantage.WIRE)
-                resources.push_async_callback(broker.close)
                 site = self._site()
+                receivers = await resources.enter_async_context(PushReceivers(Push(), PLACE))
+                pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
+                broker = await connect(endpoint, Vantage.WIRE, pushes=pushes)
+                resources.push_async_callback(broker.close)
                 target = site.at(endpoint)
-                run = Run(site.experiment, broker, target, Provisioner(target, PLACE, lasting=False), site.workload, self._seed)
-                run.begin(Site(PLACE, site.probe, site.vantage, 0.0), [self])
+                run = Run(
+                    site.experiment,
+                    broker,
+                    target,
+                    Provisioner(target, PLACE, site.experiment.subscriptions, lasting=False),
+                    site.workload,
+                    self._seed,
+                )
+                run.begin(Site(PLACE, site.probe, site.vantage, inf), [self])
                 return await run.carry_out()
         finally:
             self.noticed.set()

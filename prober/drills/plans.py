@@ -16,7 +16,8 @@ from typing import Final
 
 from prober.config.drills import CONTROL
 from prober.config.models import ProbeName
-from prober.embedded.faults import CATALOGUE, Fault
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import Fault
 
 
 class DrillSort(StrEnum):
@@ -63,34 +64,70 @@ class DrillPlan:
 
 _ORDERING: Final = ProbeName.ORDERING
 _REDELIVERY: Final = ProbeName.REDELIVERY
+_PULL: Final = ProbeName.PULL
+_CONTROL_PLANE: Final = ProbeName.CONTROL_PLANE
+_PUSH: Final = ProbeName.PUSH
 _SOME: Final = "ordering-[024]"
+_PULLED: Final = "pull-[024]"
+_PUSHED: Final = "push-[024]"
 _ONE: Final = "ordering-1"
+_PUBLISHED: Final = "publish-[024]"
 _REDELIVERED: Final = "redelivery-*[02468]"
 
 _FAULTS: Final = (
     (DrillSort.ORDER, _ORDERING, Fault("swap_in_batch", key=_SOME)),
     (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_unacked_only", key=_REDELIVERED)),
     (DrillSort.REDELIVERY, _REDELIVERY, Fault("redeliver_single", key=_REDELIVERED)),
+    (DrillSort.ORDER, _ORDERING, Fault("swap_across_batches", key=_SOME)),
+    (DrillSort.ORDER, ProbeName.PUBLISH, Fault("diverge_subscriptions", key=_PUBLISHED)),
+    (DrillSort.ORDER, _ORDERING, Fault("hole", key=_ONE, count=1)),
+    (DrillSort.ORDER, _ORDERING, Fault("late_fill", key=_SOME, probability=0.2)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("reorder_run", key=_REDELIVERED)),
+    (DrillSort.REDELIVERY, _ORDERING, Fault("lone_duplicate", key=_SOME)),
+    (DrillSort.REDELIVERY, _REDELIVERY, Fault("resume_past_unacked", key=_REDELIVERED)),
     (DrillSort.AFFINITY, _ORDERING, Fault("split_holder", key=_SOME)),
+    (DrillSort.AFFINITY, _PULL, Fault("overlap_pull", key=_PULLED)),
+    (DrillSort.AFFINITY, _PUSH, Fault("overlap_push", key=_PUSHED)),
+    (DrillSort.REDELIVERY, _PUSH, Fault("push_past_failure", key=_PUSHED)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("phantom", key=_SOME, probability=0.2)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("wrong_key", key=_SOME, probability=0.2)),
+    (DrillSort.INTEGRITY, _ORDERING, Fault("corrupt_payload", key=_SOME, probability=0.2)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REDELIVERED)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REDELIVERED)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
+    (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_slow", key=_SOME, probability=0.3)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
+    (DrillSort.AVAILABILITY, _REDELIVERY, Fault("head_of_line", key=_REDELIVERED)),
+    (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_slow", count=1)),
+    (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_error", probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _ORDERING, Fault("zombie_publish", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("partial_batch", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("stream_break", key=_SOME, count=5)),
     (DrillSort.BENIGN, _ORDERING, Fault("jitter", key=_SOME)),
     (DrillSort.BENIGN, _ORDERING, Fault("ack_lost", key=_SOME, probability=0.2)),
     (DrillSort.BENIGN, _ORDERING, Fault("duplicate_publish_same_id", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("early_redelivery", key=_SOME, count=5)),
+    (DrillSort.BENIGN, _ORDERING, Fault("forget_holds", key=_SOME, count=5)),
+    (DrillSort.BENIGN, _REDELIVERY, Fault("lease_short", key=_REDELIVERED, count=5)),
+    (DrillSort.BENIGN, _ORDERING, Fault("half_open_stream", key=_SOME, count=3)),
     (DrillSort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
+    (DrillSort.BENIGN, _PULL, Fault("lost_pull_answer", key=_PULLED, count=3)),
     (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
 )
+
+UNMET: Final = frozenset(
+    {
+        "dead_letter_stalls_keys",
+        "redeliver_after_confirmed_ack",
+    }
+)
+"""Faults for which there is no drill, since no probe looks for them yet: it would prove nothing."""
 
 PLANS: Final = MappingProxyType(
     {fault.name: DrillPlan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}

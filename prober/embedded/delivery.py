@@ -1,25 +1,19 @@
-"""Deliveries: handed out to streams as far as their flow control allows, to waiting pulls, or by push; and answered.
+"""Deliveries: handed out to streams as far as their flow control allows, to waiting pulls, or by push.
 
 Each key queue gets its turn with a bounded number of messages, those bound to a stream and free ones alternately, so that neither a busy
 key nor a crowd of new ones starves the others. While messages of a key are outstanding the key stays where it is (`subscription_queue`). A
 key of which nothing is outstanding goes to its last subscriber, as best effort, unless that one has more keys than its share, or is
 full, or let the last deadline pass.
-
-An answer is an acknowledgement, a refusal (a deadline of 0) or a moved deadline. Without exactly-once delivery an answer to a delivery
-that is over is accepted and has no effect ("If the ack ID has expired, the message may be redelivered later", proto,
-AcknowledgeRequest). With it such an answer fails, and acknowledgements of one key are only accepted in order (documentation,
-"Exactly-once delivery"). What failed, and why, is returned by acknowledgement id.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from prober.embedded import errors, resources
-from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream, bind, roomiest
-from prober.embedded.messages import AnswerPull, Delivery, EndStream, LostDeliveries, Push, Send
+from prober.embedded import errors
+from prober.embedded.key_queues import Client, KeyQueue, PullCall, QueueEntry, Stream, bind, roomiest
+from prober.embedded.messages import AnswerPull, Delivery, EndStream, HalfOpen, LostDeliveries, Push, Send
 from prober.embedded.subscription_queue import SubscriptionQueue
 
 _TURN_MESSAGES: Final = 100  # what one key queue gets before the next one
@@ -27,8 +21,6 @@ _SEND_MESSAGES: Final = 500  # what one response holds at most, in messages and 
 _SEND_BYTES: Final = 2_000_000
 _PUSHES_MAX: Final = 1_000  # outstanding requests per push subscription
 _BREAKS_AFTER_S: Final = 0.3  # long enough for a client to acknowledge what reached it
-_ACK_ID: Final = re.compile(r"ack-[0-9a-f]{1,32}")
-_CONFIRMED_KEPT_MAX: Final = 10_000  # exactly-once delivery: acknowledgements that may be repeated
 BREAK_MESSAGE: Final = "The service was unable to fulfill your request. Please try again. [stream reset]"
 
 
@@ -124,13 +116,13 @@ def _has_more_than_its_share(client: Client, clients: list[Client]) -> bool:
 
 def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: float) -> None:
     """Give a key queue its turn on a stream."""
-    if queue.engine.behaviour.breaks(queue.name, key_queue, now):
-        break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now)
+    told_after_s = queue.engine.behaviour.breaks(queue.name, key_queue, now)
+    if told_after_s is not None:
+        break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now, told_after_s)
         queue.schedule(key_queue, now)
         return
-    deadline = now + stream.deadline_s
     for _ in range(_TURN_MESSAGES):
-        entry = _next(key_queue, now)
+        entry = _next(queue, key_queue, now)
         if entry is None:
             break
         if entry.position == key_queue.acked_from < key_queue.acked_to and queue.engine.behaviour.lose_tail(
@@ -138,7 +130,7 @@ def _serve(queue: SubscriptionQueue, key_queue: KeyQueue, stream: Stream, now: f
         ):
             _lose_tail(queue, key_queue, stream, now)
             break
-        stream.outbox.append(queue.lease(entry, stream, deadline))
+        stream.outbox.append(queue.lease(entry, stream, now))
         if not stream.has_room:
             break
     queue.schedule(key_queue, now)
@@ -159,15 +151,25 @@ def break_breaking(queue: SubscriptionQueue, stream: Stream, now: float) -> None
         break_stream(queue, stream, errors.ServiceError(errors.Code.UNAVAILABLE, BREAK_MESSAGE), now)
 
 
-def break_stream(queue: SubscriptionQueue, stream: Stream, error: errors.ServiceError, now: float) -> None:
-    """End a stream from this side; what was about to be sent on it goes out first."""
+def break_stream(
+    queue: SubscriptionQueue, stream: Stream, error: errors.ServiceError, now: float, told_after_s: float = 0.0
+) -> None:
+    """End a stream from this side; what was about to be sent on it goes out first. A fault may tell its client later."""
     _send(queue, stream)
     queue.close_stream(stream, now)
-    queue.engine.effects.append(EndStream(stream.id, error))
+    end = EndStream(stream.id, error)
+    if told_after_s:
+        queue.engine.effects.append(HalfOpen(stream.id))
+        queue.engine.set_timer(now + told_after_s, queue, end)
+    else:
+        queue.engine.effects.append(end)
 
 
-def _next(key_queue: KeyQueue, now: float) -> QueueEntry | None:
+def _next(queue: SubscriptionQueue, key_queue: KeyQueue, now: float) -> QueueEntry | None:
     """The entry to send, which the caller does send."""
+    detour = queue.engine.behaviour.detour(queue.name, key_queue, now)
+    if detour is not None:
+        key_queue.follow(detour)
     entry = key_queue.peek()
     if entry is None:
         return None
@@ -195,12 +197,25 @@ def _send(queue: SubscriptionQueue, stream: Stream) -> None:
     stream.outbox = []
 
 
+def _has_ready(queue: SubscriptionQueue, now: float) -> bool:
+    """Whether a key queue has something for a pull or a push; by a fault also one of which messages are outstanding."""
+    if queue.ready:
+        return True
+    key_queue = queue.engine.behaviour.overlap(queue.settings, queue.key_queues.values(), now)
+    if key_queue is not None:
+        key_queue.queued = True
+        queue.ready.append(key_queue)
+    return key_queue is not None
+
+
 def _to_pulls(queue: SubscriptionQueue, now: float) -> None:
-    while queue.ready and queue.pulls:
+    while queue.pulls:
         pull = queue.pulls[0]
         if not pull.open:
             queue.pulls.popleft()
             continue
+        if not _has_ready(queue, now):
+            return
         deliveries = _fill(queue, pull, now)
         if not deliveries:
             return
@@ -219,17 +234,16 @@ def _fill(queue: SubscriptionQueue, pull: PullCall, now: float) -> list[Delivery
     """One batch per key queue, from as many key queues as it takes; each is in order and without a hole."""
     deliveries: list[Delivery] = []
     size = 0
-    deadline = now + queue.settings.ack_deadline_s
     while queue.ready and len(deliveries) < pull.messages_max and size < _SEND_BYTES:
         key_queue = queue.ready.popleft()
         key_queue.queued = False
         if not queue.waits(key_queue, now):
             bind(key_queue, None)
             while len(deliveries) < pull.messages_max and size < _SEND_BYTES:
-                entry = _next(key_queue, now)
+                entry = _next(queue, key_queue, now)
                 if entry is None:
                     break
-                deliveries.append(queue.lease(entry, None, deadline))
+                deliveries.append(queue.lease(entry, None, now))
                 size += entry.message.size
         queue.schedule(key_queue, now)
     return deliveries
@@ -245,14 +259,14 @@ def answer_late_pull(queue: SubscriptionQueue, pull: PullCall) -> None:
 
 def _to_endpoint(queue: SubscriptionQueue, now: float) -> None:
     """Push: one outstanding message per key queue (documentation, "Order messages": push)."""
-    config, timeout = queue.settings.push_config, queue.settings.ack_deadline_s
-    while queue.ready and len(queue.pushes) < _PUSHES_MAX:
+    config = queue.settings.push_config
+    while len(queue.pushes) < _PUSHES_MAX and _has_ready(queue, now):
         key_queue = queue.ready.popleft()
         key_queue.queued = False
-        entry = None if queue.waits(key_queue, now) else _next(key_queue, now)
+        entry = None if queue.waits(key_queue, now) else _next(queue, key_queue, now)
         if entry is not None:
             bind(key_queue, None)
-            delivery = queue.lease(entry, None, now + timeout)
+            delivery = queue.lease(entry, None, now)
             queue.pushes.add(delivery.ack_id)
             queue.engine.effects.append(Push(delivery.ack_id, queue.name, config, delivery))
         queue.schedule(key_queue, now)
@@ -267,111 +281,3 @@ def end_all(queue: SubscriptionQueue, error: errors.ServiceError, now: float) ->
             pull.open = False
             queue.engine.effects.append(AnswerPull(pull.id, [], error))
     queue.pulls.clear()
-
-
-# --- answers ----------------------------------------------------------------------------------------------------------------------
-
-
-def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) -> dict[str, str]:
-    """Settle what these ids name; raises INVALID_ARGUMENT, before anything is done, for what cannot be an id."""
-    found, failed = _find(queue, ack_ids, queue.confirmed)
-    exactly_once = queue.settings.enable_exactly_once_delivery
-    if exactly_once:
-        found.sort(key=lambda entry: entry.position)  # the order inside one request is not held against the subscriber
-    for entry in found:
-        ack_id = entry.ack_id
-        if not ack_id:
-            continue  # named twice
-        if queue.engine.behaviour.lose_ack(queue.name, entry, now):
-            failed[ack_id] = errors.TEMPORARY_FAILURE
-        elif exactly_once and entry.key_queue.key and not _is_first(entry):
-            failed[ack_id] = errors.UNORDERED_ACK_ID
-        elif not _put_off(queue, entry, None, now):
-            queue.settle(entry, now)
-            if exactly_once:
-                _remember(queue, ack_id)
-    return failed if exactly_once else {}
-
-
-def _is_first(entry: QueueEntry) -> bool:
-    entry.key_queue.trim()
-    return entry.position == entry.key_queue.floor
-
-
-def _remember(queue: SubscriptionQueue, ack_id: str) -> None:
-    """Keep an id for a while: "acknowledging a message more than once will not result in an error" (proto, AcknowledgeRequest)."""
-    queue.confirmed[ack_id] = None
-    if len(queue.confirmed) > _CONFIRMED_KEPT_MAX:
-        del queue.confirmed[next(iter(queue.confirmed))]
-
-
-def modify(queue: SubscriptionQueue, ack_ids: Sequence[str], seconds: int, now: float) -> dict[str, str]:
-    """Move deadlines to so many seconds from now; 0 refuses the messages. Raises INVALID_ARGUMENT like `acknowledge`."""
-    resources.check_ack_deadline(seconds)
-    found, failed = _find(queue, ack_ids, ())
-    if seconds == 0:
-        queue.fail(dict.fromkeys(found), now, expired=False)
-    else:
-        for entry in found:
-            if now + seconds <= entry.deadline or not _put_off(queue, entry, seconds, now):
-                _set_deadline(queue, entry, now + seconds)
-    return failed if queue.settings.enable_exactly_once_delivery else {}
-
-
-def _set_deadline(queue: SubscriptionQueue, entry: QueueEntry, deadline: float) -> None:
-    sooner = deadline < entry.deadline
-    entry.deadline = deadline
-    if sooner:
-        queue.engine.leases.watch(queue, entry)
-
-
-def _put_off(queue: SubscriptionQueue, entry: QueueEntry, seconds: int | None, now: float) -> bool:
-    """Whether an acknowledgement or a further deadline takes effect later. With exactly-once delivery it was confirmed by then."""
-    if queue.settings.enable_exactly_once_delivery:
-        return False
-    late_s = queue.engine.behaviour.delay_answer(queue.name, entry, now)
-    if late_s > 0.0:
-        queue.engine.set_timer(now + late_s, queue, LateAnswer(entry.ack_id, seconds))
-    return late_s > 0.0
-
-
-def take_effect(queue: SubscriptionQueue, late: LateAnswer, now: float) -> None:
-    """What was put off has its effect now, as if it had been said now."""
-    entry = queue.leases.get(late.ack_id)
-    if entry is None:
-        return
-    if late.seconds is None:
-        queue.settle(entry, now)
-    else:
-        _set_deadline(queue, entry, now + late.seconds)
-
-
-def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[str]) -> tuple[list[QueueEntry], dict[str, str]]:
-    """The outstanding entries that are meant, and the reasons for those that are not outstanding."""
-    if not ack_ids:
-        raise errors.no_ack_ids()
-    leases = queue.leases
-    found, failed = [], {}
-    for ack_id in ack_ids:
-        entry = leases.get(ack_id)
-        if entry is not None:
-            found.append(entry)
-        elif not _ACK_ID.fullmatch(ack_id):
-            raise errors.bad_ack_id(ack_id)
-        elif ack_id not in harmless:
-            failed[ack_id] = errors.INVALID_ACK_ID
-    return found, failed
-
-
-def push_answered(queue: SubscriptionQueue, push: str, *, accepted: bool, now: float) -> None:
-    """A push endpoint has answered, or could not be reached; late answers have no effect."""
-    entry = queue.leases.get(push)
-    if entry is None:
-        return
-    queue.pushes.discard(push)
-    if not accepted:
-        queue.fail([entry], now, expired=False)
-    elif not queue.engine.behaviour.lose_ack(queue.name, entry, now) and not _put_off(queue, entry, None, now):
-        queue.settle(entry, now)
-    if queue.ready:
-        queue.engine.dirty[queue] = None

@@ -20,8 +20,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from prober.embedded.messages import Delivery, Message
@@ -41,7 +42,7 @@ class QueueEntry:
     failures  how often it was refused or its deadline passed.
     ack_id    names the delivery that is outstanding; empty when none is.
     stream    the stream it is outstanding on; None for pull and push.
-    deadline  when the outstanding delivery's time is up.
+    sent_at, deadline  when the outstanding delivery was sent, and when its time is up.
     """
 
     message: Message
@@ -52,7 +53,16 @@ class QueueEntry:
     failures: int = 0
     ack_id: str = ""
     stream: Stream | None = None
+    sent_at: float = 0.0
     deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """What a key queue sends next instead: these positions, and after them what is at the cursor, which moves."""
+
+    again: tuple[int, ...]
+    cursor: int
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +73,9 @@ class KeyQueue:
     offset   the position of `entries[0]`.
     floor    the lowest position that is not settled.
     cursor   the next position to send for the first time or, after a rewind, again.
+    sent     the lowest position that the cursor never passed.
+    asked    the last position of which a fault was asked whether it goes to a second holder.
+    resumed  where the cursor was after the last detour.
     held     how many messages are outstanding; while there are any, only their holder gets more.
     again    positions to send before the cursor's: only a fault puts any here.
     client, stream  who got the last message; `shunned` is who let a deadline pass since.
@@ -70,6 +83,7 @@ class KeyQueue:
     wake_at  nothing is sent before this time: back-off, or a fault.
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
     halt_at  a fault stops the key queue before this position until `halt_until`.
+    pinned   how many settled messages may come again by a fault: none is given up as long.
     acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
 
@@ -78,6 +92,9 @@ class KeyQueue:
     offset: int = 1
     floor: int = 1
     cursor: int = 1
+    sent: int = 1
+    asked: int = 0
+    resumed: int = 0
     held: int = 0
     again: deque[int] | None = None
     client: Client | None = None
@@ -92,6 +109,7 @@ class KeyQueue:
     halt_until: float = 0.0
     acked_from: int = 0
     acked_to: int = 0
+    pinned: int = 0
 
     @property
     def end(self) -> int:
@@ -122,6 +140,14 @@ class KeyQueue:
         """What was sent beyond a position, in order, without what was taken out."""
         return [entry for entry in self.entries[position + 1 - self.offset : self.cursor - self.offset] if not entry.removed]
 
+    def behind(self, position: int) -> Iterator[QueueEntry]:
+        """What there is beyond a position, in order, without what was taken out."""
+        return (entry for entry in islice(self.entries, position + 1 - self.offset, None) if not entry.removed)
+
+    def held_before(self, position: int) -> list[QueueEntry]:
+        """What is outstanding below a position, in order."""
+        return [entry for entry in self.entries[self.floor - self.offset : position - self.offset] if entry.ack_id]
+
     def peek(self) -> QueueEntry | None:
         """The entry to send next, if any; taken-out ones are passed."""
         while self.again:
@@ -142,7 +168,18 @@ class KeyQueue:
         if self.again:
             self.again.popleft()
         else:
-            self.cursor += 1
+            self.go_to(self.cursor + 1)
+
+    def follow(self, detour: Detour) -> None:
+        """Send something else next; the message after that is sent as it should be."""
+        self.again = deque((*(self.again or ()), *detour.again))
+        self.go_to(detour.cursor)
+        self.resumed = detour.cursor
+
+    def go_to(self, cursor: int) -> None:
+        """Move the cursor forward."""
+        self.cursor = cursor
+        self.sent = max(self.sent, cursor)
 
     def rewind(self, position: int) -> list[QueueEntry]:
         """Send everything from this position on again. The entries whose holds end with that, in order; the caller ends them."""
@@ -156,7 +193,7 @@ class KeyQueue:
                 self.acked_from = entry.position + 1
             entry.settled = entry.removed
         self.cursor = min(self.cursor, position)
-        self.again = None
+        self.again = deque(other for other in self.again if other < position) if self.again else None
         return freed
 
     def pass_acked(self) -> list[QueueEntry]:
@@ -179,6 +216,8 @@ class KeyQueue:
             floor += 1
         self.floor = floor
         dead = floor - self.offset
+        if self.pinned:
+            return
         if dead == len(self.entries):
             self.entries.clear()
             self.offset = floor
@@ -241,6 +280,20 @@ class PullCall:
     messages_max: int
     deadline: float
     open: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyLook:
+    """A lease that may end before its time: that is decided when its first part has passed."""
+
+    ack_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedAck:
+    """A confirmed acknowledgement that may be forgotten: that is decided later."""
+
+    entry: QueueEntry
 
 
 @dataclass(frozen=True, slots=True)

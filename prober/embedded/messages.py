@@ -170,6 +170,13 @@ class EndStream:
 
 
 @dataclass(frozen=True, slots=True)
+class HalfOpen:
+    """A stream is dead for the service and still open for its client, until `EndStream`. Nothing is to be done."""
+
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerPull:
     """Answer a waiting pull, with nothing if its time is up or with an error."""
 
@@ -211,4 +218,4 @@ class ForwardedToDeadLetter:
     message: Message
 
 
-Effect: TypeAlias = Send | Confirm | EndStream | AnswerPull | Push | CancelPush | LostDeliveries | ForwardedToDeadLetter
+Effect: TypeAlias = Send | Confirm | EndStream | HalfOpen | AnswerPull | Push | CancelPush | LostDeliveries | ForwardedToDeadLetter

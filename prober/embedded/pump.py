@@ -5,7 +5,8 @@ Everything happens in one loop, so the state needs no lock. A request only asks 
 share it: a response costs as much as the handling of fifty messages, so few big ones are worth the wait.
 
 A push is one POST to the subscription's endpoint (documentation, "Push subscriptions"). The body is `{"message": {...}, "subscription":
-"..."}` with the data in base64, or the bare data when the subscription is unwrapped. Status 102, 200, 201, 202 or 204 is an
+"..."}` with the data in base64, or the bare data when the subscription is unwrapped; with a signed token if the subscription says of
+which service account. Status 102, 200, 201, 202 or 204 is an
 acknowledgement, everything else, no connection included, a refusal. How long to wait, how many requests at a time and when to try again
 is decided by the state.
 """
@@ -30,11 +31,13 @@ from prober.embedded.messages import (
     Effect,
     EndStream,
     ForwardedToDeadLetter,
+    HalfOpen,
     LostDeliveries,
     Push,
     Send,
     rfc3339,
 )
+from prober.embedded.signing import Signer
 from prober.embedded.state import State
 
 _OUTLET_MAX: Final = 10_000  # responses waiting for a client that does not read
@@ -84,10 +87,10 @@ class Outlet:
 class Pump:
     """Drives one state. `now` gives seconds since the epoch and never goes back."""
 
-    def __init__(self, state: State, now: Callable[[], float]) -> None:
+    def __init__(self, state: State, now: Callable[[], float], signer: Signer) -> None:
         self.state = state
         self.now = now
-        self._pusher = Pusher(self._pushed)
+        self._pusher = Pusher(self._pushed, signer, now)
         self._outlets: dict[str, Outlet] = {}
         self._pulls: dict[str, asyncio.Future[list[Delivery]]] = {}
         self._loop = asyncio.get_running_loop()
@@ -154,7 +157,7 @@ class Pump:
                     self._outlets[stream].end(error)
             case Push() | CancelPush():
                 self._pusher.handle(effect)
-            case LostDeliveries() | ForwardedToDeadLetter():
+            case HalfOpen() | LostDeliveries() | ForwardedToDeadLetter():
                 pass
 
     def _answer(self, pull: str, deliveries: list[Delivery], error: ServiceError | None) -> None:
@@ -183,7 +186,8 @@ class Pump:
 class Pusher:
     """Carries out pushes and reports each outcome, once, unless the push was cancelled."""
 
-    def __init__(self, report: Callable[[Push, bool], None]) -> None:
+    def __init__(self, report: Callable[[Push, bool], None], signer: Signer, now: Callable[[], float]) -> None:
+        self._signer, self._now = signer, now
         self._report = report
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._session: aiohttp.ClientSession | None = None
@@ -209,8 +213,13 @@ class Pusher:
     async def _push(self, push: Push) -> None:
         accepted = False
         try:
-            body = _bare(push) if push.config.unwrapped else _wrapped(push)
-            async with self._opened().post(push.config.push_endpoint, allow_redirects=False, **body) as response:
+            config = push.config
+            request = _bare(push) if config.unwrapped else _wrapped(push)
+            if config.oidc_email:
+                audience = config.oidc_audience or config.push_endpoint
+                token = await self._signer.token(config.oidc_email, audience, self._now())
+                request["headers"]["Authorization"] = f"Bearer {token}"
+            async with self._opened().post(config.push_endpoint, allow_redirects=False, **request) as response:
                 accepted = response.status in _ACCEPTED
         except (aiohttp.ClientError, OSError):
             pass  # could not be delivered: a refusal
@@ -242,7 +251,7 @@ def _wrapped(push: Push) -> dict[str, Any]:
     document: dict[str, Any] = {"message": inner, "subscription": push.subscription}
     if push.delivery.delivery_attempt:
         document["deliveryAttempt"] = push.delivery.delivery_attempt
-    return {"json": document}
+    return {"json": document, "headers": {}}
 
 
 def _bare(push: Push) -> dict[str, Any]:

@@ -61,7 +61,8 @@ class DeadLetterPolicy:
 class PushConfig:
     """Where and how messages are pushed; an empty endpoint means that they are pulled.
 
-    oidc_email and oidc_audience are kept and shown; this server signs no tokens.
+    oidc_email       whose token comes along, signed by the key of this server; empty: none does. `oidc_audience`: whom it is meant for, by
+                     default the endpoint.
     """
 
     push_endpoint: str = ""

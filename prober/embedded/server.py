@@ -31,10 +31,12 @@ import grpc.aio
 from aiohttp import web
 
 from prober.clock import wall_s
-from prober.embedded.behaviour import FaultyBehaviour
-from prober.embedded.faults import CATALOGUE, Armed, Fault, FaultError, Faults, parse_fault
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import Armed, Fault, FaultError, Faults, parse_fault
+from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.pump import Pump
 from prober.embedded.servicer import Servicer
+from prober.embedded.signing import Signer
 from prober.embedded.state import State
 
 _HOST: Final = "127.0.0.1"
@@ -74,6 +76,8 @@ class EmbeddedServer:
         self._wanted = tuple(faults)
         self._port, self._admin_port = port, admin_port
         self._now = now
+        self.signer = Signer()
+        """Signs the tokens of pushes."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -87,7 +91,7 @@ class EmbeddedServer:
         now = self._now or _steady_clock(asyncio.get_running_loop())
         self.faults = Faults(self._wanted, now())
         self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
-        self._pump = Pump(self.state, now)
+        self._pump = Pump(self.state, now, self.signer)
         self._server = grpc.aio.server(options=_OPTIONS)
         self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump).handlers()))
         try:

@@ -64,22 +64,38 @@ class Servicer:
         methods = {}
         for name, request in names.items():
             own = getattr(self, "_" + "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"))
-            methods[name] = _handler(self._answering(own), getattr(types, request).pb())
+            methods[name] = _handler(self._answering(name, own), getattr(types, request).pb())
         return methods
 
-    def _answering(self, method: Method) -> Callable[[Any, Context], Awaitable[bytes]]:
-        """A method of the state as a handler: it cannot wait, so everything it asks for happens at once."""
+    def _answering(self, name: str, method: Method) -> Callable[[Any, Context], Awaitable[bytes]]:
+        """A method of the state as a handler: it cannot wait, so everything it asks for happens at once. A fault may delay the answer."""
 
         async def handle(request: Any, context: Context) -> bytes:
             try:
+                self._refuse(name)
                 response = method(request)
             except errors.ServiceError as error:
                 self._pump.ask()
                 await _abort(context, error)
             self._pump.ask()
+            late_s = self._answered_after(name, request)
+            if late_s:
+                await asyncio.sleep(late_s)
             return response if isinstance(response, bytes) else bytes(response.SerializeToString())
 
         return handle
+
+    def _refuse(self, name: str) -> None:
+        """A fault may make an administrative call fail."""
+        error = self._state.behaviour.refuse(name, self._pump.now()) if name not in _DATA_METHODS else None
+        if error is not None:
+            raise error
+
+    def _answered_after(self, name: str, request: Any) -> float:
+        """By how many seconds a fault delays an answer."""
+        if name == "Publish":
+            return self._state.behaviour.answer_after(name, request.topic, request.messages[0].ordering_key, self._pump.now())
+        return 0.0 if name in _DATA_METHODS else self._state.behaviour.answer_after(name, name, "", self._pump.now())
 
     # --- Publisher --------------------------------------------------------------------------------------------------------------
 
@@ -282,6 +298,8 @@ class Servicer:
                 body = protobuf.received(effect.deliveries) if isinstance(effect, Send) else protobuf.confirmation(effect)
             await context.write(body + properties)
 
+
+_DATA_METHODS: Final = frozenset({"Publish", "Acknowledge", "ModifyAckDeadline"})
 
 # Method: name of its request message. The handler is the method of that name above.
 PUBLISHER_METHODS: Final = {

@@ -10,7 +10,8 @@ and never earlier than before; it returns its result or raises `ServiceError`. W
     state.next_wakeup()                        # and call `advance` again by then at the latest
 
 The promises that are kept, and the documentation they are from, stand where they are kept: order and consistent redelivery in
-`key_queues`, who may get what in `subscription_queue`, the choice of a subscriber and acknowledgements in `delivery`.
+`key_queues`, who may get what in `subscription_queue`, the choice of a subscriber in `delivery`,
+acknowledgements in `answers`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from prober.embedded import delivery, errors, resources
+from prober.embedded import answers, delivery, errors, resources
 from prober.embedded.behaviour import Behaviour
-from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
-from prober.embedded.messages import Confirm, Effect, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
-from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry
+from prober.embedded.key_queues import Client, ConfirmedAck, EarlyLook, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
+from prober.embedded.messages import Confirm, Effect, EndStream, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
+from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry, TopicState
 from prober.embedded.subscription_queue import Engine, SubscriptionQueue, Timed
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
@@ -82,21 +83,30 @@ class State:
         self.registry.topic(topic)
         check_drafts(drafts)
         admission = self.behaviour.admit(topic, drafts, now)
-        ids = self._store(topic, drafts[: admission.stored], now) if admission.stored else []
+        ids = self._store(topic, drafts[: admission.stored], now, late=admission.late) if admission.stored else []
         if admission.error is not None:
             raise admission.error
         return ids
 
-    def _store(self, name: str, drafts: Sequence[PublishDraft], now: float) -> list[str]:
+    def _store(self, name: str, drafts: Sequence[PublishDraft], now: float, *, late: bool = False) -> list[str]:
         topic = self.registry.topics[name]
         messages = [self._message(draft, now) for draft in drafts]
-        stored = self.behaviour.store(name, messages, now)
-        stored = [*stored, *(self._repeated(message, now) for message in self.behaviour.repeat(name, stored, now))]
+        ids = [message.id for message in messages]
+        stored = self.behaviour.store(name, messages, now, late=late)
+        repeated = [self._repeated(message, now) for message in self.behaviour.repeat(name, stored, now)]
+        invented = [self._message(draft, now) for draft in self.behaviour.invent(name, stored, now)]
+        self._append(topic, [*stored, *repeated, *invented], now)
+        return ids
+
+    def _append(self, topic: TopicState, stored: list[Message], now: float) -> None:
+        """Put messages at the end of a topic and of its subscriptions."""
         topic.remember(stored, now)
-        for queue in topic.subscriptions.values():
-            for message in stored:
+        queues = topic.subscriptions.values()
+        names = [queue.name for queue in queues if queue.settings.enable_message_ordering]
+        otherwise = self.behaviour.arrange(topic.settings.name, names, stored, now)
+        for queue in queues:
+            for message in otherwise.get(queue.name, stored):
                 queue.enqueue(message, now)
-        return [message.id for message in messages]
 
     def _message(self, draft: PublishDraft, now: float) -> Message:
         serial = self._engine.next_serial()
@@ -141,11 +151,11 @@ class State:
         if said.ack_deadline_s:
             resources.check_ack_deadline(said.ack_deadline_s, resources.ACK_DEADLINE_MIN_S)
             opened.deadline_s = float(said.ack_deadline_s)
-        failed = delivery.acknowledge(queue, said.ack_ids, now) if said.ack_ids else {}
+        failed = answers.acknowledge(queue, said.ack_ids, now) if said.ack_ids else {}
         modify_failed: dict[str, str] = {}
         for seconds in dict.fromkeys(said.modify_seconds):
             ids = [ack_id for ack_id, own in zip(said.modify_ack_ids, said.modify_seconds, strict=True) if own == seconds]
-            modify_failed.update(delivery.modify(queue, ids, seconds, now))
+            modify_failed.update(answers.modify(queue, ids, seconds, now))
         queue.active_at = now
         if queue.settings.enable_exactly_once_delivery and (said.ack_ids or said.modify_ack_ids):
             self._confirm(stream, said, failed, modify_failed)
@@ -185,7 +195,7 @@ class State:
     def acknowledge(self, subscription: str, ack_ids: Sequence[str], now: float) -> None:
         """Unary acknowledgement; with exactly-once delivery it raises for ids that failed, with the reasons."""
         queue = self.registry.subscription(subscription)
-        failed = delivery.acknowledge(queue, ack_ids, now)
+        failed = answers.acknowledge(queue, ack_ids, now)
         queue.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
@@ -193,7 +203,7 @@ class State:
     def modify_ack_deadline(self, subscription: str, ack_ids: Sequence[str], seconds: int, now: float) -> None:
         """Unary change of deadlines; 0 refuses the messages. Errors as for `acknowledge`."""
         queue = self.registry.subscription(subscription)
-        failed = delivery.modify(queue, ack_ids, seconds, now)
+        failed = answers.modify(queue, ack_ids, seconds, now)
         queue.active_at = now
         if failed:
             raise errors.failed_ack_ids(failed)
@@ -202,7 +212,7 @@ class State:
         """An endpoint has answered a `Push`, or could not be reached (not accepted). Late answers have no effect."""
         queue = self.registry.subscriptions.get(subscription)
         if queue is not None:
-            delivery.push_answered(queue, push, accepted=accepted, now=now)
+            answers.push_answered(queue, push, accepted=accepted, now=now)
             queue.active_at = now
 
     def _pulled(self, subscription: str) -> SubscriptionQueue:
@@ -219,8 +229,14 @@ class State:
     def advance(self, now: float) -> list[Effect]:
         """Let time pass up to `now`, hand out what may go out, and take all effects since the last call, in order."""
         self._expire(now)
+        for name, messages in self.behaviour.overdue(now):
+            if name in self.registry.topics:
+                for message in messages:
+                    message.sequence, message.publish_time = self._engine.next_serial(), now
+                self._append(self.registry.topics[name], messages, now)
         engine = self._engine
-        for queue, what in engine.take_timers(now):
+        # A pull whose time is up gets what there is after everything else that is due.
+        for queue, what in sorted(engine.take_timers(now), key=lambda due: isinstance(due[1], PullCall)):
             self._look_at(queue, what, now)
         self._silent_until = self.behaviour.silent_until(now) if engine.dirty else now
         if self._silent_until <= now:
@@ -236,7 +252,7 @@ class State:
 
         What is a matter of minutes to days (retention, expiration) does not count: any `advance` that comes along sees to it.
         """
-        times = [self._engine.leases.next_time(), self._engine.next_timer()]
+        times = [self._engine.leases.next_time(), self._engine.next_timer(), self.behaviour.next_overdue()]
         if self._engine.dirty:
             times.append(max(self._silent_until, now))
         return min(times)
@@ -271,7 +287,13 @@ class State:
             case Stream():
                 delivery.break_breaking(queue, what, now)
             case LateAnswer():
-                delivery.take_effect(queue, what, now)
+                answers.take_effect(queue, what, now)
+            case EarlyLook():
+                answers.look_early(queue, what, now)
+            case ConfirmedAck():
+                answers.look_again(queue, what, now)
+            case EndStream():
+                self._engine.effects.append(what)
 
     def _keep_house(self, now: float) -> None:
         """Retention and expiration: of messages, snapshots, and subscriptions that nobody uses."""

@@ -17,15 +17,26 @@ from typing import Final, TypeAlias
 from prober.embedded import resources
 from prober.embedded.behaviour import Behaviour
 from prober.embedded.filters import Predicate
-from prober.embedded.key_queues import Client, KeyQueue, LateAnswer, LeaseClock, PullCall, QueueEntry, Stream, bind
-from prober.embedded.messages import CancelPush, Delivery, Effect, Message
+from prober.embedded.key_queues import (
+    Client,
+    ConfirmedAck,
+    EarlyLook,
+    KeyQueue,
+    LateAnswer,
+    LeaseClock,
+    PullCall,
+    QueueEntry,
+    Stream,
+    bind,
+)
+from prober.embedded.messages import CancelPush, Delivery, Effect, EndStream, Message
 
 _KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
 _CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
 _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
 _PUSH_BACKOFF_MAX_S: Final = 60.0
 
-Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer
+Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | ConfirmedAck | EndStream
 Forward: TypeAlias = "Callable[[SubscriptionQueue, QueueEntry, float], bool]"
 
 
@@ -108,6 +119,10 @@ class SubscriptionQueue:
         """A message was stored in the topic."""
         if self.accepts is not None and not self.accepts(message.attributes):
             return
+        key_queue = self.key_queues.get(message.ordering_key)
+        if key_queue is not None and key_queue.held and self.engine.behaviour.forget_holds(self.name, key_queue, now):
+            self.rewind(key_queue, key_queue.lowest_held)
+            key_queue.shunned = key_queue.client
         kept = self.engine.behaviour.enqueue(self.name, message, now)
         self.add(message, now, kept=kept)
 
@@ -125,6 +140,7 @@ class SubscriptionQueue:
         self.oldest = min(self.oldest, message.publish_time)
         if kept:
             self.schedule(key_queue, now)
+            self.engine.dirty[self] = None
         else:
             self._take_out(entry)
             key_queue.peek()  # passes what was taken out
@@ -156,21 +172,24 @@ class SubscriptionQueue:
             if key_queue.postponed:
                 key_queue.postponed, key_queue.decided = False, key_queue.end  # what came meanwhile goes along
             else:
-                key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, now)
+                key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, self.leases.values(), now)
                 key_queue.postponed = key_queue.wake_at > now
         return key_queue.wake_at > now
 
-    def lease(self, entry: QueueEntry, stream: Stream | None, deadline: float) -> Delivery:
+    def lease(self, entry: QueueEntry, stream: Stream | None, now: float) -> Delivery:
         """An entry goes out: from now on it is outstanding."""
+        lease_s = stream.deadline_s if stream is not None else self.settings.ack_deadline_s
         if entry.ack_id:
             self.release(entry)
         ack_id = f"ack-{self.engine.next_serial():x}"
         entry.ack_id = ack_id
         entry.stream = stream
-        entry.deadline = deadline
+        entry.sent_at, entry.deadline = now, now + lease_s
         entry.key_queue.held += 1
         self.leases[ack_id] = entry
         self.engine.leases.watch(self, entry)
+        if early_s := self.engine.behaviour.looks_early(lease_s):
+            self.engine.set_timer(now + early_s, self, EarlyLook(ack_id))
         if stream is not None:
             stream.messages += 1
             stream.bytes += entry.message.size
@@ -217,17 +236,22 @@ class SubscriptionQueue:
         policy = self.settings.dead_letter_policy
         if policy is not None and entry.failures >= policy.max_delivery_attempts and self.engine.forward(self, entry, now):
             self._take_out(entry)
+            silent_until = self.engine.behaviour.dead_lettered(self.name, entry, now)
+            for other in self.key_queues.values() if silent_until else ():
+                other.wake_at = max(other.wake_at, silent_until)
             return
-        self._send_again(entry, now)
+        self._send_again(entry, now, expired=expired)
         key_queue.wake_at = max(key_queue.wake_at, now + self._backoff_s(entry.failures))
         if expired:
             key_queue.shunned = client
 
-    def _send_again(self, entry: QueueEntry, now: float) -> None:
+    def _send_again(self, entry: QueueEntry, now: float, *, expired: bool) -> None:
         key_queue = entry.key_queue
-        redelivery = self.engine.behaviour.redeliver(self.name, entry, now)
+        redelivery = self.engine.behaviour.redeliver(self.settings, entry, now, expired=expired)
         if redelivery.again is None:
             self.rewind(key_queue, entry.position)
+            if redelivery.detour is not None:
+                key_queue.follow(redelivery.detour)
             if redelivery.halt_until:
                 key_queue.halt_at, key_queue.halt_until = entry.position + 1, redelivery.halt_until
             return
@@ -299,15 +323,19 @@ class SubscriptionQueue:
         stream.ready.clear()
         for key_queue in waiting:
             key_queue.queued = False
-        first: dict[KeyQueue, int] = {}
+        held: dict[KeyQueue, list[QueueEntry]] = {}
         if not self.settings.enable_exactly_once_delivery:
             for entry in self.leases.values():
                 if entry.stream is stream:
-                    first[entry.key_queue] = min(entry.position, first.get(entry.key_queue, entry.position))
-        for key_queue, position in first.items():
-            self.rewind(key_queue, position)
-        for key_queue in dict.fromkeys((*first, *waiting)):
-            self.schedule(key_queue, now)
+                    held.setdefault(entry.key_queue, []).append(entry)
+        for key_queue, entries in held.items():
+            if self.engine.behaviour.resumes_past(self.name, entries, now):
+                for entry in entries:
+                    self._take_out(entry)
+            else:
+                self.rewind(key_queue, min(entry.position for entry in entries))
+        for key_queue in dict.fromkeys((*held, *waiting)):
+            self.after(key_queue, now)
         self._forget_clients()
 
     def _forget_clients(self) -> None:

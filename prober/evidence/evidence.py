@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from prober.core.events import Closed, Ended, Event, Opened
-from prober.core.findings import Finding
+from prober.core.findings import Finding, Kind
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import KINDS
 from prober.evidence.diagram.text import EVENTS_MAX, as_text
@@ -46,7 +46,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class OnKey:
-    """What happened on the key of a finding on its subscription until it was made. `left_out`: so many events before that."""
+    """What happened on the key of a finding on its subscription, and on another that it compares that with, until it was made.
+
+    `left_out`: so many events before that.
+    """
 
     events: tuple[Numbered, ...]
     left_out: int
@@ -67,6 +70,7 @@ class Excerpt:
         of = list(witnesses)
         self._origins = Origins(of)
         self._asked = Asked(made.finding.kind, of)
+        self._subscriptions = _subscriptions(made.finding)
         self._core: dict[int, Event] = {}
         self._answers: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
         self._near: deque[Numbered] = deque(maxlen=EXCERPT_EVENTS_MAX)
@@ -87,7 +91,8 @@ class Excerpt:
         if isinstance(event, (Opened, Closed)):
             latest = self._sessions
         else:
-            latest = self._near if concerns(event, finding.subscription, finding.key) else self._elsewhere
+            is_near = any(concerns(event, subscription, finding.key) for subscription in self._subscriptions)
+            latest = self._near if is_near else self._elsewhere
         latest.append((number, event))
         self._count += 1
         self._near_count += latest is self._near
@@ -138,6 +143,12 @@ class Excerpt:
         if self._count > len(self._collected()):
             yield sorted(self._proof().items())
         yield everything
+
+
+def _subscriptions(finding: Finding) -> tuple[str, ...]:
+    """Those that a finding is about: two if it says that they differ."""
+    compares = finding.kind is Kind.ORDER_DIVERGENCE
+    return (finding.subscription, str(finding.facts["other"])) if compares else (finding.subscription,)
 
 
 def collect(read: Callable[[], Iterable[Event]], wanted: Sequence[RecordedFinding]) -> list[Excerpt]:

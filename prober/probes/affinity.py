@@ -6,23 +6,44 @@ moment. Now and then all of a key is acknowledged before the next burst, so that
 
 Whoever leaves takes the proof along: what its stream carried may have been lost before. So half of the subscribers stay to the end. The
 others leave one after the other, and new ones join in their place; while the second half of the bursts is published nobody leaves.
+
+In some runs every other key *rests* after its first burst: all of it is acknowledged, and the next burst comes only when that has certainly
+been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement nobody knows.
+
+At the wire one of the subscribers that stay allows few outstanding messages (`allowance`), which is to slow down nobody else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
+from math import isfinite
 from typing import Final
 
+from prober.brokers.base import FlowControlSettings
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
-from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
+from prober.probes.allowance import Allowance
+from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, Workload
+from prober.probes.joining import Joiners
 
 IDLE_SHARE: Final = 0.2
 """How often a key falls idle before its next burst."""
 HOLD_S: Final = 1.5
 """How long to wait for the rest of a burst while its first message is held back. A client library delivers it only after that."""
+RESTING_RUNS: Final = 0.1
+"""In how many runs keys rest: it costs time and no messages."""
+RESTS_EVERY: Final = 2
+"""Every so manieth key rests in such a run."""
+SETTLED_S: Final = 1.0
+"""How much longer a key rests than an acknowledgement may take to be applied."""
+BESIDE_REST_S: Final = 10.0
+"""How long the rest of a run takes, at the most: if the next one may begin before that, no key rests."""
+ALLOWED: Final = 16
+"""How many messages the subscriber with the small limit allows: more than are held back there, fewer than come at once."""
 REDELIVERED_SHARE: Final = 0.08
 """Of the messages, about so many come again since a subscriber left that held them; measured on the embedded server."""
 
@@ -31,20 +52,41 @@ class Bursts:
     """The bursts of one key: the first message of the latest is held back.
 
     begun       how many were published.
-    came        the latest has come, as far as it does while its first message is held.
+    at          the subscriber to which a message came last.
     """
 
-    def __init__(self, context: ProbeContext, key: str, workload: Workload) -> None:
-        self._context, self._key, self._workload = context, key, workload
+    def __init__(self, context: ProbeContext, key: str, workload: Workload, answered: Callable[[Delivery], None]) -> None:
+        self._context, self._key, self._workload, self._answered = context, key, workload, answered
         self.begun = 0
+        self.at = ""
         self._held: Delivery | None = None
         self._holds = True
         self._came = asyncio.Event()
 
+    async def begin(self) -> None:
+        """Publishes the first one; at the end all of it is acknowledged."""
+        await self._publish(1)
+        self._release()
+        await asyncio.sleep(3.0 * self._workload.ack_after_s)
+
+    async def rest(self) -> None:
+        """Waits until the key is certainly idle, publishes the others, and counts whether it stayed at its subscriber."""
+        await asyncio.sleep(self._context.resources.bounds.ack_settled_s + SETTLED_S)
+        before = self.at
+        await self._publish(2)
+        if before == self.at:
+            self._context.count("idle_keys_stayed")
+        await self.publish()
+
     async def publish(self) -> None:
-        """Publishes one after the other."""
+        """Publishes all that were not yet, one after the other."""
+        await self._publish(self._workload.bursts)
+        self._holds = False
+        self._release()
+
+    async def _publish(self, count: int) -> None:
         workload, dice = self._workload, self._context.random
-        while self.begun < workload.bursts:
+        while self.begun < count:
             self.begun += 1
             self._came.clear()
             await self._context.publish(self._key, workload.burst_messages, workload.sizes)
@@ -54,18 +96,15 @@ class Bursts:
                 await asyncio.sleep(3.0 * workload.ack_after_s)
             else:
                 await asyncio.sleep(dice.uniform(0.5, 1.5) * workload.ack_after_s)
-        self._holds = False
-        self._release()
 
     async def _until_it_came(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._came.wait(), HOLD_S)
-        if self._holds and not self._came.is_set():
+        if not await comes_within(HOLD_S, self._came) and self._holds:
             self._holds = False  # it does not come, or not before what is held is answered: that holds up nothing but the run
             self._release()
 
     def decide(self, delivery: Delivery) -> None:
         """Holds the first message of a burst back, and acknowledges the one that was held; anything else after a moment."""
+        self.at = delivery.session.subscriber
         length = self._workload.burst_messages
         first, latest = 1 + (delivery.seq - 1) // length * length, 1 + (self.begun - 1) * length
         if delivery.seq == latest and self._holds:
@@ -83,34 +122,60 @@ class Bursts:
             self._acknowledge_late(held)
 
     def _acknowledge_late(self, delivery: Delivery) -> None:
-        self._context.later(self._context.random.uniform(0.5, 1.5) * self._workload.ack_after_s, delivery.ack)
+        after_s = self._context.random.uniform(0.5, 1.5) * self._workload.ack_after_s
+        self._context.later(after_s, partial(self._acknowledge, delivery))
+
+    def _acknowledge(self, delivery: Delivery) -> None:
+        self._answered(delivery)
+        delivery.ack()
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes on all keys while subscribers come and go."""
-    keys = {key: Bursts(context, key, workload) for key in (f"affinity-{number}" for number in workload.numbers)}
+    allowance = Allowance(context, ALLOWED)
+    keys = {key: Bursts(context, key, workload, allowance.release) for key in (f"affinity-{n}" for n in workload.numbers)}
+    all_keys = list(keys.values())
+    resting = all_keys[1::RESTS_EVERY] if _rests(context, workload) else []
+    busy = [bursts for bursts in all_keys if bursts not in resting]
 
     def decide(delivery: Delivery) -> None:
         keys[delivery.key].decide(delivery)
 
+    def decide_within(delivery: Delivery) -> None:
+        allowance.take(delivery)
+        decide(delivery)
+
+    joiners = Joiners(context, decide)
     count = max(2, workload.subscribers)
-    members = [await context.subscribe(decide) for _ in range(count)]
-    publishing = asyncio.gather(*(bursts.publish() for bursts in keys.values()))
+    if isfinite(context.resources.bounds.ack_settled_s):
+        members = [await context.subscribe(decide_within, FlowControlSettings(messages_max=ALLOWED))]
+    else:
+        members = [await context.subscribe(decide)]  # what the service sends is not seen
+    members += [await context.subscribe(decide) for _ in range(count - 1)]
+    await asyncio.gather(*(bursts.begin() for bursts in resting))
+    publishing = asyncio.gather(*(bursts.publish() for bursts in busy), *(bursts.rest() for bursts in resting))
     try:
         while not publishing.done():
             await asyncio.sleep(workload.ack_after_s)
-            begun = sum(bursts.begun for bursts in keys.values()) / len(keys)
+            begun = sum(bursts.begun for bursts in busy) / len(busy)
             if len(members) < count:
-                members.append(await context.subscribe(decide))
+                members.append(await joiners.join())
             elif begun <= workload.bursts / 2:
                 await members.pop(count // 2).close()
     finally:
         await publishing
+    joiners.measure([bursts.at for bursts in all_keys])
+
+
+def _rests(context: ProbeContext, workload: Workload) -> bool:
+    """Whether keys rest in this run: now and then, if it is known how long, and there is time for it."""
+    rest_s = context.resources.bounds.ack_settled_s + SETTLED_S
+    return context.random.random() < RESTING_RUNS and rest_s + BESIDE_REST_S <= workload.free_s and isfinite(rest_s)
 
 
 def traffic(workload: Workload) -> Traffic:
     """Every message comes once, and some again at another subscriber."""
-    published = PROBE.messages(workload)
+    published = workload.messages
     return Traffic(workload.keys * workload.bursts, published, round(published * (1 + REDELIVERED_SHARE)))
 
 
@@ -123,6 +188,8 @@ PROBE = Experiment(
     name="affinity",
     promise="While messages of a key are outstanding, the key stays at one subscriber.",
     act=act,
+    traffic=traffic,
+    chances=chances,
     workload=Workload(bursts=BURSTS[ProbeName.AFFINITY], burst_messages=4, subscribers=4, ack_after_s=0.2),
     requires={
         "deliveries_among_several": "there were never two subscribers at once",

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from prober.probes import affinity, ordering, redelivery
-from prober.probes.context import Experiment, Workload
-from prober.probes.cost import Traffic
+from prober.probes import (
+    affinity,
+    control_group,
+    control_plane,
+    dead_letter,
+    exactly_once,
+    hot_key,
+    isolation,
+    limits,
+    ordering,
+    publish,
+    pull,
+    push,
+    redelivery,
+    region,
+    seek,
+)
+from prober.probes.experiment import Experiment
 
-PROBES: Mapping[str, Experiment] = {probe.name: probe for probe in (ordering.PROBE, redelivery.PROBE, affinity.PROBE)}
-
-TRAFFIC: Mapping[str, Callable[[Workload], Traffic]] = {
-    ordering.PROBE.name: ordering.traffic,
-    redelivery.PROBE.name: redelivery.traffic,
-    affinity.PROBE.name: affinity.traffic,
+PROBES: Mapping[str, Experiment] = {
+    probe.name: probe
+    for probe in (
+        ordering.PROBE,
+        redelivery.PROBE,
+        affinity.PROBE,
+        pull.PROBE,
+        push.PROBE,
+        publish.PROBE,
+        dead_letter.PROBE,
+        exactly_once.PROBE,
+        seek.PROBE,
+        isolation.PROBE,
+        hot_key.PROBE,
+        control_group.PROBE,
+        control_plane.PROBE,
+        limits.PROBE,
+        region.PROBE,
+    )
 }
-"""What one run of each probe sends and receives."""
-
-PLANNED: Mapping[str, Callable[[Workload], Mapping[str, int]]] = {
-    ordering.PROBE.name: ordering.chances,
-    redelivery.PROBE.name: redelivery.chances,
-    affinity.PROBE.name: affinity.chances,
-}
-"""How many chances (`prober.core.chances`) one run of each probe gives at the wire to see its own promise broken, by their counters."""

@@ -1,32 +1,29 @@
-"""What a probe is, and where it acts: it publishes on keys and consumes with subscribers; everything it does or sees is recorded.
+"""Where a probe acts: it publishes on keys and consumes with subscribers; everything it does or sees is recorded.
 
-An `Experiment` says what a probe does, and what has to have happened for its outcome to mean anything; a `Workload` how much a run does.
-
-A `ProbeContext` belongs to one run and to the event loop. It hands out sequence numbers (1, 2, 3, ... per key, never used twice), turns
-outcomes into events, republishes what ended unknown under the next generation until it is confirmed or given up explicitly, and lets a
-probe decide for each delivery what becomes of it. An acknowledgement is recorded, then sent.
+A `ProbeContext` belongs to one run and to the event loop. It publishes (`publishing`), and lets a probe decide for each delivery what
+becomes of it. An acknowledgement is recorded, then sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
+from itertools import count
 from math import ceil
 from typing import Protocol
 
 from prober.brokers.base import (
+    AdminOperation,
     Broker,
     BrokerSession,
-    Confirmed,
     FlowControlSettings,
-    Outgoing,
-    Publisher,
+    Puller,
     Received,
-    Rejected,
     Subscriber,
     Tap,
 )
@@ -34,23 +31,26 @@ from prober.core.events import (
     AckConfirmed,
     Acked,
     Closed,
+    DeadLettered,
     Delivered,
     Event,
     LeaseModified,
     Nacked,
     Opened,
-    PublishAbandoned,
-    Published,
-    PublishFailed,
-    PublishInvoked,
-    PublishUnknown,
 )
-from prober.probes.payload import Stamp, read
+from prober.errors import BrokerError, BrokerUnavailable, NotSupported
+from prober.probes.administration import Administered, nobody_times, timed
+from prober.probes.payload import read
+from prober.probes.publishing import SIZES, Publishing
+from prober.probes.resources import Resources
+from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
 
 SLOT_S = 0.005
-GENERATIONS_MAX = 5
-"""How often a message is published in all before an unknown outcome is given up."""
-
+PULL_TIMEOUT_S = 2.0
+"""How long one pull waits for a message."""
+PULL_AGAIN_S = 0.2
+"""How long after a pull that failed the next one is sent."""
 IDS_KEPT_MAX = 1_000_000
 """Message ids whose keys are remembered per run; beyond that the oldest are forgotten."""
 
@@ -66,8 +66,9 @@ class DeliveryKind(StrEnum):
 
 @dataclass(slots=True)
 class Delivery:
-    """One probe message as a subscriber of this run received it; `again`: it is a redelivery."""
+    """One probe message as a subscriber of this run received it; `again`: it is a redelivery on its subscription."""
 
+    subscription: str
     key: str
     seq: int
     again: bool
@@ -96,55 +97,6 @@ Decide = Callable[[Delivery], None]
 """What a probe does with a delivery: acknowledge, refuse, later, or never. Called on the event loop; must not block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run uses: a topic, one ordered subscription of it, and how long one call may take.
-
-    `region` is the one that it publishes in, empty if that is not known.
-    """
-
-    topic: str
-    subscription: str
-    ack_deadline_s: int
-    publish_timeout_s: float
-    region: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """How much a run does. Times in seconds, sizes in bytes.
-
-    keys            ordering keys of the run.
-    bursts          how often each key is published on.
-    burst_messages  messages per burst, published together.
-    rate            messages per second over all keys; 0: everything at once.
-    sizes           sizes of messages, used in turn.
-    subscribers     subscribers that share the subscription.
-    ack_after_s     how long a subscriber takes to acknowledge.
-    part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
-    """
-
-    keys: int = 8
-    bursts: int = 5
-    burst_messages: int = 10
-    rate: float = 0.0
-    sizes: tuple[int, ...] = (64,)
-    subscribers: int = 3
-    ack_after_s: float = 0.05
-    part: int = 0
-    parts: int = 1
-
-    @property
-    def numbers(self) -> range:
-        """The numbers of its keys: of all keys every `parts`th, so that each belongs to one part."""
-        return range(self.part, self.part + self.keys * self.parts, self.parts)
-
-    @property
-    def period_s(self) -> float:
-        """From one burst of a key to its next, so that all keys together keep the rate."""
-        return self.keys * self.burst_messages / self.rate if self.rate else 0.0
-
-
 class Recorder(Protocol):
     """Where what a probe does and sees goes, in the order in which it happens. Belongs to the event loop; raises nothing."""
 
@@ -154,31 +106,60 @@ class Recorder(Protocol):
     def record(self, event: Event) -> DeliveryKind | None:
         """Takes the next event; says of a delivery what kind it is, if that is still known."""
 
-    def count(self, name: str) -> None:
+    def count(self, name: str, by: int = 1) -> None:
         """Counts something that is no event, under a name of its own among the counters of the run."""
+
+    def took(self, indicator: Indicator, seconds: float, since_t: float, until_t: float) -> None:
+        """Takes a duration that no event shows; it was measured between two times of the recorder's clock."""
+
+    def measured(self, figure: Figure, value: float) -> None:
+        """Takes a figure of the run."""
 
 
 class ProbeContext:
     """What a probe needs to act; see the head of this file. Entered as an async context manager, it closes what it opened."""
 
-    def __init__(self, broker: Broker, resources: Resources, recording: Recorder, epoch: str, seed: int) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        resources: Resources,
+        recording: Recorder,
+        epoch: str,
+        seed: int,
+        administered: Administered = nobody_times,
+    ) -> None:
         self.resources = resources
-        self._recording = recording
+        self.recording = recording
+        self.unordered_came = asyncio.Event()
+        """A message without a key has come."""
+        self._administered = administered
         self.now = recording.now
         """The time of the recorder, which events carry."""
-        self._record = recording.record
+        self.record = self._record = recording.record
+        self.admin = broker.admin
         self.random = random.Random(seed)
-        self._broker = broker
-        self._epoch = epoch
-        self._seqs: dict[str, int] = {}
+        self.broker = broker
+        self.epoch = epoch
         self._key_of: dict[str, str] = {}
         self._slots: dict[int, list[Callable[[], None]]] = {}
         self._resources = AsyncExitStack()
-        self._publisher: Publisher = broker.publisher(resources.topic)
-        self._subscribers = 0
+        self.publishing = Publishing(
+            partial(broker.publisher, resources.topic),
+            epoch,
+            resources.publish_timeout_s,
+            resources.region,
+            recording.record,
+            recording.now,
+            self.random,
+        )
+        self.count = recording.count
+        """Counts something that is no event, under a name of its own."""
+        self._clients = count(1)
+        self.confirmed = asyncio.Event()
+        """Set when the service has confirmed an acknowledgement, which it does with exactly-once delivery only."""
 
     async def __aenter__(self) -> ProbeContext:
-        self._resources.push_async_callback(self._publisher.close)
+        self._resources.push_async_callback(self.publishing.close)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -199,76 +180,59 @@ class ProbeContext:
             await asyncio.sleep(max(0.0, due_t - self.now()))
             yield due_t
 
-    async def publish(self, key: str, count: int, sizes: Sequence[int] = (64,), intended_t: float | None = None) -> int:
-        """Publishes the next `count` messages of a key together, until every outcome is settled; the sizes in bytes are used in turn.
+    async def publish(self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None) -> int:
+        """Publishes by the first publisher; see `Publishing.publish`. Calls for one key must not overlap: a key has one writer."""
+        return await self.publishing.publish(key, count, sizes, intended_t)
 
-        Returns how many were confirmed. Calls for one key must not overlap: a key has one writer. `intended_t` is when the schedule
-        of the experiment wanted them sent, in seconds of the recorder's clock. Raises no BrokerError: a failure is an outcome.
-        """
-        first = self._seqs.get(key, 0) + 1
-        self._seqs[key] = first + count - 1
-        seqs: Sequence[int] = range(first, first + count)
-        confirmed = 0
-        for generation in range(GENERATIONS_MAX):
-            batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
-            unknown = await self._attempt(key, seqs, generation, batch, intended_t)
-            confirmed += len(seqs) - len(unknown)
-            if not unknown:
-                return confirmed
-            seqs = unknown
-            await self._publisher.resume(key)
-        for seq in seqs:
-            self._record(PublishAbandoned(self.now(), key, self._epoch, seq, GENERATIONS_MAX - 1))
-        return confirmed
+    async def at_peer(self) -> ProbeContext:
+        """The same run at the other endpoint of the target; NotSupported if there is none. A key is published at one of the two only."""
+        if self.broker.peer is None:
+            raise NotSupported("the target has one endpoint only: name another one as its peer")
+        resources, seed = replace(self.resources, region=self.resources.peer_region), self.random.getrandbits(32)
+        peer = ProbeContext(self.broker.peer, resources, self.recording, self.epoch, seed, self._administered)
+        peer._clients = self._clients
+        return await self._resources.enter_async_context(peer)
 
-    def _message(self, key: str, seq: int, generation: int, size: int) -> Outgoing:
-        data = self.random.randbytes(size)
-        return Outgoing(key, data, Stamp(self._epoch, seq, generation).attributes(key, data))
+    # --- administering -------------------------------------------------------------------------------------------------------
 
-    async def _attempt(
-        self, key: str, seqs: Sequence[int], generation: int, batch: Sequence[Outgoing], intended_t: float | None
-    ) -> list[int]:
-        """One attempt for these sequence numbers; returns those whose outcome is unknown."""
-        region = self.resources.region
-        for seq, message in zip(seqs, batch, strict=True):
-            self._record(PublishInvoked(self.now(), key, self._epoch, seq, generation, intended_t, len(message.data), region))
-        outcomes = await self._publisher.publish(batch, self.resources.publish_timeout_s)
-        unknown = []
-        rejected = False
-        for seq, outcome in zip(seqs, outcomes, strict=True):
-            t = self.now()
-            if isinstance(outcome, Confirmed):
-                self._record(Published(t, key, self._epoch, seq, outcome.message_id, generation))
-            elif isinstance(outcome, Rejected):
-                rejected = True
-                self._record(PublishFailed(t, key, self._epoch, seq, generation))
-            else:
-                unknown.append(seq)
-                self._record(PublishUnknown(t, key, self._epoch, seq, generation))
-        if rejected:
-            await self._publisher.resume(key)
-        return unknown
+    async def administer(self, operation: AdminOperation, call: Awaitable[object]) -> None:
+        """Waits for one administration call, which counts for the control plane's latency. A failure is an outcome, a refusal is raised."""
+        with suppress(BrokerUnavailable), timed(operation, self._administered):
+            await call
 
     # --- consuming -----------------------------------------------------------------------------------------------------------
 
-    async def subscribe(self, decide: Decide, flow: FlowControlSettings | None = None) -> Subscriber:
-        """Adds a subscriber under a client id of its own; `decide` is called for each probe message that it receives.
+    async def subscribe(self, decide: Decide, flow: FlowControlSettings | None = None, at: str = "") -> Subscriber:
+        """Adds a subscriber; `decide` is called for each probe message that it receives. Raises as `attach` does."""
+        return await self.attach(self.tap(decide, at), flow, at)
 
-        Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be opened.
+    async def attach(self, tap: Tap, flow: FlowControlSettings | None = None, at: str = "") -> Subscriber:
+        """Adds a subscriber under a client id of its own, which tells a tap of its own what it sees.
+
+        `at`: what the experiment calls the subscription. Raises BrokerUnavailable, NotThere or PermissionRefused if its stream cannot be
+        opened.
         """
-        self._subscribers += 1
-        client_id = f"{self._epoch}-{self._subscribers}"
-        resources = self.resources
-        subscriber = self._broker.subscriber(
-            resources.subscription, client_id, flow or FlowControlSettings(), resources.ack_deadline_s
-        )
+        client_id = f"{self.epoch}-{next(self._clients)}"
+        subscription = self.resources.named(at)
+        subscriber = self.broker.subscriber(subscription, client_id, flow or FlowControlSettings(), self.resources.ack_deadline_s)
         self._resources.push_async_callback(subscriber.close)
-        await subscriber.start(self.tap(decide))
+        await subscriber.start(tap)
         return subscriber
 
-    def tap(self, decide: Decide) -> Tap:
-        """Records what a consumer of the subscription tells it; `decide` is called for each probe message."""
-        return _ContextTap(self, decide)
+    def pull(self, decide: Decide, messages_max: int, at: str = "") -> None:
+        """Adds a caller that pulls again and again, at most so many messages at once, until the context is left."""
+        puller = self.broker.puller(self.resources.named(at))
+        pulling = asyncio.create_task(_pull_on(puller, self.tap(decide, at), messages_max), name=f"{self.epoch} pulling")
+        self._resources.push_async_callback(puller.close)
+        self._resources.callback(pulling.cancel)
+
+    def receive_pushes(self, decide: Decide, at: str = "") -> None:
+        """Takes what is pushed, until the context is left. Raises NotSupported."""
+        self._resources.callback(self.broker.pushes.receive(self.resources.named(at), self.tap(decide, at)))
+
+    def tap(self, decide: Decide, at: str = "") -> Tap:
+        """Records what a consumer of a subscription tells it; `decide` is called for each probe message."""
+        return _ContextTap(self, decide, self.resources.named(at))
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
         """Does something on the event loop after about `delay_s`, unless the run is over by then.
@@ -290,46 +254,58 @@ class ProbeContext:
 
     def ack(self, delivery: Delivery) -> None:
         """Records and sends an acknowledgement."""
-        resources, session = self.resources, delivery.session
-        self._record(Acked(self.now(), resources.subscription, delivery.key, session.name, delivery.received.message_id))
+        session = delivery.session
+        self._record(Acked(self.now(), delivery.subscription, delivery.key, session.name, delivery.received.message_id))
         session.ack(delivery.received)
 
     def nack(self, delivery: Delivery) -> None:
         """Records and sends a refusal."""
-        resources, session = self.resources, delivery.session
-        self._record(Nacked(self.now(), resources.subscription, delivery.key, session.name, delivery.received.message_id))
-        session.nack(delivery.received)
+        self.refused(delivery.subscription, delivery.session, delivery.received)
+        delivery.session.nack(delivery.received)
+
+    def dead_lettered(self, delivery: Delivery) -> None:
+        """Records that a message was seen at the dead-letter topic."""
+        self._record(DeadLettered(self.now(), delivery.subscription, delivery.key, delivery.received.message_id))
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
         """Records and sends a lease modification, and leaves the message unanswered."""
-        resources, session, received = self.resources, delivery.session, delivery.received
-        t = self.now()
-        self._record(LeaseModified(t, resources.subscription, delivery.key, session.name, received.message_id, seconds))
+        session, received, t = delivery.session, delivery.received, self.now()
+        self._record(LeaseModified(t, delivery.subscription, delivery.key, session.name, received.message_id, seconds))
         session.modify_lease(received, seconds)
         session.let_expire(received)
 
     # --- what the tap tells --------------------------------------------------------------------------------------------------
 
-    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
+    def opened(self, subscription: str, session: BrokerSession, invoked_t: float | None) -> None:
         """A session of this run began."""
         flow = session.flow
         limits = (None, None) if flow is None else (flow.messages_max, flow.bytes_max)
-        self._record(Opened(self.now(), self.resources.subscription, session.name, session.subscriber, invoked_t, *limits))
+        self._record(Opened(self.now(), subscription, session.name, session.subscriber, invoked_t, *limits))
 
-    def closed(self, session: BrokerSession, *, lost: bool) -> None:
+    def refused(self, subscription: str, session: BrokerSession, received: Received) -> None:
+        """A message was refused."""
+        self._record(Nacked(self.now(), subscription, received.ordering_key, session.name, received.message_id))
+
+    def closed(self, subscription: str, session: BrokerSession, *, lost: bool) -> None:
         """A session of this run ended."""
-        self._record(Closed(self.now(), self.resources.subscription, session.name, lost))
+        self._record(Closed(self.now(), subscription, session.name, lost))
 
-    def received(self, session: BrokerSession, received: Received, decide: Decide) -> None:
-        """A message came: recorded first, then decided upon. What is not a probe's, or another run's, is acknowledged and left."""
+    def received(self, subscription: str, session: BrokerSession, received: Received, decide: Decide) -> None:
+        """A message came: recorded first, then decided upon. What has no key, or is not of this run, is acknowledged and left."""
         key, message_id = received.ordering_key, received.message_id
-        message = read(key, received.data, received.attributes)
-        if message is None:
-            self._recording.count("deliveries_unreadable")
+        if not key:
+            self.count("deliveries_unordered")
+            self.unordered_came.set()
             session.ack(received)
             return
+        message = read(key, received.data, received.attributes)
+        if message is None:
+            self.count("deliveries_unreadable")
+            session.ack(received)
+            return
+        if received.overlaps:
+            self.count("callbacks_overlapping")
         stamp, attempt = message.stamp, received.delivery_attempt
-        subscription = self.resources.subscription
         kind = self._record(
             Delivered(
                 self.now(),
@@ -348,53 +324,53 @@ class ProbeContext:
         self._key_of[message_id] = key
         if len(self._key_of) > IDS_KEPT_MAX:
             del self._key_of[next(iter(self._key_of))]
-        delivery = Delivery(key, stamp.seq, kind is DeliveryKind.REDELIVERY, session, received, self)
-        if stamp.epoch == self._epoch:
+        delivery = Delivery(subscription, key, stamp.seq, kind is DeliveryKind.REDELIVERY, session, received, self)
+        if stamp.epoch == self.epoch:
             decide(delivery)
         else:
             self.ack(delivery)
 
-    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
+    def ack_confirmed(self, subscription: str, session: BrokerSession, message_id: str) -> None:
         """Exactly-once: an acknowledgement was confirmed."""
+        self.confirmed.set()
         key = self._key_of.get(message_id)
         if key is not None:
-            self._record(AckConfirmed(self.now(), self.resources.subscription, key, session.name, message_id))
+            self._record(AckConfirmed(self.now(), subscription, key, session.name, message_id))
+
+
+async def comes_within(limit_s: float, event: asyncio.Event) -> bool:
+    """Waits until something has happened, at most so long; whether it has."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), limit_s)
+    return event.is_set()
+
+
+async def _pull_on(puller: Puller, tap: Tap, messages_max: int) -> None:
+    while True:
+        try:
+            await puller.pull(tap, messages_max, PULL_TIMEOUT_S)
+        except BrokerError:
+            await asyncio.sleep(PULL_AGAIN_S)  # the tap was told; whether the target answers at all, the run asks elsewhere
 
 
 class _ContextTap:
     """Tells a context what one subscriber sees."""
 
-    def __init__(self, context: ProbeContext, decide: Decide) -> None:
-        self._context = context
-        self._decide = decide
+    def __init__(self, context: ProbeContext, decide: Decide, subscription: str) -> None:
+        self._context, self._decide, self._subscription = context, decide, subscription
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
-        self._context.opened(session, invoked_t)
+        self._context.opened(self._subscription, session, invoked_t)
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        self._context.received(session, received, self._decide)
+        self._context.received(self._subscription, session, received, self._decide)
 
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
-        self._context.ack_confirmed(session, message_id)
+        self._context.ack_confirmed(self._subscription, session, message_id)
+
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        self._context.refused(self._subscription, session, received)
 
     def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
         del reason
-        self._context.closed(session, lost=lost)
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """What one probe does.
-
-    promise     the promise under test, in one sentence.
-    act         does it: publishes and consumes through its context, and returns when publishing is over.
-    requires    counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
-    messages    how many messages it publishes with a workload, if nothing keeps it from doing so.
-    """
-
-    name: str
-    promise: str
-    act: Callable[[ProbeContext, Workload], Awaitable[None]]
-    workload: Workload = field(default_factory=Workload)
-    requires: Mapping[str, str] = field(default_factory=dict)
-    messages: Callable[[Workload], int] = lambda workload: workload.keys * workload.bursts * workload.burst_messages
+        self._context.closed(self._subscription, session, lost=lost)

@@ -10,8 +10,8 @@ import asyncio
 
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
-from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
-from prober.probes.cost import Traffic
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.experiment import Experiment, Workload, chances_of_order
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -32,22 +32,11 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
         await context.publish(key, workload.burst_messages, workload.sizes, due_t)
 
 
-def traffic(workload: Workload) -> Traffic:
-    """Every message comes once."""
-    published = PROBE.messages(workload)
-    return Traffic(workload.keys * workload.bursts, published, published)
-
-
-def chances(workload: Workload) -> dict[str, int]:
-    """One for each message behind the first of its key, and each may be lost."""
-    published = PROBE.messages(workload)
-    return {"chances_order": published - workload.keys, "publishes_confirmed": published}
-
-
 PROBE = Experiment(
     name="ordering",
     promise="Messages of a key are received in the order in which the service received them, and all of them are.",
     act=act,
+    chances=chances_of_order,
     workload=Workload(bursts=BURSTS[ProbeName.ORDERING]),
     requires={
         "publishes_confirmed": "nothing was published",

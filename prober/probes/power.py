@@ -11,9 +11,9 @@ from math import pow
 from typing import Final
 
 from prober.core.chances import CHANCES
+from prober.slo.objectives import HOUR_S
 
 SURE: Final = 0.95
-HOUR_S: Final = 3600.0
 
 
 def found_with(chances: float, share: float) -> float:
@@ -29,7 +29,8 @@ def share_found(chances: float, sure: float = SURE) -> float:
 def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
     """For each kind of chance how many a run gives, and what one run and one hour find."""
     lines = []
-    for counter, chances in planned.items():
+    for counter in (name for name in CHANCES if name in planned):
+        chances = planned[counter]
         hourly = chances * HOUR_S / period_s
         lines.append(
             f"    {chances:,} chances a run, {hourly:,.0f} an hour: {CHANCES[counter]} ({counter})\n"

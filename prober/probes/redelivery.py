@@ -7,6 +7,9 @@ causes, which take turns, so that over all keys each place meets both:
     refused     it is refused (nack)
     expired     its lease ends
 
+Refusals are twice as many, for they take no time. Through a client library it is the other way round: the later messages come when the one
+that is held is answered, and after a refusal the service sends them again before they are acknowledged; a lease leaves time for that.
+
 That is done while there is one subscriber only: then the order of arrival is the order of sending, and the verdict needs no waiting. A
 second burst follows at once, so that a redelivery that left out what nothing followed shows as well. Then others join, and one message of
 that burst, held back on each key, comes again since its stream ends. A stream carries all keys, so half of them meet one cause:
@@ -19,15 +22,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from prober.brokers.base import Subscriber
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
-from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
+from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, Workload
 
 LEASE_S: Final = 1
 EXPIRES_EVERY: Final = 3
@@ -106,13 +109,18 @@ class Trial:
 
     async def is_held(self) -> bool:
         """Waits for the message and those behind it; for the latter only once if they do not come while it is held."""
-        await _within(COMES_S, self.holding)
+        await comes_within(COMES_S, self.holding)
         if self.held is None or not self._steps:
             return False
-        await _within(self._patience_s, self.ready)
+        await comes_within(self._patience_s, self.ready)
         if not self._later_acked and self._steps[0].seq < self._end:
             self._patience_s = 0.0
         return True
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the later ones do not come while a message is held, as through a client library."""
+        return not self._patience_s
 
     def provoke(self) -> Delivery | None:
         """The message that is held, if one is; from now on it is to come again."""
@@ -157,11 +165,11 @@ async def _gently(context: ProbeContext, trial: Trial, workload: Workload) -> No
     for step in trial.gentle:
         if not await trial.is_held() or (held := trial.provoke()) is None:
             break
-        if step.cause is Cause.REFUSED:
+        if (step.cause is Cause.REFUSED) is not trial.in_turn:
             held.nack()
         else:
             held.shorten_lease(LEASE_S)
-        await _within(AGAIN_S, trial.again)
+        await comes_within(AGAIN_S, trial.again)
         if not trial.again.is_set():
             break
     trial.let_go()
@@ -177,7 +185,7 @@ async def _break(broken: Sequence[Trial], subscribers: Iterable[Subscriber]) -> 
     await asyncio.gather(*(subscriber.break_stream() for subscriber in subscribers))
     for held in provoked:
         held.let_expire()  # a client library would keep it over the break, and make its lease longer and longer
-    await asyncio.gather(*(_within(AGAIN_S, trial.again) for trial in broken))
+    await asyncio.gather(*(comes_within(AGAIN_S, trial.again) for trial in broken))
 
 
 def _provoke(trials: Sequence[Trial]) -> list[Delivery]:
@@ -208,18 +216,13 @@ def _steps(number: int, length: int) -> tuple[list[Step], Step]:
     return gentle, Step(cause, length + places[number % len(places)])
 
 
-async def _within(limit_s: float, event: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), limit_s)
-
-
 def traffic(workload: Workload) -> Traffic:
     """Two bursts on each key, the first again from each place on, the second from one."""
     length = _length(workload)
     steps = [step for gentle, harsh in (_steps(number, length) for number in workload.numbers) for step in (*gentle, harsh)]
     killed = [step for step in steps if step.cause is Cause.KILLED]  # they come again when streams break, too
     again = sum(length - (step.seq - 1) % length for step in (*steps, *killed))
-    published = PROBE.messages(workload)
+    published = workload.keys * workload.bursts * length
     return Traffic(workload.keys * workload.bursts, published, published + again)
 
 
@@ -233,6 +236,8 @@ PROBE = Experiment(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
+    traffic=traffic,
+    chances=chances,
     workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=6, subscribers=2),
     requires={
         "rewinds": "nothing was redelivered",
@@ -240,5 +245,4 @@ PROBE = Experiment(
         "nacks": "nothing was refused",
         "sessions_closed": "no stream broke",
     },
-    messages=lambda workload: workload.keys * workload.bursts * _length(workload),
 )

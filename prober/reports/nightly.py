@@ -32,6 +32,10 @@ class NightlyReports:
         self._reverified = False
         self._config, self._health = config, health
 
+    def follow(self, config: Config) -> None:
+        """Tells of the targets of this configuration from now on."""
+        self._config = config
+
     async def watch(self) -> None:
         """Looks again and again, until it is cancelled."""
         location = self._config.history.reports

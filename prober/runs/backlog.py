@@ -11,8 +11,9 @@ later run has shown that its key moves without it. While a key stands still, not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from prober.core.events import Acked, Delivered, Event, Published, PublishFailed, PublishInvoked
@@ -64,6 +65,11 @@ class WaitingKey:
         """Since when something of the key waits."""
         confirmed = (message.since_t for message in self.messages.values())
         return min(next(confirmed, float("inf")), next(iter(self.unanswered.values()), float("inf")))
+
+
+def joined(backlogs: Iterable[Backlog]) -> Backlog:
+    """That of several subscriptions together; nothing if there is none."""
+    return reduce(Backlog.joined, backlogs, Backlog())
 
 
 class BacklogTracker:

@@ -55,17 +55,23 @@ class Observation(NamedTuple):
 class Classifier:
     """Classifies the events of one run, in order. What it remembers is bounded: its keys, what is outstanding, and ids of messages.
 
+    Latencies of deliveries are those on the first subscription of the run; on any other only what came before is told.
+
     untold      deliveries of which it is not known any more whether they came before.
     attempts    publishes that were tried; a message counts each time.
     answered_t  when a publish was confirmed last, or a message received; before the first, minus infinity.
     """
 
-    def __init__(self, epoch: str) -> None:
-        """`epoch`: that of the run's own messages; empty if every message is its own."""
+    def __init__(self, epoch: str, subscription: str = "") -> None:
+        """`epoch`: that of the run's own messages; empty if every message is its own.
+
+        `subscription`: the first one of the run; empty if there is but one.
+        """
         self.untold = 0
         self.attempts = 0
         self.answered_t = -inf
-        self._epoch = epoch
+        self._epoch, self._subscription = epoch, subscription
+        self._elsewhere: dict[tuple[str, str], None] = {}
         self._published_up_to: dict[str, int] = {}
         self._unconfirmed: dict[tuple[str, int], float] = {}
         self._undelivered: dict[tuple[str, int], float] = {}
@@ -140,12 +146,23 @@ class Classifier:
         self.answered_t = event.t
         if self._epoch and event.epoch != self._epoch:
             return DeliveryKind.FOREIGN, None
+        if self._subscription and event.subscription != self._subscription:
+            return self._received_elsewhere(event), None
         if event.message_id not in self._received:
             return self._received_first(event)
         due_t = self._due.pop(event.message_id, event.t + 1.0)
         # What comes before it was due has another cause, such as a stream that broke.
         latency = Latency(Indicator.REDELIVERY_LATENCY, event.t - due_t) if due_t <= event.t else None
         return DeliveryKind.REDELIVERY, latency
+
+    def _received_elsewhere(self, event: Delivered) -> DeliveryKind:
+        """What is forgotten counts as new. Whether a new id is a duplicate of the publisher's, the first subscription says."""
+        message = event.subscription, event.message_id
+        kind = DeliveryKind.REDELIVERY if message in self._elsewhere else DeliveryKind.FIRST
+        self._elsewhere[message] = None
+        if len(self._elsewhere) > RECEIVED_KEPT_MAX:
+            del self._elsewhere[next(iter(self._elsewhere))]
+        return kind
 
     def _received_first(self, event: Delivered) -> tuple[DeliveryKind | None, Latency | None]:
         """A message id that is new, or was forgotten. The first one of a sequence number is its message, any other a duplicate."""

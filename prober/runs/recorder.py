@@ -18,7 +18,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Final
 
 from prober.core.events import Event
@@ -30,6 +30,7 @@ from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.lag import BEAT_S, LoopLag
 from prober.runs.result import Durations
 from prober.slo.counts import is_overdue
+from prober.slo.figures import Figure
 from prober.slo.indicators import DISTURBED, Indicator
 
 DURATIONS_KEPT_MAX: Final = 100_000
@@ -86,13 +87,18 @@ class Recording:
         self._lag = LoopLag()
         self._clock = clock
         self.timings = Timings()
+        self.measurements: list[Latency] = []
+        """Durations that no event shows."""
+        self.figures: dict[Figure, float] = {}
+        """What the probe measured once, by figure."""
         self.late: Sequence[Finding] = ()
         """What only the end decided."""
         self.stood_still = False
         """Whether the process stood still for too long, which makes everybody else look silent."""
-        self.overdue_keys: set[str] = set()
-        """Keys of which the checker has found that what is missing there was not delivered by its deadline."""
-        self._classifier = Classifier(epoch)
+        self.overdue_keys: set[tuple[str, str]] = set()
+        """Subscriptions and keys of which the checker has found that what is missing there was not delivered by its deadline."""
+        self._first = next(iter(rules))
+        self._classifier = Classifier(epoch, self._first if len(rules) > 1 else "")
         self._listeners = list(listeners)
         self._silence_ends_t = inf
         self._answer_due_t = inf
@@ -186,12 +192,12 @@ class Recording:
     @property
     def undecided(self) -> Mapping[Indicator, int]:
         """What is under way, of which nobody knows what will become, by what it would count for."""
-        return self._classifier.undecided(self.overdue_keys)
+        return self._classifier.undecided(self._overdue_on_first)
 
     @property
     def overdue(self) -> int:
         """Confirmed messages that were not received and passed their deadline; none after a fault of the checker."""
-        return self._classifier.overdue(self.overdue_keys)
+        return self._classifier.overdue(self._overdue_on_first)
 
     @property
     def counters(self) -> Counter[str]:
@@ -201,12 +207,33 @@ class Recording:
             seen["deliveries_unclassified"] = self._classifier.untold
         return seen
 
-    def count(self, name: str) -> None:
+    def count(self, name: str, by: int = 1) -> None:
         """Counts something that is no event, under a name of its own among the counters."""
-        self._counted[name] += 1
+        self._counted[name] += by
+
+    def took(self, indicator: Indicator, seconds: float, since_t: float, until_t: float) -> None:
+        """Takes a duration that no event shows; it was measured between two times of the clock.
+
+        Beyond `DURATIONS_KEPT_MAX` they are counted as dropped, under a counter of the run.
+        """
+        if len(self.measurements) >= DURATIONS_KEPT_MAX:
+            self.count("durations_dropped")
+            return
+        latency = Latency(indicator, seconds, self._lag.within(since_t, until_t))
+        self.measurements.append(latency)
+        self.timings.took(latency)
+
+    def measured(self, figure: Figure, value: float) -> None:
+        """Takes a figure of the run. One that is not finite says nothing and is left out."""
+        if isfinite(value):
+            self.figures[figure] = value
 
     def _notice_overdue(self, findings: Iterable[Finding]) -> None:
-        self.overdue_keys.update(finding.key for finding in findings if is_overdue(finding))
+        self.overdue_keys.update((finding.subscription, finding.key) for finding in findings if is_overdue(finding))
+
+    @property
+    def _overdue_on_first(self) -> set[str]:
+        return {key for subscription, key in self.overdue_keys if subscription == self._first}
 
     def _notice_silence(self, now: float, judged: int) -> None:
         """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""

@@ -1,4 +1,4 @@
-"""What the runs of a site use: a topic and a subscription that this process made and nobody else uses.
+"""What the runs of a site use: topics and subscriptions that this process made and nobody else uses.
 
 Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
 What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
@@ -8,28 +8,30 @@ what carries our label and was made much longer ago belongs to nobody who is sti
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from secrets import token_hex
 from typing import Final, NamedTuple
 
-from prober.brokers.base import Admin, AdminOperation, SubscriptionSettings, TopicSettings
+from prober.brokers.base import Admin, AdminOperation, PushReceiver, SubscriptionSettings, TopicSettings
+from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s, wall_s
+from prober.core.rules import Mode, Rules
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
-from prober.probes.context import Resources
-from prober.runs.backlog import BacklogTracker
+from prober.probes.administration import Administered, nobody_times, timed
+from prober.probes.experiment import SubscriptionPlan
+from prober.probes.resources import OURS, Resources
+from prober.runs.backlog import Backlog, BacklogTracker, joined
 from prober.runs.site import Target
-
-OURS: Final = {"managed-by": "ordering-keys-prober"}
-"""The label of everything that we create; nothing without it is ever deleted."""
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
 ABANDONED_AFTER_S: Final = 24 * 3600.0
 """What is so old nobody uses any more, however its runs ended: it was renewed long before."""
 
-Administered = Callable[[AdminOperation, float], None]
-"""Told how long each administration call took that succeeded, in seconds."""
+DEAD_LETTERS: Final = "dead-letters"
+"""What the dead-letter topic of a site is called."""
 
 _CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
 _NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{_CHANGING}")
@@ -43,24 +45,47 @@ class Provisioner:
         self,
         target: Target,
         name: str,
+        subscriptions: Sequence[SubscriptionPlan] = (SubscriptionPlan(),),
         *,
         lasting: bool,
-        administered: Administered = lambda _operation, _latency_s: None,
+        administered: Administered = nobody_times,
         now: Callable[[], float] = wall_s,
     ) -> None:
-        """`name`: what the names of topics and subscriptions begin with, after `okp-`. One that does not last is deleted after a run."""
-        self.name = f"okp-{name}"
-        self.backlog_tracker = BacklogTracker(target.rules.delivery_deadline_s)
-        self._target, self._lasting, self._administered, self._now = target, lasting, administered, now
+        """`name`: what the names of topics and subscriptions begin with, after `okp-`. What does not last is deleted after a run, and the
+        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name.
+        """
+        self.names = names_in_metrics(name, subscriptions)
+        """What its judged subscriptions are called in metrics; the first is that of its topic."""
+        self.name = self.names[0]
+        self.administered = administered
+        self._trackers = tuple(BacklogTracker(target.rules.delivery_deadline_s) for _ in self.names)
+        self._target, self._lasting, self._now = target, lasting, now
+        self._plans = subscriptions
         self._left: list[Resources] = []
         self._move()
 
+    @property
+    def rules(self) -> dict[str, Rules]:
+        """The bounds and settings of each subscription that is judged, by full name, the first one first."""
+        return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.ordering}
+
+    @property
+    def backlog_trackers(self) -> dict[str, BacklogTracker]:
+        """What knows what is outstanding on each subscription that is judged, by full name, the first one first."""
+        return dict(zip(self.rules, self._trackers, strict=True))
+
+    @property
+    def backlogs(self) -> dict[str, Backlog]:
+        """What is owed on each subscription that is judged right now, by its name in metrics."""
+        now = monotonic_s()
+        return {name: tracker.backlog(now) for name, tracker in zip(self.names, self._trackers, strict=True)}
+
     @asynccontextmanager
-    async def prepared(self, admin: Admin) -> AsyncIterator[None]:
-        """They exist, and belong to us, from here on. Raises BrokerError."""
+    async def prepared(self, admin: Admin, pushes: PushReceiver = NOWHERE) -> AsyncIterator[None]:
+        """They exist, and belong to us, from here on; what is pushed goes to `pushes`. Raises BrokerError."""
         try:
             if not self._there:
-                await self._look(admin)
+                await self._look(admin, pushes)
             await self._delete(admin, self._left)
             yield
         except (NotThere, NotOurs):
@@ -74,9 +99,11 @@ class Provisioner:
         """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as nothing is owed there,
         very old ones in any case: others would take them for abandoned.
         """
+        if not self._lasting:
+            self._move()
         self._there &= passed
         age_s = self._now() - self._made_at
-        settled = passed and not self.backlog_tracker.backlog(monotonic_s()).undelivered
+        settled = passed and not joined(self.backlogs.values()).undelivered
         if age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
             self._left.append(self.resources)
             self._move()
@@ -87,55 +114,84 @@ class Provisioner:
 
     def _move(self) -> None:
         self._made_at = self._now()
-        name = f"{self.name}-{int(self._made_at):08x}-{token_hex(3)}"
-        project = f"projects/{self._target.project}"
+        changing = f"{int(self._made_at):08x}-{token_hex(3)}"
+        project, first = f"projects/{self._target.project}", self._plans[0]
+        subscriptions = {plan.name: f"{project}/subscriptions/{self._named(plan.name)}-{changing}" for plan in self._plans}
+        dead_letters = f"{project}/topics/{self._named(DEAD_LETTERS)}-{changing}"
         self.resources = Resources(
-            f"{project}/topics/{name}",
-            f"{project}/subscriptions/{name}",
+            f"{project}/topics/{self.name}-{changing}",
+            subscriptions.pop(first.name),
             int(self._target.rules.ack_deadline_s),
             self._target.publish_timeout_s,
             self._target.publish_region,
+            subscriptions,
+            dead_letters if any(plan.dead_letter_max_attempts for plan in self._plans) else "",
+            self._target.rules,
+            self._target.seek_settles_s,
+            self._target.peer_region,
         )
         self._there = self._made = False
-        self.backlog_tracker.clear()
+        for tracker in self._trackers:
+            tracker.clear()
 
-    async def _look(self, admin: Admin) -> None:
+    async def _look(self, admin: Admin, pushes: PushReceiver) -> None:
         """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""
         try:
-            await self._create(admin)
+            await self._create(admin, pushes)
         except BrokerUnavailable:
             if not self._made:
                 raise
 
-    async def _create(self, admin: Admin) -> None:
-        resources = self.resources
-        settings = SubscriptionSettings(
-            resources.topic,
-            ordering=True,
+    @property
+    def _by_name(self) -> dict[str, SubscriptionPlan]:
+        return {self.resources.named(plan.name): plan for plan in self._plans}
+
+    def _named(self, name: str) -> str:
+        return f"{self.name}-{name}" if name else self.name
+
+    async def _create(self, admin: Admin, pushes: PushReceiver) -> None:
+        settings = {name: self._settings(name, plan, pushes) for name, plan in self._by_name.items()}
+        for topic in self.resources.topics:
+            with timed(AdminOperation.CREATE_TOPIC, self.administered):
+                await admin.create_topic(topic, TopicSettings(labels=OURS))
+        for subscription, wanted in reversed(settings.items()):  # what is published next comes right after the first one
+            with timed(AdminOperation.CREATE_SUBSCRIPTION, self.administered):
+                await admin.create_subscription(subscription, wanted)
+        self._there = self._made = True
+
+    def _settings(self, name: str, plan: SubscriptionPlan, pushes: PushReceiver) -> SubscriptionSettings:
+        resources, attempts = self.resources, plan.dead_letter_max_attempts
+        return SubscriptionSettings(
+            resources.dead_letter_topic if plan.of_dead_letters else resources.topic,
+            ordering=plan.ordering,
             ack_deadline_s=resources.ack_deadline_s,
+            exactly_once=plan.exactly_once,
+            retain_acked=plan.retain_acked,
+            dead_letter_topic=resources.dead_letter_topic if attempts else "",
+            dead_letter_max_attempts=attempts,
             message_retention_s=self._target.rules.message_retention_s,
+            push=pushes.config_of(name) if plan.mode is Mode.PUSH else None,
             labels=OURS,
         )
-        with self._timed(AdminOperation.CREATE_TOPIC):
-            await admin.create_topic(resources.topic, TopicSettings(labels=OURS))
-        with self._timed(AdminOperation.CREATE_SUBSCRIPTION):
-            await admin.create_subscription(resources.subscription, settings)
-        self._there = self._made = True
 
     async def _delete(self, admin: Admin, abandoned: list[Resources]) -> None:
         try:
-            for name in [name for resources in abandoned for name in (resources.subscription, resources.topic)]:
-                with self._timed(AdminOperation.DELETE):
+            for name in [name for resources in abandoned for name in (*resources.subscriptions, *resources.topics)]:
+                with timed(AdminOperation.DELETE, self.administered):
                     await admin.delete(name, OURS)
         except BrokerError:
             pass  # it carries our label, and its name says how old it is
         self._left = []
 
-    @contextmanager
-    def _timed(self, operation: AdminOperation) -> Iterator[None]:
-        began_t = monotonic_s()
-        yield
-        self._administered(operation, monotonic_s() - began_t)
+
+def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
+    """The rules of a target as they hold for one subscription."""
+    return replace(rules, mode=plan.mode, exactly_once=plan.exactly_once, dead_letter_max_attempts=plan.dead_letter_max_attempts)
+
+
+def names_in_metrics(name: str, subscriptions: Iterable[SubscriptionPlan]) -> tuple[str, ...]:
+    """What judged subscriptions are called in metrics: their names without the part that changes. `name`: what follows `okp-` in all."""
+    return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.ordering)
 
 
 def steady_name(name: str) -> str | None:

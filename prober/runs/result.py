@@ -8,6 +8,8 @@ from math import ceil
 
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
+from prober.runs.site import SiteKey
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -48,6 +50,7 @@ class RunResult:
     counters    what the checker saw and judged.
     checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
     durations   latencies, and the age of the oldest unacknowledged message as it was once a second; indicators without any are missing.
+    figures     what its probe measured once; those that it could not measure are missing.
     clock_offset_s   what to add to the times of its findings to get seconds since 1970; None: nobody knows any more.
     unreachable   the target could not be reached when the run ended, or had to end.
     internal_error   it ended by a mistake of ours, which says nothing about the target.
@@ -69,7 +72,13 @@ class RunResult:
     counters: Mapping[str, int] = field(default_factory=dict)
     checks: Mapping[Indicator, SliCounts] = field(default_factory=dict)
     durations: Mapping[Indicator, Durations] = field(default_factory=dict)
+    figures: Mapping[Figure, float] = field(default_factory=dict)
     unreachable: bool = False
     internal_error: bool = False
     part: str = ""
     clock_offset_s: float | None = None
+
+    @property
+    def site(self) -> SiteKey:
+        """Where it ran."""
+        return SiteKey(self.target, self.probe, self.vantage, self.part)

@@ -26,8 +26,10 @@ from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.errors import BrokerError, BrokerUnavailable
-from prober.probes.context import Experiment, ProbeContext, Workload
-from prober.runs.classification import Latency
+from prober.probes.context import ProbeContext
+from prober.probes.experiment import Experiment, Workload
+from prober.runs.backlog import BacklogTracker, joined
+from prober.runs.classification import Latency, Observation
 from prober.runs.lag import BEAT_S
 from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
@@ -67,14 +69,8 @@ class Run:
         self.run_id = run_id or new_run_id(probe.name)
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
-        self._resources = provisioner.resources
-        backlog_tracker = provisioner.backlog_tracker
-        self.recording = Recording(
-            {self._resources.subscription: target.rules},
-            monotonic_s,
-            [lambda seen: backlog_tracker.listen(seen.event)],
-            epoch=self.run_id,
-        )
+        self._resources, self._rules, self._trackers = provisioner.resources, provisioner.rules, provisioner.backlog_trackers
+        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], epoch=self.run_id)
         self._listeners: list[RunListener] = []
         self._interval_s = inf
         self._unreachable = self._silent = False
@@ -88,7 +84,7 @@ class Run:
     def begin(self, site: Site, sinks: Iterable[RunSink]) -> None:
         """Tells sinks that the run begins; each hears its events and its end. To be called before `carry_out`."""
         self._interval_s = site.interval_s
-        begun = RunBegun(self.run_id, site, {self._resources.subscription: self._target.rules}, wall_s(), self._seed)
+        begun = RunBegun(self.run_id, site, self._rules, wall_s(), self._seed)
         for sink in sinks:
             listener = sink.begin(begun)
             self._listeners.append(listener)
@@ -116,6 +112,7 @@ class Run:
         except asyncio.CancelledError:
             self.recording.finish()
             self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True, excused=not counts())
+            self._provisioner.run_ended(passed=False)
             raise
         except Exception as error:
             fault = error
@@ -123,7 +120,8 @@ class Run:
             beating.cancel()
             self.recording.finish()
         result = self._result(reason, fault, started_at, started_t)
-        self._provisioner.backlog_tracker.settle(self.run_id)
+        for tracker in self._trackers.values():
+            tracker.settle(self.run_id)
         self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
         self._end(result, counts=counts())
         return result
@@ -131,13 +129,23 @@ class Run:
     def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False, excused: bool = False) -> None:
         """`excused`: what was found until it was cut short does not count, since the target is under maintenance."""
         recording = self.recording
-        rules = {self._resources.subscription: self._target.rules}
         judge = recording.judge
-        recorded = KeptHistory(recording.events, rules, recording.events_seen, judge.judged, judge.stopped_because)
-        unfollowed = self._provisioner.backlog_tracker.take_dropped()
+        recorded = KeptHistory(recording.events, self._rules, recording.events_seen, judge.judged, judge.stopped_because)
+        unfollowed = sum(tracker.take_dropped() for tracker in self._trackers.values())
         overdue = recording.overdue if judge.fault is None and not excused else 0
         result = replace(result, checks={}) if excused else result
-        end = RunEnded(result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, recording.undecided, overdue)
+        end = RunEnded(
+            result,
+            recording.late,
+            recorded,
+            wall_s(),
+            counts,
+            cut_short,
+            unfollowed,
+            recording.undecided,
+            overdue,
+            recording.measurements,
+        )
         for listener in self._listeners:
             try:
                 listener.ended(end)
@@ -145,8 +153,9 @@ class Run:
                 _log.exception("internal error: a sink failed at the end of run %s", self.run_id)
 
     async def _experiment(self) -> None:
-        context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed)
-        async with self._provisioner.prepared(self._broker.admin), self._sounded(), context:
+        administered = self._provisioner.administered
+        context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed, administered)
+        async with self._provisioner.prepared(self._broker.admin, self._broker.pushes), self._sounded(), context:
             try:
                 await asyncio.wait_for(self._probe.act(context, self._workload), self._target.act_timeout_s)
                 await self._drain()
@@ -189,9 +198,14 @@ class Run:
         return int(silent_s // self._interval_s) if silent_s > SOUNDING_S + ANSWER_MAX_S else 0
 
     async def _answers(self) -> bool:
-        """Whether the target says anything. Without a connection nothing is under way on it either."""
+        """Whether the target says anything, at all endpoints that the run works at."""
+        peers = [self._broker.peer] if self._probe.paired and self._broker.peer is not None else []
+        return all(await asyncio.gather(*(self._is_reached(broker) for broker in (self._broker, *peers))))
+
+    async def _is_reached(self, broker: Broker) -> bool:
+        """Whether one endpoint says anything. Without a connection nothing is under way on it either."""
         try:
-            await self._broker.admin.reach(self._resources.subscription)
+            await broker.admin.reach(self._resources.subscription)
         except BrokerError as error:
             return not isinstance(error, BrokerUnavailable)
         return True
@@ -220,11 +234,15 @@ class Run:
         verdict = recording.judge.verdict(incomplete=bool(reason))
         silent_s = monotonic_s() - self._heard_t
         self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
-        missing = self._provisioner.backlog_tracker.missing(self.run_id)
-        age_s = self._provisioner.backlog_tracker.backlog(monotonic_s()).oldest_unacked_age_s
+        missing = {
+            (subscription, key): count
+            for subscription, tracker in self._trackers.items()
+            for key, count in tracker.missing(self.run_id).items()
+        }
+        age_s = joined(self._provisioner.backlogs.values()).oldest_unacked_age_s
         recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
         trusted = fault is None and not recording.judge.stopped_because
-        completeness = completeness_of(counters["publishes_confirmed"], missing, recording.overdue_keys)
+        completeness = completeness_of(counters["publishes_confirmed"] * len(self._trackers), missing, recording.overdue_keys)
         proven = recording.judge.fault is None
         checks = checks_of(counters, recording.judge.findings.counts, completeness, trusted=trusted, proven=proven)
         return RunResult(
@@ -244,6 +262,7 @@ class Run:
             counters=dict(counters),
             checks=checks | self._unsent(silent_s, trusted=fault is None and not recording.stood_still),
             durations=recording.timings.durations(self._probe.name),
+            figures=dict(recording.figures),
             unreachable=self._unreachable,
             internal_error=bool(faults),
             part=self._target.part,
@@ -256,6 +275,21 @@ class Run:
         wanted = self._probe.messages(self._workload)
         missed = missed_runs * wanted
         return unsent_of(wanted, self.recording.attempts, missed=missed, unreachable=self._unreachable, trusted=trusted)
+
+
+def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
+    """Who follows what is owed: what is published is owed on every subscription.
+
+    It does not know the run, or neither would be given back without a search for cycles.
+    """
+    every = tuple(trackers.values())
+
+    def follow(seen: Observation) -> None:
+        tracker = trackers.get(getattr(seen.event, "subscription", ""))
+        for each in every if tracker is None else (tracker,):
+            each.listen(seen.event)
+
+    return follow
 
 
 def new_run_id(probe: str) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol
 from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.runs.classification import Observation
+from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.site import Site
 from prober.slo.counts import proven_of
@@ -65,6 +65,7 @@ class RunEnded:
     cut_short   it was cancelled: `result` says what was found until then. What was proven counts, unless under maintenance.
     undecided   what was under way, of which nobody knows what became of it, by what it would count for.
     overdue     confirmed messages that were not received and passed their deadline.
+    measurements  durations that no event showed.
     unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
     """
 
@@ -77,6 +78,7 @@ class RunEnded:
     unfollowed: int = 0
     undecided: Mapping[Indicator, int] = field(default_factory=dict)
     overdue: int = 0
+    measurements: Sequence[Latency] = ()
 
     @property
     def checks(self) -> Mapping[Indicator, SliCounts]:

@@ -56,7 +56,8 @@ class Target:
     act_timeout_s   how long the experiment itself may take.
     drain_s         how long a run waits at most for what is owed.
     part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
-    publish_region  the region that is published in, empty if nobody knows.
+    seek_settles_s  how long after a seek it may still deliver as before it.
+    publish_region  the region that is published in, empty if nobody knows; `peer_region` at its other endpoint.
     """
 
     name: str
@@ -68,3 +69,5 @@ class Target:
     drain_s: float = 150.0
     part: str = ""
     publish_region: str = ""
+    seek_settles_s: float = 60.0
+    peer_region: str = ""

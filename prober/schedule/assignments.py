@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
 from prober.clock import wall_s
-from prober.config.models import Config
+from prober.config.models import Config, Maintenance, TargetSettings
 from prober.runs.backlog import Backlog
 from prober.runs.runner import new_run_id
 from prober.runs.site import SiteKey
@@ -39,40 +39,85 @@ class Assignments:
         self._scheduler = Scheduler(self)
         self._instances: dict[str, ProbeInstance] = {}
         self._names: dict[SiteKey, str] = {}
-        self._surroundings: dict[str, Surroundings] = {}
+        self._surroundings: dict[tuple[str, str, str], Surroundings] = {}
         self._loops: dict[str, ProbeLoop] = {}
+        self._leaving: list[ProbeLoop] = []
 
-    def enter(self, target: str, instances: Iterable[ProbeInstance], around: Surroundings) -> None:
-        """These sites are on a target, with what they share. None of them is taken up yet."""
-        self._surroundings[target] = around
-        for probe_instance in instances:
-            self._instances[probe_instance.site.name] = probe_instance
-            self._live.left(probe_instance.shown)
-            self._names[probe_instance.shown.key] = probe_instance.site.name
+    def follow(
+        self, config: Config, instances: Iterable[ProbeInstance], around: Mapping[tuple[str, str, str], Surroundings]
+    ) -> None:
+        """From now on these are the sites, `around` what those of each target share, by what its series carry.
+
+        None of them is taken up by that, and none is given up: at those in `outdated` work goes on until they are.
+        """
+        self._config = config
+        self._instances = {probe_instance.site.name: probe_instance for probe_instance in instances}
+        self._names = {probe_instance.shown.key: name for name, probe_instance in self._instances.items()}
+        self._surroundings = dict(around)
 
     @property
     def sites(self) -> tuple[str, ...]:
         """The names of all sites, taken up or not."""
         return tuple(self._instances)
 
+    @property
+    def taken(self) -> Collection[str]:
+        """The names of the sites that are worked at."""
+        return self._loops.keys()
+
+    @property
+    def outdated(self) -> frozenset[str]:
+        """The names of the sites that are worked at and are gone, or have become others."""
+        loops = self._loops.items()
+        return frozenset(name for name, probe_loop in loops if self._instances.get(name) is not probe_loop.probe_instance)
+
+    @property
+    def instances(self) -> tuple[ProbeInstance, ...]:
+        """All sites with what it takes to work there."""
+        return tuple(self._instances.values())
+
+    @property
+    def used(self) -> tuple[ProbeInstance, ...]:
+        """These, those that are outdated, and those at which something is still to be deleted."""
+        loops = (*self._loops.values(), *self._leaving)
+        return (*self._instances.values(), *(probe_loop.probe_instance for probe_loop in loops))
+
     # --- sites come and go ---------------------------------------------------------------------------------------------------
 
     def take(self, name: str) -> None:
         """Begins to work at a site: its runs are scheduled from now on."""
         probe_instance = self._instances[name]
-        probe_loop = self._loops[name] = ProbeLoop(
-            self._config, probe_instance, self._surroundings[probe_instance.site.target.name]
-        )
+        around = self._surroundings[probe_instance.site.target.series]
+        probe_loop = self._loops[name] = ProbeLoop(self._maintenance_of, probe_instance, around)
         self._live.watched(probe_loop.shown, wall_s())
         settings = probe_instance.site.settings
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), probe_loop.go)
 
     async def give(self, name: str) -> None:
-        """Works no more at a site, once its run has ended; deletes what was made there."""
-        await self._scheduler.drop(name)
-        probe_loop = self._loops.pop(name)
+        """Works no more at a site, once its run has ended, for which it has as long as a run may take; deletes what was made there."""
+        probe_loop = await self._end(name)
         self._live.left(probe_loop.probe_instance.shown)
-        await probe_loop.leave()
+        await self._delete(probe_loop)
+
+    async def renew(self, name: str) -> None:
+        """The same, and begins to work at what the site has become, whose counts go on; unless it is gone."""
+        probe_loop = await self._end(name)
+        if name not in self._instances:
+            self._live.left(probe_loop.probe_instance.shown)
+        await self._delete(probe_loop)
+        if name in self._instances:
+            self.take(name)
+
+    async def _end(self, name: str) -> ProbeLoop:
+        await self._scheduler.drop(name, self._loops[name].longest_s)
+        return self._loops.pop(name)
+
+    async def _delete(self, probe_loop: ProbeLoop) -> None:
+        self._leaving.append(probe_loop)
+        try:
+            await probe_loop.leave()
+        finally:
+            self._leaving.remove(probe_loop)
 
     def start(self) -> None:
         """Lets the schedule begin."""
@@ -111,10 +156,10 @@ class Assignments:
             yield "the scheduler is stuck"
         yield from (f"the run of {name} is stuck" for name, probe_loop in self._loops.items() if probe_loop.stuck())
 
-    def backlogs(self, target: str) -> Mapping[str, Backlog]:
-        """What is owed on a target, by subscription."""
-        here = [probe_loop for probe_loop in self._loops.values() if probe_loop.probe_instance.site.target.name == target]
-        return {probe_loop.name: probe_loop.backlog() for probe_loop in here}
+    def backlogs(self, target: tuple[str, str, str]) -> Mapping[str, Backlog]:
+        """What is owed on a target, by subscription. The target is named by what its series carry."""
+        here = [probe_loop for probe_loop in self._loops.values() if probe_loop.probe_instance.site.target.series == target]
+        return {name: backlog for probe_loop in here for name, backlog in probe_loop.backlogs.items()}
 
     def plan(self) -> None:
         """Tells the live state when the next runs are to begin."""
@@ -127,7 +172,7 @@ class Assignments:
         for probe_loop in self._loops.values():
             probe_loop.age()
         for target in self._config.targets:
-            self._surroundings[target.name].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
+            self._surroundings[target.series].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
 
     def count_slice(self) -> None:
         """Counts a slice of time for the objectives that are about time."""
@@ -140,18 +185,17 @@ class Assignments:
 
     def expected(self, name: str) -> None:
         """The schedule asked for a run."""
-        probe_instance = self._instances[name]
-        self._surroundings[probe_instance.site.target.name].metrics.expected(probe_instance.site.probe)
-        self._live.expected(probe_instance.shown)
+        self._loops[name].expected()
 
     def skipped(self, name: str, reason: SkipReason) -> None:
         """A run that the schedule asked for does not start."""
-        probe_instance = self._instances[name]
-        self._surroundings[probe_instance.site.target.name].metrics.skipped(probe_instance.site.probe, reason)
-        self._live.skipped(probe_instance.shown, reason, wall_s())
+        self._loops[name].skipped(reason)
         _log.warning("%s: a run was skipped: %s", name, reason)
 
     def failed(self, name: str, error: BaseException) -> None:
         """Probe loops ended by a mistake of ours."""
         self._health.internal_error(Component.SCHEDULER)
         _log.error("internal error in %s", name, exc_info=error)
+
+    def _maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
+        return self._config.maintenance_of(target, at)

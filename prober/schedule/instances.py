@@ -10,15 +10,18 @@ from typing import Final
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.models import ProbeName, ProbeSettings, TargetSettings
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from prober.probes.catalogue import PROBES
-from prober.probes.context import Experiment, Workload
+from prober.probes.experiment import Experiment, Workload
 from prober.runs.runner import for_library
 from prober.runs.site import Target
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
 LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
+SEEK_SETTLES_S: Final = 60.0
+"""After a seek the service may deliver as before for about a minute (documentation, "Replay and purge messages")."""
+LOCAL_SEEK_SETTLES_S: Final = 2.0
 MARGIN_S: Final = 1.0
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
 shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
@@ -31,7 +34,7 @@ through it gets the time that is configured.
 MESSAGE_RETENTION_S: Final = 7 * 86_400.0
 """How long a subscription of ours keeps what nobody acknowledges; it is made so.
 
-It is made without a retry policy and without a dead-letter topic: the rules `retry_backoff_max_s` and `dead_letter_max_attempts` are 0.
+It is made without a retry policy, and with a dead-letter topic only for the probe that is about it: the rule `retry_backoff_max_s` is 0.
 """
 
 
@@ -66,6 +69,11 @@ class PlannedSite:
         return PROBES[self.probe]
 
     @property
+    def is_pushed(self) -> bool:
+        """Whether messages are pushed to it."""
+        return any(plan.mode is Mode.PUSH for plan in self.experiment.subscriptions)
+
+    @property
     def workload(self) -> Workload:
         """How much of it."""
         known, settings = self.experiment.workload, self.settings
@@ -79,11 +87,12 @@ class PlannedSite:
             ack_after_s=known.ack_after_s,
             part=self.part,
             parts=settings.parts,
+            free_s=settings.schedule.shortest_gap.total_seconds(),
         )
 
     def at(self, endpoint: Endpoint) -> Target:
-        """What a run there has to know."""
-        deadlines = self.settings.deadlines
+        """What a run there has to know. Of two endpoints whose regions nobody knows each has its own, unless they are one address."""
+        deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
         patient = endpoint.secure or self.vantage is Vantage.LIBRARY
         far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S
@@ -97,8 +106,10 @@ class PlannedSite:
             attempts_observed=True,
             message_retention_s=MESSAGE_RETENTION_S,
         )
-        # A key may wait for another one that is acknowledged already, until that has certainly been applied.
-        begun_s = max(rules.ack_settled_s, rules.ack_deadline_s)
+        # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
+        # holds it, until its lease has ended.
+        waits_s = (rules.ack_settled_s, rules.ack_deadline_s)
+        begun_s = sum(waits_s) if any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions) else max(waits_s)
         longest_s = begun_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         return Target(
             self.target.name,
@@ -108,7 +119,9 @@ class PlannedSite:
             publish_timeout_s=deadlines.publish.total_seconds(),
             drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
             part=self.part_shown,
-            publish_region=endpoint.region,
+            publish_region=endpoint.region or ("" if peer is None else endpoint.address),
+            peer_region="" if peer is None else peer.region or peer.address,
+            seek_settles_s=SEEK_SETTLES_S if endpoint.secure else LOCAL_SEEK_SETTLES_S,
         )
 
     def resource_name(self, instance: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,12 +13,14 @@ from typing import Final
 from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import Config
+from prober.config.models import Maintenance, ProbeName, TargetSettings
 from prober.config.values import write_duration
+from prober.config.workloads import ADMIN_CALLS
 from prober.core.verdict import Verdict
-from prober.runs.backlog import Backlog
+from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
-from prober.runs.resources import Provisioner
+from prober.runs.recorder import STANDSTILL_MAX_S
+from prober.runs.resources import Provisioner, names_in_metrics
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunSink
@@ -40,7 +43,7 @@ class Surroundings:
 
     metrics: TargetMetrics
     live: LiveState
-    sinks: Callable[[Site, str], Sequence[RunSink]]
+    sinks: Callable[[Site, Sequence[str]], Sequence[RunSink]]
     counters: SloCounters
 
 
@@ -57,6 +60,11 @@ class ProbeInstance:
     def resource_name(self) -> str:
         """What the names of its topics and subscriptions begin with."""
         return self.site.resource_name(self.instance)
+
+    @property
+    def names_in_metrics(self) -> tuple[str, ...]:
+        """What its subscriptions are called in metrics; the first is also its topic's name."""
+        return names_in_metrics(self.resource_name, self.site.experiment.subscriptions)
 
     @property
     def shown(self) -> Site:
@@ -80,20 +88,33 @@ class ProbeInstance:
 class ProbeLoop:
     """Runs the experiment of one site, one run at a time."""
 
-    def __init__(self, config: Config, probe_instance: ProbeInstance, around: Surroundings) -> None:
+    def __init__(
+        self,
+        maintenance_of: Callable[[TargetSettings, datetime], Maintenance | None],
+        probe_instance: ProbeInstance,
+        around: Surroundings,
+    ) -> None:
         self.probe_instance = probe_instance
-        self._config, self._metrics, self._live, self._counters = config, around.metrics, around.live, around.counters
+        self._maintenance_of = maintenance_of
+        self._metrics, self._live, self._counters = around.metrics, around.live, around.counters
         self._target = probe_instance.site.at(probe_instance.endpoint)
-        self._provisioner = Provisioner(self._target, probe_instance.resource_name, lasting=True, administered=self._administered)
-        self._sinks = around.sinks(self.shown, self.name)
+        self._provisioner = Provisioner(
+            self._target,
+            probe_instance.resource_name,
+            probe_instance.site.experiment.subscriptions,
+            lasting=not probe_instance.site.experiment.fresh,
+            administered=self._administered,
+        )
+        self._sinks = around.sinks(self.shown, self._provisioner.names)
         self._subscription = around.metrics.subscription(self.name)
         self._subscription.probes(probe_instance.site.keys)
+        self._calls = Counter[AdminOperation]()
         self._running: Run | None = None
         self._running_since_t: float | None = None
 
     @property
     def name(self) -> str:
-        """What its topics and subscriptions are called in metrics: their names without the part that changes."""
+        """What its topic and first subscription are called in metrics: their names without the part that changes."""
         return self._provisioner.name
 
     @property
@@ -102,34 +123,49 @@ class ProbeLoop:
         resources = self._provisioner.resources
         return replace(self.probe_instance.shown, topic=resources.topic, subscription=resources.subscription)
 
-    def backlog(self) -> Backlog:
-        """What is owed right now."""
-        return self._provisioner.backlog_tracker.backlog(monotonic_s())
+    @property
+    def backlogs(self) -> dict[str, Backlog]:
+        """What is owed right now, by subscription as metrics call it."""
+        return self._provisioner.backlogs
 
     def age(self) -> None:
         """Notes for the run under way how old the oldest unacknowledged message is; to be called once a second."""
         if self._running is not None:
-            age_s = self.backlog().oldest_unacked_age_s
+            age_s = joined(self.backlogs.values()).oldest_unacked_age_s
             self._running.recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
 
     def count_slice(self) -> None:
-        """Counts a slice of time for the objectives that are about time."""
-        backlog = self.backlog()
-        age_s = backlog.oldest_unacked_age_s
-        if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
-            self._metrics.undecided(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
-        moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
-        self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
+        """Counts a slice of time of each subscription for the objectives that are about time."""
+        for backlog in self.backlogs.values():
+            age_s = backlog.oldest_unacked_age_s
+            if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
+                self._metrics.undecided(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
+            moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
+            self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
+
+    @property
+    def longest_s(self) -> float:
+        """How long a run may take."""
+        return self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
+
+    def expected(self) -> None:
+        """The schedule asked for a run."""
+        self._metrics.expected(self.probe_instance.site.probe)
+        self._live.expected(self.probe_instance.shown)
+
+    def skipped(self, reason: SkipReason) -> None:
+        """A run that the schedule asked for does not start."""
+        self._metrics.skipped(self.probe_instance.site.probe, reason)
+        self._live.skipped(self.probe_instance.shown, reason, wall_s())
 
     def stuck(self) -> bool:
         """Whether a run goes on although everything that it may wait for has an end by now."""
-        longest_s = self._target.act_timeout_s + self._target.drain_s + STUCK_MARGIN_S
-        return self._running_since_t is not None and monotonic_s() - self._running_since_t > longest_s
+        return self._running_since_t is not None and monotonic_s() - self._running_since_t > self.longest_s
 
     def maintenance(self) -> str | None:
         """Why the target is under maintenance now, which may be empty; None: it is not. The live state hears of it."""
         now = wall_s()
-        window = self._config.maintenance_of(self.probe_instance.site.target, datetime.fromtimestamp(now, UTC))
+        window = self._maintenance_of(self.probe_instance.site.target, datetime.fromtimestamp(now, UTC))
         reason = None if window is None else window.reason
         self._live.under_maintenance(self.probe_instance.shown, reason, now)
         return reason
@@ -145,10 +181,14 @@ class ProbeLoop:
         run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)
         run.begin(self.shown, self._sinks)
         self._running, self._running_since_t = run, monotonic_s()
+        self._calls.clear()
         try:
             result = await run.carry_out(counts=lambda: self.maintenance() is None)
         finally:
             self._running = self._running_since_t = None
+        if result.unreachable and site.probe is ProbeName.CONTROL_PLANE and self.maintenance() is None:
+            for operation, planned in ADMIN_CALLS.items():
+                self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
         self._say(result)
 
     async def leave(self) -> None:
@@ -156,11 +196,26 @@ class ProbeLoop:
         self._subscription.probes(0)
         await self._provisioner.leave(self.probe_instance.broker.admin)
 
-    def _administered(self, operation: AdminOperation, latency_s: float) -> None:
-        if self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, self._lagged_s(latency_s)):
+    def _administered(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
+        """Whoever stood still may have missed the answer, so that the failure is perhaps the prober's own."""
+        lagged_s = self._lagged_s(latency_s)
+        self._calls[operation] += 1
+        if failed:
+            self._undone(operation, 1, ours=lagged_s > STANDSTILL_MAX_S)
+        elif self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, lagged_s):
             self._metrics.administered(operation, latency_s)
         else:
             self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
+
+    def _undone(self, operation: AdminOperation, count: int, *, ours: bool) -> None:
+        """So many administration calls failed, or could not even be made since the target was unreachable."""
+        for _ in range(count):
+            if ours:
+                self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, undecided=1)
+                self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
+            else:
+                self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, bad=1)
+                self._metrics.administration_failed(operation)
 
     def _lagged_s(self, taken_s: float) -> float:
         """For how long of what took so long, until now, the event loop lagged, as far as a run that goes on knows."""

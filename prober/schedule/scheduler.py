@@ -22,6 +22,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import inf
 from random import Random
 from secrets import randbits
 from typing import Final, Protocol, TypeAlias
@@ -164,14 +165,17 @@ class Scheduler:
             self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
         )
 
-    async def drop(self, name: str) -> None:
-        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that."""
+    async def drop(self, name: str, grace_s: float = inf) -> None:
+        """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that.
+
+        A run that takes longer than `grace_s` from now on is cancelled.
+        """
         job = self._jobs[name]
         job.leaving = True
         self._timer.remove_job(name)
         await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
         if job.task is not None:
-            await asyncio.wait((job.task,))
+            await _end((job.task,), grace_s)
         del self._jobs[name]
 
     def start(self) -> None:
@@ -258,7 +262,7 @@ class Scheduler:
             job.acting = True
             await action()
         except asyncio.CancelledError as error:
-            if not self._stopping:  # it came from within the action
+            if not (self._stopping or job.leaving):  # it came from within the action
                 self._listener.failed(job.name, error)
             raise
         except Exception as error:
@@ -269,7 +273,7 @@ async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> Non
     """Waits for tasks, cancels what is not done by then, and waits for that, however long it takes."""
     rest = {task for task in tasks if not task.done()}
     if rest and grace_s > 0.0:
-        _, rest = await asyncio.wait(rest, timeout=grace_s)
+        _, rest = await asyncio.wait(rest, timeout=None if grace_s == inf else grace_s)
     for task in rest:
         task.cancel()
     if rest:

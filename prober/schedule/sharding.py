@@ -95,11 +95,22 @@ class ShardingMember:
                 _log.warning("the other probers cannot be found: this one probes everything: %s", error)
                 self._begin(set(self._sites))
             return
-        self._begin(held - self._held - self._giving.keys())
+        self._begin((held - self._held - self._giving.keys()).intersection(self._sites))  # which may have changed meanwhile
         for site in self._held - held:
             self._end(site)  # somebody else has it, who took it while the store could not be asked
         for site in (self._held & held) - mine:
             self._end(site)
+
+    def follow(self, sites: Sequence[str], changed: Collection[str], renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        """These are the sites from now on: what is new is taken with the next tick, what is gone is given back.
+
+        `renew` begins anew at one that has become another, after the run under way; its lease stays with who has it.
+        """
+        self._sites = tuple(sites)
+        for site in self._held - set(sites):
+            self._end(site)
+        for site in self._held.intersection(changed) - self._giving.keys():
+            self._giving[site] = asyncio.create_task(self._renew(site, renew), name=f"renew {site}")
 
     async def leave(self) -> None:
         """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""
@@ -145,5 +156,13 @@ class ShardingMember:
             await asyncio.to_thread(self._leases.release, {SITE + site})
         except StatusError:
             pass  # it ends by itself
+        finally:
+            del self._giving[site]
+
+    async def _renew(self, site: str, renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await renew(site)
+        except Exception as fault:
+            self._failed(fault)
         finally:
             del self._giving[site]

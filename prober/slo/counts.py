@@ -9,16 +9,16 @@ doubt a thing is undecided and never good; there are never more good ones than t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.kinds import kinds_about
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, SliCounts
+from prober.slo.objectives import Measure, Objective, SliCounts
 
 BREACHES: Final[Mapping[Indicator, frozenset[Kind]]] = MappingProxyType(
     {
@@ -45,6 +45,9 @@ _UNDECIDED: Final = MappingProxyType(
         Indicator.AFFINITY: "affinity_moves_outstanding_unknown",
     }
 )
+
+Place = TypeVar("Place", bound=Hashable)
+"""A key, or a subscription and a key."""
 
 _FindingCounts = Mapping[tuple[Kind, Status], int]
 
@@ -77,8 +80,11 @@ def proven_of(checks: Mapping[Indicator, SliCounts]) -> dict[Indicator, SliCount
     return {indicator: SliCounts(bad=one.bad) for indicator, one in checks.items() if indicator in BREACHES and one.bad}
 
 
-def completeness_of(confirmed: int, missing: Mapping[str, int], overdue_keys: AbstractSet[str]) -> SliCounts:
-    """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way."""
+def completeness_of(confirmed: int, missing: Mapping[Place, int], overdue_keys: AbstractSet[Place]) -> SliCounts:
+    """Confirmed messages of a run: delivered, missing on a key that is overdue, or missing and perhaps still on their way.
+
+    With several subscriptions a message is owed on each, and a key is one of a subscription.
+    """
     bad = sum(count for key, count in missing.items() if key in overdue_keys)
     undecided = sum(missing.values()) - bad
     return SliCounts(max(0, confirmed - bad - undecided), bad, undecided)
@@ -136,8 +142,15 @@ class SloCounters:
 
     def __init__(self, objectives: Iterable[Objective]) -> None:
         self._by_indicator: dict[Indicator, list[_Running]] = {}
+        self._known: dict[Measure, _Running] = {}
+        self.follow(objectives)
+
+    def follow(self, objectives: Iterable[Objective]) -> None:
+        """These are the objectives from now on. What was counted for those that are gone goes on if they come back."""
+        self._by_indicator = {}
         for objective in objectives:
-            self._by_indicator.setdefault(objective.indicator, []).append(_Running(objective))
+            counts = self._known.setdefault(objective.measure, _Running(objective))
+            self._by_indicator.setdefault(objective.indicator, []).append(counts)
 
     def took(self, indicator: Indicator, duration_s: float, lagged_s: float = 0.0) -> bool:
         """Something took so long, or is so old: bad for each objective whose threshold is shorter. Returns whether it is decided.

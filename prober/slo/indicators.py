@@ -12,6 +12,9 @@ This is the one definition. The metrics, the recorded rules, the status store an
 * What *takes time* is counted when it is over: late is what `Objective.is_late` says, in whole microseconds. A confirmed message that was
   not received when the run ends is late for every threshold if the checker has found that what is missing on its key passed its deadline
   (`counts.is_overdue`), and else undecided, as is a publish that nobody answered. Other things that never come have no latency.
+* An administration call that *failed*, since the target did not answer or answered with an error of its own, is late for every threshold;
+  so is one that a run was to make and could not since the target was unreachable. One that was refused (no permission, no such topic)
+  says nothing about how fast the target is, and is not counted.
 * What the schedule wanted and *could not be done* because the target was unreachable is bad for availability: two hours without the
   target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
   send them.
@@ -49,6 +52,7 @@ class Indicator(StrEnum):
     CONTROL_PLANE_LATENCY = "control_plane_latency"
     OLDEST_UNACKED_MESSAGE_AGE = "oldest_unacked_message_age"
     STALLED_KEYS = "stalled_keys"
+    HEAD_OF_LINE_DELAY = "head_of_line_delay"
 
 
 class Unit(StrEnum):
@@ -84,23 +88,50 @@ MEANINGS: Final = MappingProxyType(
             Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True
         ),
         Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it came again later", thresholded=True),
-        Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it took longer", thresholded=True),
+        Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it failed, or took longer", thresholded=True),
         Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(
             Unit.SLICE, "the oldest message without an acknowledgement was older", thresholded=True
         ),
         Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stood still although something was owed"),
+        Indicator.HEAD_OF_LINE_DELAY: Meaning(
+            Unit.MESSAGE, "while another key was held unacknowledged it was delayed for longer", thresholded=True
+        ),
     }
 )
 
 DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
 """Those that measure how long something takes, or how old it is."""
 
-DISTURBED: Final = MappingProxyType({Indicator.END_TO_END_LATENCY: frozenset({"redelivery", "affinity"})})
-"""Probes, by name, that hold back themselves what the indicator measures: it is not counted there.
+DISTURBED: Final = MappingProxyType(
+    {
+        Indicator.PUBLISH_AVAILABILITY: frozenset({"publish"}),
+        Indicator.PUBLISH_LATENCY: frozenset({"publish", "hot_key"}),
+        Indicator.END_TO_END_LATENCY: frozenset(
+            {
+                "redelivery",
+                "affinity",
+                "pull",
+                "push",
+                "publish",
+                "isolation",
+                "hot_key",
+                "dead_letter",
+                "exactly_once",
+                "seek",
+                "control_plane",
+            }
+        ),
+    }
+)
+"""Probes, by name, that disturb themselves what the indicator measures: it is not counted there.
 
-They keep messages unanswered, break streams and let subscribers go. What comes after that on the same key is late by their own doing: a
-client library, for one, hands out the next message of a key only when the last one is answered.
+They keep messages unanswered, break streams, let subscribers go or publish before there is one. What comes after that on the same key is
+late by their own doing: a client library, for one, hands out the next message of a key only when the last one is answered. The probe
+`publish` has publishes fail on purpose, and waits too short a time for their answers; `hot_key` loads a key as much as the service allows.
 """
+
+MEASURED_BY: Final = MappingProxyType({Indicator.HEAD_OF_LINE_DELAY: "isolation"})
+"""Durations that no event shows, so that the history does not have them, by the probe that measures them."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
 """The events by which a publish ends badly: it was rejected, or nobody answered in time."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor, inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from prober.slo import proportions
 from prober.slo.indicators import MEANINGS, Indicator
@@ -90,6 +90,14 @@ class SliCounts:
         return proportions.interval(self.bad, self.decided, confidence)
 
 
+class Measure(NamedTuple):
+    """What an objective counts, under its name: while this is the same its counts add up, whatever is promised about them."""
+
+    name: str
+    indicator: Indicator
+    threshold_s: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Objective:
     """What is promised: `target` of the indicator's things are good, over any `window_s` seconds (the period).
@@ -116,6 +124,11 @@ class Objective:
             raise ValueError(f"{self.indicator} {'lacks a' if self.threshold_s is None else 'has no'} threshold: {self.name!r}")
         if self.threshold_s is not None and not 0.0 < self.threshold_s < inf:
             raise ValueError(f"the threshold of {self.name!r} must be positive and finite, not {self.threshold_s}")
+
+    @property
+    def measure(self) -> Measure:
+        """What it counts."""
+        return Measure(self.name, self.indicator, self.threshold_s)
 
     @property
     def threshold_us(self) -> int:

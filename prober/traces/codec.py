@@ -41,6 +41,7 @@ QUIET_DEFAULTS: Mapping[str, object] = {
     "max_outstanding_messages": None,
     "max_outstanding_bytes": None,
     "lost": False,
+    "since_t": None,
 }
 
 LineReader: TypeAlias = Callable[[bytes], Event]

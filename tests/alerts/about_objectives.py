@@ -249,10 +249,10 @@ def _fast(name: str, series: dict[str, str], *promises: Objective, severity: str
     )
 
 
-def _latency(family: Family, bound: str, *promises: Objective, **labels: str) -> Story:
+def _latency(family: Family, bound: str, *promises: Objective, severity: str = "critical", **labels: str) -> Story:
     quick = of(family, "_bucket", le=bound, **labels)
     series = {quick: "0+100x60 6000+50x60", of(family, "_count", **labels): "0+100x120"}
-    return _fast(family.name.removesuffix("_seconds"), series, *promises)
+    return _fast(family.name.removesuffix("_seconds"), series, *promises, severity=severity)
 
 
 def _of_checks(name: str, family: Family, severity: str = "critical") -> Story:
@@ -310,9 +310,22 @@ INDICATORS = (
         every="1m",
         among={"slo": "end_to_end_latency", "severity": "critical"},
     ),
+    Story(
+        BURN,
+        "an administration call that failed is as bad as one that came late",
+        {
+            of(families.CONTROL_PLANE_LATENCY, "_bucket", operation="list", le="5.0"): "0+1200x60 72000x540",
+            of(families.CONTROL_PLANE_LATENCY, "_count", operation="list"): "0+1200x60 72000x540",
+            of(families.CONTROL_PLANE_FAILURES, operation="list"): "0x60 0+1200x540",
+        },
+        {"55m": 0, "1h5m": 1, "2h": 1, "4h": 1, "10h": 1},
+        every="1m",
+        among={"slo": "control_plane_latency", "severity": "critical"},
+    ),
     _latency(families.PUBLISH_LATENCY, "0.5", topic="p"),
     _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
     _latency(families.REDELIVERY_LATENCY, "2.5", LATE_AGAIN, subscription="s"),
+    _latency(families.HEAD_OF_LINE_DELAY, "1.0", subscription="s", severity="warning"),
     _latency(families.CONTROL_PLANE_LATENCY, "5.0", SLOW_CALLS, operation="list"),
     _fast("oldest_unacked_message_age", {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60"}),
     _fast(

@@ -56,6 +56,23 @@ PARTS = (
         "history",
         "Prober i dropped records in history within the last 15m: what it stores is incomplete.",
     ),
+    Story(
+        "PubsubProberConfigRefused",
+        "not for a moment, as while a file is written",
+        {of(families.CONFIG_RELOADED): "1x20 0x4 1x60"},
+        {"9m": 0, "15m": 0},
+    ),
+    Story(
+        "PubsubProberConfigRefused",
+        "fires while a file is refused and ends when one is taken over",
+        {of(families.CONFIG_RELOADED): "1x20 0x40 1x40"},
+        {"5m": 0, "9m": 0, "11m": 1, "15m": 1, "17m": 0},
+        reads=(
+            "11m",
+            PROCESS,
+            "Prober i has not taken over its configuration file for 5m: the old configuration stays in force. Its status page says why.",
+        ),
+    ),
 )
 
 NIGHTLY = of(families.JOB_LAST_SUCCESS, job="nightly", job_name="nightly")

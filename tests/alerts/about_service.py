@@ -21,6 +21,7 @@ VIOLATIONS = {
     "PubsubOrderViolated": Kind.ORDER_GAP,
     "PubsubRedeliveryViolated": Kind.REDELIVERY_SKIP,
     "PubsubIntegrityViolated": Kind.PHANTOM,
+    "PubsubOverlapViolated": Kind.PUSH_OVERLAP,
     "PubsubAffinityViolated": Kind.AFFINITY_SPLIT,
 }
 

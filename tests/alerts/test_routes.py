@@ -25,7 +25,13 @@ ELSEWHERE = {**HERE, "target": "u"}
 SENT = [{**alert["labels"], "alertname": alert["alert"]} for alert in WRITTEN]
 RESEND_S = 60.0
 """Prometheus tells again of an alert at the first evaluation after this time (`--rules.alert.resend-delay`)."""
-PROVEN = ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubDeliveryOverdue")
+PROVEN = (
+    "PubsubOrderViolated",
+    "PubsubRedeliveryViolated",
+    "PubsubIntegrityViolated",
+    "PubsubOverlapViolated",
+    "PubsubDeliveryOverdue",
+)
 
 
 def receiver_of(labels: Mapping[str, str]) -> str:
@@ -154,6 +160,7 @@ def test_the_probers_own_trouble_hides_latencies_of_that_target_and_nothing_else
         Indicator.END_TO_END_LATENCY,
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
+        Indicator.HEAD_OF_LINE_DELAY,
     }
     assert not any(hides(one, {**other, "target": "elsewhere"}) for one, other in hidden)
 

@@ -19,8 +19,9 @@ HOMES = {
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
-    "fastapi": ("api",),
-    "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer"),
+    "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
+    "fastapi": ("api", "prober.brokers.push", "prober.serving"),
+    "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer", "prober.embedded.signing"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "grafana_foundation_sdk": ("dashboards",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
@@ -35,9 +36,9 @@ HOMES = {
     "pyspark": ("spark_jobs",),
     "rich": ("prober.cli",),
     "sqlalchemy": ("prober.sinks.status",),
-    "starlette": ("api",),
+    "starlette": ("api", "prober.brokers.push"),
     "typer": ("prober.cli",),
-    "uvicorn": ("api",),
+    "uvicorn": ("prober.serving",),
     "yaml": ("prober.alerting", "prober.config"),
 }
 

@@ -19,7 +19,6 @@ from random import Random
 from typing import Any, Final
 
 from api.app import create_app
-from api.server import serve
 from api.view import Archive
 from prober.config import load
 from prober.core.events import Event
@@ -29,6 +28,7 @@ from prober.reports.reader import ReportReader
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
+from prober.serving.server import serve
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import Database

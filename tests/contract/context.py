@@ -72,6 +72,9 @@ class Notebook:
         self._write(Got(session, received))
         self._on_message(session, received)
 
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        raise AssertionError("nothing is pushed here")
+
     def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
         self._write(AckConfirmed(session, message_id))
 

@@ -16,7 +16,7 @@ from prober.brokers.call_errors import CallWatch, nobody_asks
 from prober.brokers.connect import connect
 from prober.brokers.connection import open_async_channel
 from prober.brokers.endpoint import Endpoint
-from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere
+from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere, RequestRefused
 from tests.contract.conftest import Service
 from tests.contract.context import LABELS, PROJECT, Notebook
 from tests.contract.places import dead_server, silent_server
@@ -149,6 +149,20 @@ async def test_a_seek_into_the_future_drops_the_backlog(service: Service, vantag
         await context.subscribe(notebook)
         await asyncio.sleep(0.3)
         assert notebook.messages == []
+
+
+async def test_a_subscription_is_looked_at_listed_and_changed_and_keeps_its_ordering(service: Service) -> None:
+    async with service.context(Vantage.WIRE) as context:
+        admin = context.broker.admin
+        await admin.look(context.topic)
+        await admin.look(context.subscription)
+        await admin.list_some(PROJECT)
+        with pytest.raises(NotThere):
+            await admin.look(f"{PROJECT}/topics/nowhere")
+        await admin.update_subscription(context.subscription, message_retention_s=86_400.0)
+        await admin.create_subscription(context.subscription, replace(context.settings, message_retention_s=86_400.0))
+        with pytest.raises(RequestRefused, match="INVALID_ARGUMENT"):
+            await admin.update_subscription(context.subscription, ordering=False)
 
 
 async def test_nobody_answers(vantage: Vantage) -> None:

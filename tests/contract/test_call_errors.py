@@ -9,8 +9,9 @@ from contextlib import suppress
 import grpc
 import pytest
 
-from prober.brokers.base import ErrorCode, FlowControlSettings, Operation, Outgoing, TopicSettings, Vantage
+from prober.brokers.base import FlowControlSettings, Outgoing, TopicSettings, Vantage
 from prober.brokers.call_errors import operation_of
+from prober.brokers.calls import ErrorCode, Operation
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError

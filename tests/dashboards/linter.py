@@ -18,7 +18,7 @@ Complaints = Iterator[tuple[str, str]]  # panel's title or "", what is wrong
 DATASOURCES: Final = ("$datasource", "${datasource}")
 WITH_QUERIES: Final = {"timeseries", "stat", "table", "heatmap", "state-timeline"}
 WITH_UNITS: Final = {"timeseries", "stat", "table"}
-UNITS: Final = {"s", "percentunit", "locale", "cps", "none", "bool_yes_no", "dateTimeAsIso"}
+UNITS: Final = {"s", "percentunit", "locale", "cps", "Bps", "none", "bool_yes_no", "dateTimeAsIso"}
 RATES: Final = {"rate", "irate"}
 OF_COUNTERS: Final = {*RATES, "increase"}
 

@@ -16,12 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from prober.brokers.base import Vantage
 from prober.config.loading import load
 from prober.config.models import Config
 from prober.config.values import read_duration
-from prober.probes.catalogue import TRAFFIC
-from prober.probes.cost import MONTH_S, Bounds, Traffic, billed_bytes, price_usd
+from prober.probes.cost import MONTH_S, Bounds, price_usd
+from prober.schedule.budget import monthly_cost
 from prober.schedule.instances import PlannedSite, sites_of
 from tests.helm.chart import CASES, CHART, Document, Values, documents
 from tests.helm.test_configuration import loaded
@@ -31,7 +30,7 @@ _SHIPPED: Final = {path.stem.removeprefix("values-") for path in CHART.glob("val
 ENVIRONMENTS: Final = (*_FIRST, *sorted(_SHIPPED - set(_FIRST)))
 """Every values file that is shipped."""
 
-SERIES_ALONE, SERIES_PER_TARGET, SERIES_OF_API = 57, 853, 51
+SERIES_ALONE, SERIES_PER_TARGET, SERIES_PER_SITE, SERIES_PER_SUBSCRIPTION, SERIES_OF_API = 75, 219, 27, 158, 69
 BYTES_PER_EVENT: Final = 11.3
 MORE_BYTES_WITH_RANDOM_IDS: Final = 1.6
 """Of each event, if message ids were random; those of the real service are something between."""
@@ -89,12 +88,12 @@ class Environment:
     @property
     def messages(self) -> float:
         """Published and delivered, in a month."""
-        return sum(runs(site) * (traffic(site).published + traffic(site).delivered) for site in self.sites)
+        return sum(monthly_cost(site).messages for site in self.sites)
 
     @property
     def pubsub_bytes(self) -> Bounds:
         """What Google bills for, in a month."""
-        return reduce(add, (month_of(site) for site in self.sites))
+        return reduce(add, (monthly_cost(site).billed for site in self.sites))
 
     # --- metrics -------------------------------------------------------------------------------------------------------------
 
@@ -118,7 +117,8 @@ class Environment:
     @property
     def series(self) -> int:
         """What one scrape of all pods brings, at most: as if each of several probers ran everything."""
-        of_a_prober = SERIES_ALONE + SERIES_PER_TARGET * len(self.config.targets)
+        subscriptions = sum(plan.ordering for site in self.sites for plan in site.experiment.subscriptions)
+        of_a_prober = series_of(len(self.config.targets), len(self.sites), subscriptions)
         return self.pods["prober"] * of_a_prober + self.pods.get("api", 0) * SERIES_OF_API
 
     @property
@@ -219,22 +219,9 @@ class Environment:
         return self.pubsub_usd + Bounds(rest, rest)
 
 
-def runs(site: PlannedSite) -> float:
-    """How many runs a month has."""
-    interval = site.settings.schedule.interval
-    assert interval is not None, "the shipped configurations have no cron schedules"
-    return MONTH_S / interval.total_seconds()
-
-
-def traffic(site: PlannedSite) -> Traffic:
-    """What one run sends and receives."""
-    return TRAFFIC[site.probe](site.workload)
-
-
-def month_of(site: PlannedSite) -> Bounds:
-    """The billed bytes of a month."""
-    batched = site.vantage is Vantage.WIRE
-    return billed_bytes(traffic(site), site.settings.sizes, batched=batched).times(runs(site))
+def series_of(targets: int, sites: int, subscriptions: int) -> int:
+    """How many series a prober exports about so many targets with so many probe instances and subscriptions in all."""
+    return SERIES_ALONE + SERIES_PER_TARGET * targets + SERIES_PER_SITE * sites + SERIES_PER_SUBSCRIPTION * subscriptions
 
 
 def quantity(text: str | int) -> float:

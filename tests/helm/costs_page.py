@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from prober.config.values import write_size
-from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB, Bounds, billed_bytes, message_bytes, price_usd
+from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB, Bounds, message_bytes, price_usd
+from prober.schedule.budget import between, monthly_cost, price_of
 from tests.helm import costs
-from tests.helm.costs import ENVIRONMENTS, GIB, Environment, runs, traffic
+from tests.helm.costs import ENVIRONMENTS, GIB, Environment
 
 INTRODUCTION: Final = """\
 # Costs
@@ -38,10 +39,11 @@ Not counted:
 
 _METRICS: Final = """\
 Metrics count for Google Cloud Managed Service for Prometheus, where each series of each pod at each scrape is a sample. A prober
-exports {alone} series and {per_target} per target, an API {of_api}. The table counts every bucket of a histogram, and every target on
-every prober, so it is at most that. `rules` of kind `Rules` come on top: a recording rule makes one sample per target and evaluation,
-and Google bills the series that it reads. With a Prometheus of your own none of this is billed. `scrape.interval: 60s` halves the
-largest part; alerts then fire up to half a minute later.
+exports {alone} series, {per_target} per target, {per_site} per probe instance and {per_subscription} per subscription of one, an
+API {of_api}. The table counts every bucket of a histogram, and every target on every prober, so it is at most that. `rules` of
+kind `Rules` come on top: a recording rule makes one sample per target and evaluation, and Google bills the series that it reads.
+With a Prometheus of your own none of this is billed. `scrape.interval: 60s` halves the largest part; alerts then fire up to half a
+minute later.
 """
 
 _HISTORY: Final = """\
@@ -108,7 +110,13 @@ def page() -> str:
     """The whole page."""
     environments = [Environment(name) for name in ENVIRONMENTS]
     production = environments[0]
-    measured = {"alone": costs.SERIES_ALONE, "per_target": costs.SERIES_PER_TARGET, "of_api": costs.SERIES_OF_API}
+    measured = {
+        "alone": costs.SERIES_ALONE,
+        "per_target": costs.SERIES_PER_TARGET,
+        "per_site": costs.SERIES_PER_SITE,
+        "per_subscription": costs.SERIES_PER_SUBSCRIPTION,
+        "of_api": costs.SERIES_OF_API,
+    }
     parts = [INTRODUCTION, _sums(environments), _production(production)]
     parts += ["## Where it comes from\n", _table(*_quantities(environments)), _METRICS.format(**measured), _probes()]
     history = _HISTORY.format(per_event=costs.BYTES_PER_EVENT, random=costs.MORE_BYTES_WITH_RANDOM_IDS)
@@ -186,10 +194,10 @@ def _size_max(production: Environment) -> str:
 def _probes() -> str:
     rows = []
     for site in Environment("").sites:
-        one = traffic(site)
-        month = billed_bytes(one, site.settings.sizes).times(runs(site))
-        counts = (runs(site), one.requests, one.published, one.delivered)
-        rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(month), _dollars(price_usd(month))))
+        cost = monthly_cost(site)
+        counts = (cost.runs, cost.traffic.requests, cost.traffic.published, cost.traffic.delivered)
+        rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(cost.billed), between(cost.usd)))
+    rows.append(("all", "", "", "", "", "", f"**{between(price_of(Environment('').sites))}**"))
     head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
     each = message_bytes(site.settings.sizes)
     limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from prober.brokers.endpoint import EMULATOR_VARIABLE
+from prober.probes.catalogue import PROBES
 from tests.helm.chart import CASES, configuration
 from tests.integration.embedded import running
 from tests.integration.programs import eventually, get, program, status
@@ -31,10 +32,16 @@ def scraped(case: str, *, targets: int | None = None) -> Mapping[str, int]:
         with program("run", "--config", str(path), environ=environ) as prober:
             url = prober.said(r"status page: (\S+)/")
             eventually(lambda: all(site["verdict"] is not None for site in status(url)["sites"]), PATIENCE_S)
-            sites = len(status(url)["sites"])
+            sites = status(url)["sites"]
             with program("api", "--config", str(path), environ=environ) as api:
                 of_api = series_on(get(api.said(r"status page: (\S+)/") + "/metrics"))
-            return {"prober": series_on(get(f"{url}/metrics")), "api": of_api, "sites": sites, "targets": len(document["targets"])}
+            return {
+                "prober": series_on(get(f"{url}/metrics")),
+                "api": of_api,
+                "sites": len(sites),
+                "subscriptions": sum(plan.ordering for site in sites for plan in PROBES[site["probe"]].subscriptions),
+                "targets": len(document["targets"]),
+            }
 
 
 def _here(document: dict[str, Any], folder: str) -> dict[str, Any]:

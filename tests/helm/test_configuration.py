@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from prober.cli import main
+from prober.config.changes import FOLLOWED
 from prober.config.loading import VARIABLE_PREFIX, load
 from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives
@@ -59,6 +60,7 @@ def test_ports_are_those_that_the_program_listens_on(case: str, tmp_path: Path) 
     ports = {port["name"]: port["containerPort"] for port in of_component(CASES[case], "prober")["ports"]}
     assert ports.pop("http") == config.api.port
     assert ports.pop("pages", None) == config.drills.port
+    assert ports.pop("push", 0) == config.push.port
     assert ports == {}
 
 
@@ -90,13 +92,34 @@ def test_each_pod_has_its_own_name() -> None:
     assert variables["ORDERING_PROBER_INSTANCE"] == "okp-ordering-keys-prober-1"
 
 
-def test_another_configuration_makes_other_pods_and_another_release_note_does_not() -> None:
+def test_only_what_a_running_process_cannot_take_over_makes_other_pods() -> None:
     def checksum(values: Values) -> str:
         return str(only(values, "StatefulSet")["spec"]["template"]["metadata"]["annotations"]["checksum/config"])
 
     one = CASES["gke"]
     assert checksum(one) != checksum(merged(one, {"config": {"history": {"retention": "15d"}}}))
     assert checksum(one) == checksum(merged(one, {"service": {"port": 81}}))
+    windows = [{"from": "2026-12-24T18:00:00Z", "to": "2026-12-25T06:00:00Z", "region": "europe-west1"}]
+    followed: Values = {
+        "targets": [{"name": "another", "project": "another", "endpoint": "europe-west1", "environment": "staging"}],
+        "probes": {"ordering": {"keys": 11}},
+        "slos": {"fast": {"indicator": "publish_latency", "objective": "90%", "threshold": "250ms"}},
+        "maintenance": windows,
+        "budget": {"usd_per_month": 240},
+    }
+    assert followed.keys() == FOLLOWED
+    one = CASES["default"]  # which ships no rules of its own objectives
+    for name, section in followed.items():
+        changed = merged(one, {"config": {name: section}})
+        assert checksum(one) == checksum(changed), name
+        assert configuration(one) != configuration(changed), name
+
+
+def test_the_configuration_is_mounted_so_that_a_change_arrives() -> None:
+    """Kubernetes never changes what is mounted with a subPath."""
+    for component in ("prober", "api"):
+        (mount,) = (one for one in of_component(CASES["gke"], component)["volumeMounts"] if one["name"] == "config")
+        assert "subPath" not in mount
 
 
 def test_a_pod_is_given_the_time_that_stopping_takes() -> None:

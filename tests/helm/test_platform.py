@@ -259,9 +259,9 @@ def test_budgets_can_be_switched_off_and_changed() -> None:
 
 def test_a_gateway_asks_for_what_needs_no_token() -> None:
     assert CASES["gke"]["config"]["api"]["reads"] == "token"
-    policy = only(CASES["gke"], "HealthCheckPolicy")["spec"]
+    policy = only(CASES["gke"], "HealthCheckPolicy", "prober")["spec"]
     service = only(CASES["gke"], "Service", policy["targetRef"]["name"])
-    assert [rule["backendRefs"][0]["name"] for rule in only(CASES["gke"], "HTTPRoute")["spec"]["rules"]] == [
+    assert [rule["backendRefs"][0]["name"] for rule in only(CASES["gke"], "HTTPRoute", "prober")["spec"]["rules"]] == [
         service["metadata"]["name"]
     ]
     asked = policy["default"]["config"]["httpHealthCheck"]

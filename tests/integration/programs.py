@@ -94,11 +94,20 @@ def program(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterat
         process.stdout.close()
 
 
+SOME_PROBES = '["ordering", "redelivery", "affinity"]'
+"""Those that are soon over: enough for tests that are not about probes."""
+
+
 @contextmanager
 def service(**environ: str) -> Iterator[tuple[Program, str]]:
-    """`ordering-prober run` on a free port, and the URL of its page, without a slash at the end."""
+    """`ordering-prober run` on a free port, and the URL of its page, without a slash at the end. By default with some probes only."""
     with TemporaryDirectory() as folder:
-        settings = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": f"sqlite:///{folder}/status.db", **environ}
+        settings = {
+            "ORDERING_PROBER_API__PORT": "0",
+            "ORDERING_PROBER_STATUS__URL": f"sqlite:///{folder}/status.db",
+            "ORDERING_PROBER_TARGETS__0__PROBES": SOME_PROBES,
+            **environ,
+        }
         with program("run", environ=settings) as running:
             yield running, running.said(r"status page: (\S+)/")
 

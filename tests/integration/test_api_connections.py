@@ -14,10 +14,11 @@ import pytest
 from fastapi import FastAPI, Response
 from pydantic import SecretStr
 
-from api import connections, limits
+from api import limits
 from api.app import create_app
-from api.server import serve
 from prober.config.models import Api
+from prober.serving import connections
+from prober.serving.server import serve
 from tests.unit.api.asking import EUROPE, view
 
 WAIT_S = 30.0

@@ -14,9 +14,9 @@ import pytest
 from fastapi import FastAPI
 
 from api.app import create_app
-from api.server import _listen, serve, serve_until, stop_signals
 from prober.config import load
 from prober.errors import ConfigError
+from prober.serving.server import _listen, serve, serve_until, stop_signals
 from tests.unit.api.asking import EUROPE, view
 
 WAIT_S = 20.0
@@ -109,7 +109,7 @@ def test_an_answer_does_not_wait_for_acknowledgements() -> None:
     """A body that follows its headers by itself would wait 40 ms for the client's delayed ACK (Nagle's algorithm)."""
 
     async def connected() -> int:
-        with await _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        with await _listen("127.0.0.1", 0, "api") as listening, socket.create_connection(listening.getsockname()):
             accepted, _ = listening.accept()
             with accepted:
                 return accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

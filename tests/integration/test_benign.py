@@ -24,10 +24,12 @@ from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode
 from prober.core.verdict import Verdict
-from prober.embedded.faults import CATALOGUE, parse_fault
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
-from prober.probes.context import Delivery, Experiment, ProbeContext, Workload
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.experiment import Experiment, Workload
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -37,11 +39,20 @@ from prober.schedule.instances import PlannedSite
 pytestmark = pytest.mark.timeout(180)
 
 TRIALS = {
-    "duplicate_publish_same_id": (ProbeName.ORDERING, "p=0.2"),
+    "reply_lost": (ProbeName.PUBLISH, "p=0.1"),
+    "partial_batch": (ProbeName.PUBLISH, "p=0.2"),
+    "zombie_publish": (ProbeName.PUBLISH, "p=0.1"),
+    "duplicate_publish_same_id": (ProbeName.PUBLISH, "p=0.2"),
     "early_redelivery": (ProbeName.AFFINITY, "p=0.5"),
     "lost_tail": (ProbeName.REDELIVERY, "p=1"),
     "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
 }
+MORE_TRIALS = (
+    (ProbeName.DEAD_LETTER, "reply_lost", "p=0.1"),
+    (ProbeName.EXACTLY_ONCE, "ack_lost", "p=0.1"),
+    (ProbeName.EXACTLY_ONCE, "duplicate_publish_same_id", "p=0.2"),
+    (ProbeName.SEEK, "duplicate_publish_same_id", "p=0.2"),
+)
 PULL_TRIALS = {
     "lost_pull_answer": "p=0.2",
     "duplicate_publish_same_id": "p=0.3",
@@ -60,6 +71,16 @@ def accusations(result: RunResult) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("fault", TRIALS)
 def test_nobody_is_accused_of_what_is_allowed(fault: str, vantage: Vantage) -> None:
     probe, options = TRIALS[fault]
+    assert_allowed(probe, fault, options, vantage)
+
+
+@pytest.mark.parametrize(("probe", "fault", "options"), MORE_TRIALS)
+def test_nor_by_another_probe(probe: ProbeName, fault: str, options: str) -> None:
+    assert_allowed(probe, fault, options, Vantage.WIRE)
+
+
+def assert_allowed(probe: ProbeName, fault: str, options: str, vantage: Vantage) -> None:
+    """The probe meets the fault, and accuses nobody."""
 
     async def scenario() -> tuple[RunResult, Counter[str]]:
         async with EmbeddedServer(faults=[parse_fault(f"{fault}:{options}")]) as server:

@@ -18,9 +18,13 @@ from prober.cli import main
 from prober.cli.check import CheckRequest, results_as_json, run_checks
 from prober.cli.process import code_of, overall
 from prober.config.loading import load
+from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.embedded.faults import CATALOGUE
+from prober.drills.plans import UNMET
+from prober.embedded.catalogue import CATALOGUE
+from prober.probes.catalogue import PROBES
+from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
 from tests.integration import test_benign
 
@@ -30,22 +34,45 @@ TRIALS = {
     "drop": ("ordering", "p=0.02"),
     "lose_write": ("ordering", "p=0.02"),
     "swap_in_batch": ("ordering", "p=0.2"),
+    "swap_across_batches": ("ordering", "p=0.2"),
+    "hole": ("ordering", "p=0.02"),
+    "late_fill": ("ordering", "p=0.02"),
+    "diverge_subscriptions": ("publish", "p=0.2"),
+    "phantom": ("ordering", "p=0.02"),
+    "wrong_key": ("ordering", "p=0.02"),
+    "corrupt_payload": ("ordering", "p=0.02"),
     "duplicate_id": ("ordering", "p=0.02"),
     "redeliver_single": ("redelivery", "p=1"),
     "redeliver_unacked_only": ("redelivery", "p=1"),
+    "reorder_run": ("redelivery", "p=1"),
+    "lone_duplicate": ("ordering", "p=0.2"),
+    "resume_past_unacked": ("redelivery", "p=1"),
+    "forget_holds": ("ordering", "p=0.2"),
+    "lease_short": ("redelivery", "p=0.5"),
+    "half_open_stream": ("ordering", "p=0.01"),
+    "overlap_pull": ("pull", "p=0.2"),
+    "overlap_push": ("push", "p=0.2"),
+    "push_past_failure": ("push", "p=0.2"),
     "stall_run": ("redelivery", "p=1"),
     "never_redeliver": ("redelivery", "p=1"),
     "split_holder": ("ordering", "p=0.5"),
     "publish_unavailable": ("ordering", "p=0.3"),
-    "reply_lost": ("ordering", "p=0.1"),
-    "partial_batch": ("ordering", "p=0.3"),
+    "publish_slow": ("publish", "p=0.02"),
+    "head_of_line": ("isolation", "p=1"),
     "stream_break": ("ordering", "p=0.01"),
     "stall_key": ("ordering", "p=0.05"),
     "stall_all": ("ordering", "start=0.2"),
     "slow_delivery": ("ordering", "p=0.3"),
     "jitter": ("ordering", "p=0.5"),
     "ack_lost": ("ordering", "p=0.1"),
+    "dead_letter_stalls_keys": ("dead_letter", "p=0.2"),
+    "redeliver_after_confirmed_ack": ("exactly_once", "p=0.2"),
+    "admin_slow": ("control_plane", "p=0.2"),
+    "admin_error": ("control_plane", "p=0.2"),
 }
+WRONG_WITH_EXACTLY_ONCE = ("forget_holds", "lease_short")
+"""Benign, except where delivery is exactly once."""
+WRONG_AFTER_A_SEEK = {"hole": "REDELIVERY_SKIP", "stall_key": "REDELIVERY_STALL"}
 
 
 def run(order: CheckRequest, environ: dict[str, str] | None = None) -> list[RunResult]:
@@ -60,20 +87,19 @@ def failures(results: list[RunResult]) -> set[str]:
     return {made.finding.kind for result in results for made in result.findings if made.finding.status in failing}
 
 
-def test_every_fault_has_a_trial() -> None:
+def test_every_fault_that_a_probe_meets_has_a_trial() -> None:
     """Those that the documents allow have theirs in `test_benign`."""
-    assert TRIALS.keys() | test_benign.TRIALS.keys() | test_benign.PULL_TRIALS.keys() == CATALOGUE.keys()
+    assert TRIALS.keys() | test_benign.TRIALS.keys() | test_benign.PULL_TRIALS.keys() | UNMET == CATALOGUE.keys()
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("vantage", Vantage)
-def test_a_right_service_passes(vantage: Vantage) -> None:
-    results = run(CheckRequest(vantage=vantage))
-    assert [(result.probe, result.verdict, result.reason) for result in results] == [
-        ("ordering", Verdict.PASS, ""),
-        ("redelivery", Verdict.PASS, ""),
-        ("affinity", Verdict.PASS, ""),
-    ]
+@pytest.mark.parametrize(
+    ("probe", "vantage"),
+    [(probe, vantage) for probe in PROBES for vantage in Vantage if vantage is Vantage.WIRE or probe not in WIRE_ONLY],
+)
+def test_a_right_service_passes(probe: str, vantage: Vantage) -> None:
+    results = run(CheckRequest(probes=(probe,), vantage=vantage))
+    assert [(result.probe, result.verdict, result.reason) for result in results] == [(probe, Verdict.PASS, "")]
     assert code_of(overall(results)) == 0
 
 
@@ -87,6 +113,21 @@ def test_each_fault_ends_as_announced(fault: str, seed: int) -> None:
     results = run(CheckRequest(probes=(probe,), seed=seed), environ)
     assert overall(results) in announced.verdicts, results[0].reason
     assert bool(failures(results) & set(announced.findings)) == bool(announced.findings)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("fault", WRONG_WITH_EXACTLY_ONCE)
+def test_what_is_benign_else_is_found_with_exactly_once_delivery(fault: str) -> None:
+    environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps([f"{fault}:p=0.2"])}
+    assert failures(run(CheckRequest(probes=("exactly_once",)), environ)) == set(CATALOGUE[fault].exactly_once)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("fault", WRONG_AFTER_A_SEEK)
+def test_what_goes_wrong_after_a_seek_is_found(fault: str) -> None:
+    """The fault begins when everything was delivered once, and before it comes again."""
+    environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps([f"{fault}:p=0.2,start=8"])}
+    assert WRONG_AFTER_A_SEEK[fault] in failures(run(CheckRequest(probes=("seek",)), environ))
 
 
 def test_the_document_has_the_promised_fields() -> None:
@@ -108,14 +149,32 @@ def test_the_document_has_the_promised_fields() -> None:
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
     for _ in range(3):  # on a machine under load it may not even answer in time
-        results = run(CheckRequest(), {"PUBSUB_EMULATOR_HOST": emulator_address})
-        if all(result.verdict is not Verdict.UNKNOWN for result in results):
+        probes = ("ordering", "redelivery", "affinity", "publish", "push", "control_plane", "limits", "region")
+        results = run(CheckRequest(probes=probes), {"PUBSUB_EMULATOR_HOST": emulator_address})
+        by_probe = {result.probe: result for result in results}
+        undecided = {name for name, result in by_probe.items() if result.verdict is Verdict.UNKNOWN}
+        if undecided <= {"push", "control_plane", "limits"}:
             break
-    by_probe = {result.probe: result for result in results}
+    assert by_probe["control_plane"].verdict is Verdict.PASS or "Unimplemented" in by_probe["control_plane"].reason
+    assert by_probe["limits"].reason.count("did not refuse") == 2
+    assert by_probe["region"].verdict is Verdict.PASS, by_probe["region"].reason
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason
+    assert by_probe["publish"].verdict is Verdict.PASS, by_probe["publish"].reason
+    assert (by_probe["push"].verdict, by_probe["push"].reason) == (Verdict.UNKNOWN, NO_KEYS)
     assert by_probe["redelivery"].verdict is Verdict.FAIL
     assert "REDELIVERY_SKIP" in failures([by_probe["redelivery"]])
+
+
+LACKING = {"exactly_once": "no exactly-once delivery", "dead_letter": "does not forward", "seek": "cannot do that"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("probe", LACKING)
+def test_of_what_the_emulator_lacks_nothing_is_said(probe: str, emulator_address: str) -> None:
+    (result,) = run(CheckRequest(probes=(probe,)), {"PUBSUB_EMULATOR_HOST": emulator_address})
+    assert (result.verdict, result.unreachable) == (Verdict.UNKNOWN, False)
+    assert LACKING[probe] in result.reason
 
 
 def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ from prober.cli.process import ExitCode
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable, PermissionRefused
-from prober.runs.resources import OURS
+from prober.probes.resources import OURS
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
@@ -52,8 +52,13 @@ class Place:
         return str(self.folder / "prober.yaml")
 
     def configure(self, *targets: str) -> None:
-        common = {"project": self.project, "endpoint": self.address, "environment": "test"}
-        document = {"targets": [{"name": name, **common} for name in targets], "status": {"url": f"sqlite:///{self.store}"}}
+        common = {
+            "project": self.project,
+            "endpoint": self.address,
+            "environment": "test",
+            "probes": ["ordering", "redelivery", "affinity"],
+        }
+        document = {"targets": [common | {"name": name} for name in targets], "status": {"url": f"sqlite:///{self.store}"}}
         Path(self.file).write_text(json.dumps(document))
 
     def make(self, name: str, labels: Mapping[str, str] = OURS) -> None:

@@ -11,13 +11,18 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+import grpc
 import pytest
 from google.api_core import exceptions
+from google.cloud import pubsub_v1  # type: ignore[import-untyped]
 
-from prober.embedded.faults import CATALOGUE, describe_faults, parse_fault
+from prober.embedded.catalogue import CATALOGUE, describe_faults
+from prober.embedded.faults import parse_fault
 from tests.integration.embedded import WAIT_S, Clients, Collected, running
 
 pytestmark = pytest.mark.timeout(60)
+
+IMPATIENT_S = 1.0  # less than a fault makes a call take
 
 SERVE = """
 import asyncio
@@ -102,6 +107,29 @@ def test_a_lost_acknowledgement_brings_the_message_again() -> None:
             request={"subscription": clients.subscription, "ack_ids": [first.ack_id], "ack_deadline_seconds": 1}
         )
         assert clients.texts() == ["1"]
+        clients.close()
+
+
+def test_calls_that_are_answered_late_have_their_effect_at_once_and_those_that_fail_have_none() -> None:
+    with running(
+        [parse_fault("admin_error:count=1"), parse_fault("admin_slow:count=1"), parse_fault("publish_slow:count=1")]
+    ) as server:
+        clients = Clients(server.address)
+        create = clients.publisher.transport.create_topic
+        topic = pubsub_v1.types.Topic(name=clients.topic)
+        with pytest.raises(grpc.RpcError) as failed:
+            create(topic, timeout=WAIT_S)
+        assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
+        with pytest.raises(grpc.RpcError) as late:
+            create(topic, timeout=IMPATIENT_S)
+        assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        clients.create_subscription()
+        request = pubsub_v1.types.PublishRequest(topic=clients.topic, messages=[{"data": b"x", "ordering_key": "k"}])
+        with pytest.raises(grpc.RpcError) as late:
+            clients.publisher.transport.publish(request, timeout=IMPATIENT_S)
+        assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert clients.texts() == ["x"]
+        assert server.server.faults.ledger.counts == {"admin_error": 1, "admin_slow": 1, "publish_slow": 1}
         clients.close()
 
 

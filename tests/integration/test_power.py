@@ -11,9 +11,9 @@ from prober.brokers.base import Vantage
 from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
-from prober.embedded.faults import CATALOGUE, Armed, parse_fault
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import Armed, parse_fault
 from prober.embedded.server import EmbeddedServer
-from prober.probes.catalogue import PLANNED
 from prober.runs.result import RunResult
 from prober.schedule.instances import sites_of
 
@@ -23,7 +23,23 @@ PROBES = {
     "redeliver_single": "redelivery",
     "redeliver_unacked_only": "redelivery",
     "split_holder": "affinity",
+    "overlap_push": "push",
+    "push_past_failure": "push",
+    "diverge_subscriptions": "publish",
+    "overlap_pull": "pull",
+    "redeliver_after_confirmed_ack": "exactly_once",
+    "dead_letter_stalls_keys": "dead_letter",
 }
+
+
+PLANNED_OFF = {
+    ("affinity", "chances_affinity"): 0.35,
+    ("pull", "chances_overlap"): 0.35,
+    ("push", "chances_overlap"): 0.1,
+    ("publish", "chances_divergence"): 0.15,
+    ("publish", "publishes_confirmed"): 0.15,
+}
+"""How far a run may be off, as a share: what is decided by time beside the dice."""
 
 
 @pytest.fixture
@@ -58,11 +74,29 @@ def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: C
     assert result.counters["chances_redelivery_acked"] == asked["redeliver_unacked_only"]
 
 
+def test_what_must_not_come_again_is_counted_as_chances(asked: Counter[str]) -> None:
+    result = run("exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
+    assert result.verdict is Verdict.PASS, result.reason
+    assert result.counters["chances_confirmed"] == asked["redeliver_after_confirmed_ack"]
+    assert result.counters["chances_outstanding"] == asked["forget_holds"]
+
+
+def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_chances(asked: Counter[str]) -> None:
+    result = run("dead_letter", "dead_letter_stalls_keys:p=0")
+    assert result.verdict is Verdict.PASS, result.reason
+    assert result.counters["chances_dead_letter"] == asked["dead_letter_stalls_keys"]
+
+
+def test_batches_that_could_have_overlapped_are_counted_as_chances(asked: Counter[str]) -> None:
+    result = run("pull", "overlap_pull:p=0")
+    assert 0 < result.counters["chances_overlap"] <= asked["overlap_pull"]
+
+
 def test_a_run_gives_as_many_chances_as_are_planned(asked: Counter[str]) -> None:
     for site in sites_of(load(None, {}).targets[0]):
         result = run(site.probe, "split_holder:p=0")
-        for counter, planned in PLANNED[site.probe](site.workload).items():
-            assert result.counters[counter] == pytest.approx(planned, rel=0.35 if counter == "chances_affinity" else 0.0)
+        for counter, planned in site.experiment.chances(site.workload).items():
+            assert result.counters[counter] == pytest.approx(planned, rel=PLANNED_OFF.get((site.probe, counter), 0.0))
         assert result.counters.get("chances_affinity", 0) <= asked["split_holder"]
         asked.clear()
 

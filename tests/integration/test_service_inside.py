@@ -126,12 +126,15 @@ def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
     asyncio.run(scenario())
 
 
+SOME = "targets: [{name: embedded, probes: [ordering, redelivery, affinity]}]"
+
+
 @pytest.mark.timeout(180)
 def test_two_of_one_name_do_not_disturb_each_other_and_leave_nothing_behind(tmp_path: object) -> None:
     async def scenario() -> None:
         async with EmbeddedServer() as server:
             environ = {"PUBSUB_EMULATOR_HOST": server.address, "ORDERING_PROBER_INSTANCE": "twin"}
-            async with service(environ, "{}", tmp_path) as one, service(environ, "{}", tmp_path) as other:
+            async with service(environ, SOME, tmp_path) as one, service(environ, SOME, tmp_path) as other:
                 for running in (one, other):
                     await until(lambda running=running: None not in verdicts(running).values())  # type: ignore[misc]
                     assert set(verdicts(running).values()) == {Verdict.PASS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -42,6 +43,7 @@ class Group:
             "ORDERING_PROBER_STATUS__URL": url,
             "ORDERING_PROBER_SHARDING__GROUP": "together",
             "ORDERING_PROBER_HISTORY__LOCATION": str(history),
+            "ORDERING_PROBER_TARGETS__0__PROBES": json.dumps(list(PARTS)),
         }
         for probe, parts in PARTS.items():
             prefix = f"ORDERING_PROBER_PROBES__{probe.upper()}"

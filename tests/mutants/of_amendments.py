@@ -31,7 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("waiting-counted-twice", "waiting.py", "            t = max(t, self._since_t)\n", "", "A wait that is known late is counted from before the last one was over."),
     # dead letters
     excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
-    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        rules", "        rules", "With a dead-letter policy runs must be finished."),
+    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        began_t", "        began_t", "With a dead-letter policy runs must be finished."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
     rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),
@@ -75,8 +75,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("early-redelivery-is-a-split", "holder.py", "return bool(scene.below) and not scene", "return bool(scene.held) and not scene", "The service may not begin again elsewhere before the lease is over."),
     rule("above-what-is-held-is-fine", "holder.py", "return bool(scene.below) and not scene", "return scene.late and not scene", "A key may go on elsewhere above what is held."),
     rule("early-redelivery-not-counted", "holder.py", "        self._collector.counts.early_redeliveries += 1\n", "", "Early redeliveries are not counted."),
-    rule("eod-while-outstanding-not-judged", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:\n            self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
-    excuse("outstanding-without-exactly-once", "holder.py", "        if self._collector.rules.exactly_once and not arrival.new:", "        if not arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
+    rule("eod-while-outstanding-not-judged", "holder.py", "            else:\n                self._judge_outstanding(arrival)\n", "", "With exactly-once delivery a message may come again while it is held."),
+    excuse("outstanding-without-exactly-once", "holder.py", "        if self._collector.rules.exactly_once:\n            if arrival.new:", "        if self._collector.rules.window:\n            if arrival.new:", "Without exactly-once delivery a message may not come again while it is held."),
     rule("excuse-not-judged", "redelivery.py", "                self._holder.judge_excuse(skip.t, skip.position, skip.session, skip.witnesses, skip.facts, arrival)\n", "", "A copy that explains a skip was held by nobody."),
     # regions
     excuse("regions-ignored-in-session-order", "epoch_order.py", "        while publication is not None:\n            if publication.region == region:\n                yield publication", "        while publication is not None:\n            if publication.region != \"nowhere\":\n                yield publication", "Order holds across publishing regions."),

@@ -9,17 +9,37 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from prober.embedded.behaviour import Admission, FaultyBehaviour
+from prober.embedded.behaviour import Admission
+from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.errors import ServiceError
-from prober.embedded.faults import CATALOGUE, Fault, Faults
+from prober.embedded.faults import Fault, Faults
+from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery, Message, PublishDraft
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
-HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings)
+NEVER = ("admin_error", "admin_slow", "publish_slow", "head_of_line")
+"""Calls that nobody makes here, and what is wrong only for others."""
+HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings and name not in NEVER)
 HARMFUL = sorted(name for name, description in CATALOGUE.items() if description.findings)
+UNSEEN = (
+    "duplicate_id",
+    "diverge_subscriptions",
+    "redeliver_after_confirmed_ack",
+    "resume_past_unacked",
+    "overlap_pull",
+    "overlap_push",
+    "push_past_failure",
+    "dead_letter_stalls_keys",
+)
+"""Those which the model does not see: it does not look at ids, nor for what never comes, and there is one subscription with streams
+alone, without exactly-once delivery and dead letters."""
 SEEDS = 15
-STREAMS_ONLY = ("stream_break", "early_redelivery", "lost_tail")
+LATEST_S = 2.0
+"""When what a fault keeps back has been stored."""
+LOGGED = ("duplicate_publish_same_id", "zombie_publish")
+"""Their messages do not stand where they were published."""
+STREAMS_ONLY = ("half_open_stream", "stream_break", "early_redelivery", "lost_tail")
 PULLS_ONLY = ("lost_pull_answer",)
 
 
@@ -54,11 +74,29 @@ class Watched(FaultyBehaviour):
             self.log[message.ordering_key].append((message.id, True))
         return repeated
 
+    def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
+        due = super().overdue(now)
+        for message in (message for _, messages in due for message in messages):
+            self.log[message.ordering_key].append((message.id, False))
+        return due
+
     def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
         target = super().lose_track(subscription, key_queue, streams, now)
         if target is not None:
             self.forgotten.append((key_queue.key, key_queue.lowest_held))
         return target
+
+    def forget_holds(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
+        forgets = super().forget_holds(subscription, key_queue, now)
+        if forgets:
+            self.forgotten.append((key_queue.key, int(key_queue.at(key_queue.lowest_held).message.data)))
+        return forgets
+
+    def ends_early(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        early = super().ends_early(subscription, entry, now)
+        if early:
+            self.forgotten.append((entry.key_queue.key, int(entry.message.data)))
+        return early
 
     def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
         late_s = super().delay_answer(subscription, entry, now)
@@ -98,11 +136,15 @@ class FaultyRun(Run):
             if hold := self.outstanding.pop(ack_id, None):
                 self.model.acked(*hold[:2])
         super().check()
+        self._forget()
 
     def _received(self, holder: str, deliveries: Sequence[Delivery]) -> None:
+        self._forget()
+        super()._received(holder, deliveries)
+
+    def _forget(self) -> None:
         while self.watched.forgotten:
             self.model.freed(*self.watched.forgotten.pop())
-        super()._received(holder, deliveries)
 
     def never_arrive(self, holder: str, messages: Sequence[Message]) -> None:
         """What a subscriber does not get is held until its deadline; what it had acknowledged before counts as acknowledged again."""
@@ -113,20 +155,26 @@ class FaultyRun(Run):
             if self.fault == "lost_tail":
                 self.model.acked(*place)
 
+    def lost(self, stream: str) -> None:
+        if stream in self.limits:  # a half-open one is lost before it ends
+            super().lost(stream)
+
     def position_of(self, message: Message) -> int:
-        if self.fault != "duplicate_publish_same_id":
+        if self.fault not in LOGGED:
             return super().position_of(message)
-        repeated = (message.id, message.publish_time) not in self.watched.originals
+        repeated = self.fault != "zombie_publish" and (message.id, message.publish_time) not in self.watched.originals
         return self.watched.log[message.ordering_key].index((message.id, repeated)) + 1
 
     def stored(self, key: str) -> int:
-        return len(self.watched.log[key]) if self.fault == "duplicate_publish_same_id" else super().stored(key)
+        return len(self.watched.log[key]) if self.fault in LOGGED else super().stored(key)
 
     def settle(self, *, by_pull: bool) -> None:
         """Take the faults back and drain."""
         for armed in self.faults.all():
             self.faults.disarm(armed.number)
         self.state.reconsider(self.now)
+        self.now += LATEST_S
+        self.check()
         self.drain(push=False, by_pull=by_pull)
 
 
@@ -154,10 +202,10 @@ def test_any_other_fault_breaks_one(fault: str) -> None:
             run_with(fault, seed, STREAMING, drain=not fault.startswith("stall"))
         except AssertionError:
             noticed += 1
-    if fault.startswith("stall") or fault == "duplicate_id":
-        assert noticed == 0  # silence is no wrong delivery, and the model does not look at ids
+    if fault.startswith("stall") or fault in UNSEEN:
+        assert noticed == 0  # silence is no wrong delivery
     else:
-        assert noticed > SEEDS / 2, f"only {noticed} of {SEEDS} runs"
+        assert noticed > SEEDS / 3, f"only {noticed} of {SEEDS} runs"
 
 
 @pytest.mark.parametrize("fault", [name for name in HARMFUL if name.startswith("stall")])

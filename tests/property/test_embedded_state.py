@@ -23,6 +23,7 @@ from prober.embedded.messages import (
     Confirm,
     Delivery,
     EndStream,
+    HalfOpen,
     LostDeliveries,
     Message,
     PublishDraft,
@@ -221,7 +222,7 @@ class Run:
                     self._received(f"push {push}", [delivery])
                 case CancelPush(push):
                     self.outstanding.pop(push, None)
-                case EndStream(stream):
+                case EndStream(stream) | HalfOpen(stream):
                     self.lost(stream)
                 case LostDeliveries(holder, messages):
                     self.never_arrive(holder, messages)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prober.config import ProbeName
 from prober.sinks.metrics.families import Job
 from tests.alerts.tools import tool
 from tests.commands import PROGRAM, ROOT
@@ -24,6 +23,7 @@ from tests.unit.api.test_keys_and_reports import spread
 from tests.unit.reports.test_reader import key, put
 
 TARGET = "under-test"
+PROBES = ["ordering", "redelivery", "affinity"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
 def _configuration(folder: Path, address: str) -> Path:
     put(folder / "reports", Job.HOT_KEYS, tables={"keys": [{**key("k", 0.9), "target": TARGET}], "subscriptions": [spread("s")]})
     config = {
-        "targets": [{"name": TARGET, "endpoint": address, "project": "my-project", "environment": "test"}],
+        "targets": [{"name": TARGET, "endpoint": address, "project": "my-project", "environment": "test", "probes": PROBES}],
         "history": {"location": str(folder / "history"), "reports": str(folder / "reports")},
         "status": {"url": f"sqlite:///{folder}/status.db"},
         "api": {"port": 0},
@@ -110,7 +110,7 @@ def _finding(url: str) -> dict[str, Any]:
     def listed(path: str) -> list[dict[str, Any]]:
         return list(json.loads(get(f"{url}/api/v1/{path}"))["items"])
 
-    eventually(lambda: listed("findings?status=violation") and {run["probe"] for run in listed("runs")} == set(ProbeName))
+    eventually(lambda: listed("findings?status=violation") and {run["probe"] for run in listed("runs")} == set(PROBES))
     return listed("findings?status=violation")[0]
 
 

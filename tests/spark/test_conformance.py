@@ -48,7 +48,7 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
 from spark_jobs import slo_burn
 from spark_jobs.history import History
-from spark_jobs.work import Reports, Settings, Work
+from spark_jobs.work import NOT_RECORDED, Reports, Settings, Work
 from tests.alerts.tools import said
 from tests.spark.cases import CUT, CUT_SHORT, cases
 from tests.spark.taped import DAY, MIDNIGHT, write
@@ -57,7 +57,7 @@ from tests.unit.sinks.metrics.scraping import page
 SAMPLED: Final = {Indicator.OLDEST_UNACKED_MESSAGE_AGE, Indicator.STALLED_KEYS}
 CHECKED: Final = {*BREACHES, Indicator.COMPLETENESS}
 OBJECTIVES_OF_DAY: Final = (
-    *(one for one in DEFAULTS if one.indicator not in SAMPLED),
+    *(one for one in DEFAULTS if one.indicator not in SAMPLED | NOT_RECORDED),
     Objective("redelivery_latency", Indicator.REDELIVERY_LATENCY, 0.99, PERIOD_S, 0.25),
     Objective("quick_receipts", Indicator.END_TO_END_LATENCY, 0.9, PERIOD_S, 0.1),
 )
@@ -240,7 +240,7 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        listener = Measurements(self._metrics, topic, subscription, self._tallies, {}, run.context.probe)
+        listener = Measurements(self._metrics, topic, {"s": subscription}, self._tallies, {}, run.context.probe)
         classifier = Classifier(run.run_id)
         for recorded in events:
             kind, latency = classifier.classify(recorded.event)

@@ -64,7 +64,7 @@ def test_the_same_is_found_online_and_again(spark: SparkSession, tmp_path: Path)
     if _today() == first:  # otherwise some of it is of the next day
         assert sum(summary.numbers["runs"].values()) == len(recorded) >= RUNS
         assert {"ORDER_GAP", "AFFINITY_SPLIT"} <= set(summary.numbers["kinds"])
-    assert _told(summary) == {}
+    assert _told(summary) == {}, summary.numbers
 
 
 def _told(summary: JobSummary) -> dict[str, int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from prober.brokers.base import SubscriptionSettings, TopicSettings
 from prober.brokers.endpoint import Endpoint
+from prober.brokers.push.nowhere import NOWHERE
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable
 from prober.runs.classification import Observation
@@ -77,18 +78,15 @@ class Work:
         (target,) = known.targets
         site = next(iter(sites_of(target)))
         config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
-        broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None)
+        broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None, pushes=NOWHERE)
         metrics = Metrics()
         probe_instance = ProbeInstance(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
         self.name, self.key = site.name, probe_instance.shown.key
-        self.board = LiveState([probe_instance.shown], version="1.2.3", instance="me", started_at=0.0)
+        self.board = LiveState((), version="1.2.3", instance="me", started_at=0.0)
         self.assignments = Assignments(config, self.board, metrics.health)
         sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
-        self.assignments.enter(
-            target.name,
-            [probe_instance],
-            Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks, SloCounters(())),
-        )
+        around = Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks, SloCounters(()))
+        self.assignments.follow(config, [probe_instance], {target.series: around})
 
     @property
     def shown(self) -> SiteSnapshot:

@@ -20,6 +20,9 @@
 {{- if eq (include "prober.hasDrills" .) "true" -}}
 {{- $_ := set $own "drills" (dict "host" "0.0.0.0" "port" 9096) -}}
 {{- end -}}
+{{- if eq (include "prober.hasPush" .) "true" -}}
+{{- $_ := set $own "push" (dict "host" "0.0.0.0" "port" 8081) -}}
+{{- end -}}
 {{- mustMergeOverwrite (deepCopy .Values.config) $own | toYaml -}}
 {{- end }}
 
@@ -36,6 +39,11 @@ digest keeps apart those whose names joined by a hyphen are equal.
 {{/* Whether fire drills are on a schedule. */}}
 {{- define "prober.hasDrills" -}}
 {{- if (.Values.config.drills | default dict).cron }}true{{ end -}}
+{{- end }}
+
+{{/* Whether Pub/Sub pushes to the probers. */}}
+{{- define "prober.hasPush" -}}
+{{- if (.Values.config.push | default dict).address }}true{{ end -}}
 {{- end }}
 
 {{- define "prober.hasHistory" -}}

@@ -8,6 +8,9 @@
 {{- if and .Values.healthCheckPolicy.enabled (not .Values.httpRoute.enabled) -}}
 {{- $wrong = append $wrong "healthCheckPolicy.enabled needs httpRoute.enabled: it is for the load balancer of a Gateway" -}}
 {{- end -}}
+{{- if and (or .Values.push.ingress.enabled .Values.push.httpRoute.enabled) (ne (include "prober.hasPush" .) "true") -}}
+{{- $wrong = append $wrong "push.ingress and push.httpRoute lead to nothing without config.push.address: set it to the https URL by which Pub/Sub calls the probers" -}}
+{{- end -}}
 {{- $wrong = concat $wrong (include "prober.identityRefusals" . | fromJsonArray) -}}
 {{- range $component := list "prober" "api" "jobs" -}}
 {{- range $variable := (index $root.Values $component).extraEnv -}}

@@ -10,6 +10,7 @@ Argument: (list $ component).
 {{- if eq $component "prober" -}}
 {{- range $target := $config.targets -}}
 {{- $found = append $found (include "prober.targetAddress" ($target.endpoint | default "embedded")) -}}
+{{- $found = append $found (include "prober.targetAddress" ($target.peer | default "embedded")) -}}
 {{- end -}}
 {{- range $variable := $root.Values.prober.extraEnv -}}
 {{- if eq $variable.name "PUBSUB_EMULATOR_HOST" }}{{ $found = append $found ($variable.value | default "") }}{{ end -}}

@@ -81,9 +81,12 @@ app.kubernetes.io/part-of: {{ $root.Chart.Name }}
 {{- end }}
 {{- end }}
 
-{{/* What a pod is annotated with: another configuration makes other pods. Argument: (list $ component settings). */}}
+{{/*
+What a pod is annotated with: another configuration makes other pods, but for what a running process takes over from the mounted file
+(prober/config/changes.py). Argument: (list $ component settings).
+*/}}
 {{- define "prober.podAnnotations" -}}
-checksum/config: {{ include "prober.config" (index . 0) | sha256sum }}
+checksum/config: {{ omit (include "prober.config" (index . 0) | fromYaml) "targets" "probes" "slos" "maintenance" "budget" | toYaml | sha256sum }}
 {{- if eq (include "prober.googleIdentity" .) "federation" }}
 checksum/google: {{ include "prober.federationFile" . | sha256sum }}
 {{- end }}

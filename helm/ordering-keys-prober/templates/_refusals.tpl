@@ -76,6 +76,8 @@ api.token: no secret belongs into values; name one in api.existingSecret
 status.url: no secret belongs into values; name one in status.existingSecret
 drills.host: the chart sets it
 drills.port: the chart sets it
+push.host: the chart sets it
+push.port: the chart sets it
 history.location: write history.location
 history.reports: write history.reports
 history.spool: the chart sets it

@@ -3,7 +3,7 @@
 The files are those of a real history, written through the same schema. What was planted stands in `truth.json` beside them. The same
 recipe gives the same history. Apart from what is planted, everything is legal, and the checker passes it.
 
-On each day and target there is one long run of traffic (`synthesis.traffic`, as of the probe `hot_key`) and many short experiments
+On each day and target there is one long run of traffic (`synthesis.traffic`, a probe of its own) and many short experiments
 (`synthesis.experiments`, as of the probe `ordering`).
 """
 
@@ -38,7 +38,8 @@ from prober.slo.objectives import DAY_S, SliCounts
 
 TRUTH: Final = "truth.json"
 ORDERING: Final = "ordering"
-HOT_KEY: Final = "hot_key"
+TRAFFIC: Final = "traffic"
+"""Busy traffic with hot keys: no probe of ours, each of which disturbs something that it does not measure."""
 _STOOD_STILL: Final = "the prober's process stood still for 3.0 s"
 
 
@@ -130,7 +131,7 @@ class _Day:
 
     def _make_traffic(self, progress: Callable[[int], None]) -> None:
         recipe, target = self._recipe, self._target
-        run_id = self._run_id(HOT_KEY)
+        run_id = self._run_id(TRAFFIC)
         keys = plan.key_traffic(recipe, target, self._day)
         traffic = Traffic(
             keys,
@@ -141,7 +142,7 @@ class _Day:
             stamp=self._day * recipe.targets + target.number,
             seed=f"{recipe.seed} {target.number} {self._day} traffic",
         )
-        run = self._output.context(run_id, HOT_KEY, self._midnight_t)
+        run = self._output.context(run_id, TRAFFIC, self._midnight_t)
         self._output.write_rows(RUNS, [self._output.begin(run, self._midnight_t)])
         number = 1
         for rows in traffic.chunks():
@@ -155,7 +156,7 @@ class _Day:
             if key.hot is PlantedHeat.STALLED:
                 found = {(Kind.STUCK, Status.LIVENESS)}
                 at = self._at(self._midnight_t)
-                self._truth.add_violation(target, run_id, target.subscription(HOT_KEY), key.name, at, found)
+                self._truth.add_violation(target, run_id, target.subscription(TRAFFIC), key.name, at, found)
         outcome = self._traffic_outcome(
             run_id, [key.name for key in keys if key.hot is PlantedHeat.STALLED or key.roams], traffic, number - 1
         )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
@@ -153,13 +154,17 @@ class SiteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProberSnapshot:
-    """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on."""
+    """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on.
+
+    `configuration`: which one is in force there; None: it does not say.
+    """
 
     instance: str
     version: str
     started_at: float
     last_heartbeat_at: float
     silent: bool = False
+    configuration: ConfigurationStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from prober.config.following import ConfigurationStatus
 from prober.config.rates import is_fed
 from prober.core.findings import FAILING, Kind
 from prober.core.judge import RecordedFinding
@@ -37,7 +38,7 @@ from prober.sinks.live.snapshot import (
 )
 from prober.slo.budgets import SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, SliCounts
+from prober.slo.objectives import Measure, Objective, SliCounts
 
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
@@ -78,20 +79,38 @@ class LiveState:
         for site in sites:
             self.watched(site, started_at)
         self._objectives = {objective.name: objective for objective in objectives}
-        self._checks: dict[tuple[str, Indicator], SliCounts] = {}
-        self._counted: dict[tuple[str, str], SliCounts] = {}
+        self._checks: dict[tuple[str, Measure], SliCounts] = {}
+        self._counted: dict[tuple[str, Measure], SliCounts] = {}
+        self._configuration: ConfigurationStatus | None = None
         self._version, self._instance, self._started_at = version, instance, started_at
         self._verdict, self._since = Verdict.UNKNOWN, started_at
 
+    def follow(self, sites: Iterable[Site], objectives: Iterable[Objective]) -> None:
+        """These are the sites that may be watched, and the objectives, from now on. What was counted so far stays counted."""
+        self._probes = {}
+        for site in sites:
+            self._probes.setdefault(site.target, set()).add(site.probe)
+        self._objectives = {objective.name: objective for objective in objectives}
+        self.changes += 1
+
+    def configured(self, status: ConfigurationStatus) -> None:
+        """Which configuration is in force."""
+        self._configuration = status
+        self.changes += 1
+
     def watched(self, site: Site, at: float) -> None:
-        """A site is watched from now on."""
-        self._records[site.key] = _Record(site, at)
+        """A site is watched from now on. One that was watched until now has become another one: what is known of it stays."""
+        known = self._records.get(site.key)
+        if known is None:
+            self._records[site.key] = _Record(site, at)
+        else:
+            known.site, known.waiting_since, known.next_run_at = site, at, None
         self.changes += 1
         self._probes.setdefault(site.target, set()).add(site.probe)
 
     def left(self, site: Site) -> None:
-        """A site is somebody else's from now on; what was counted there stays counted."""
-        del self._records[site.key]
+        """A site is gone or somebody else's from now on; what was counted there stays counted."""
+        self._records.pop(site.key, None)
         self.changes += 1
 
     def planned(self, site: Site, at: float | None) -> None:
@@ -134,9 +153,11 @@ class LiveState:
 
     def checked(self, target: str, checks: Mapping[Indicator, SliCounts]) -> None:
         """The checks of a run, or what was proven before it was cut short, count for the objectives of its target."""
-        for indicator, tally in checks.items():
-            key = target, indicator
-            self._checks[key] = self._checks.get(key, SliCounts()) + tally
+        for objective in self._objectives.values():
+            tally = checks.get(objective.indicator)
+            if tally is not None:
+                key = target, objective.measure
+                self._checks[key] = self._checks.get(key, SliCounts()) + tally
 
     def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
         """Maintenance began, or goes on, for this reason; None: there is none, or no more."""
@@ -151,7 +172,7 @@ class LiveState:
         """
         if target not in self._probes or objective not in self._objectives:
             raise KeyError(target, objective)
-        self._counted[target, objective] = total
+        self._counted[target, self._objectives[objective].measure] = total
 
     def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> StatusSnapshot:
         """How everything stands now; `troubles` of the prober itself are passed on."""
@@ -165,7 +186,7 @@ class LiveState:
             tuple(record.snapshot(now) for record in self._records.values()),
             tuple(self._slos()),
             troubles,
-            (ProberSnapshot(self._instance, self._version, self._started_at, now),),
+            (ProberSnapshot(self._instance, self._version, self._started_at, now, configuration=self._configuration),),
             tuple(sorted(self._incidents(), key=lambda one: one.first_at, reverse=True)),
         )
 
@@ -184,8 +205,8 @@ class LiveState:
         """Every objective on every target that feeds its indicator, by configuration or in fact."""
         for target, probes in self._probes.items():
             for objective in self._objectives.values():
-                checks = self._checks.get((target, objective.indicator), SliCounts())
-                total = checks + self._counted.get((target, objective.name), SliCounts())
+                key = target, objective.measure
+                total = self._checks.get(key, SliCounts()) + self._counted.get(key, SliCounts())
                 if total != SliCounts() or is_fed(objective.indicator, probes):
                     yield slo_of(target, objective, total, self._started_at)
 

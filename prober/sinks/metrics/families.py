@@ -14,6 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from prober.slo.figures import HELP, Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, bucket_bounds
 
@@ -197,6 +198,19 @@ REDELIVERY_LATENCY: Final = Family(
 CONTROL_PLANE_LATENCY: Final = Family(
     "control_plane_latency_seconds", MetricType.HISTOGRAM, (*TARGET, "operation"), "Duration of administration calls."
 )
+CONTROL_PLANE_FAILURES: Final = Family(
+    "control_plane_failures",
+    MetricType.COUNTER,
+    (*TARGET, "operation"),
+    "Administration calls that failed, or could not be made, since the target did not answer or answered with an error of its own: too "
+    "late for every threshold, and in no histogram.",
+)
+HEAD_OF_LINE_DELAY: Final = Family(
+    "head_of_line_delay_seconds",
+    MetricType.HISTOGRAM,
+    SUBSCRIPTION,
+    "How much longer messages took while another key was held unacknowledged than before and after. Only of the probe that measures it.",
+)
 PROBE_RUNS: Final = Family("probe_runs", MetricType.COUNTER, (*TARGET, "probe", "verdict"), "Finished runs of a probe.")
 PROBE_RUNS_EXPECTED: Final = Family(
     "probe_runs_expected", MetricType.COUNTER, (*TARGET, "probe"), "Runs that the schedule asked for."
@@ -284,6 +298,12 @@ LEFTOVERS: Final = Family(
     ("project",),
     "Topics and subscriptions of probers that are long gone and could not be deleted; NaN while nobody knows.",
 )
+PUSH_REQUESTS: Final = Family(
+    "push_requests",
+    MetricType.COUNTER,
+    ("outcome",),
+    "Requests to the endpoint that Pub/Sub pushes to, by what became of them: taken, or refused and why.",
+)
 HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = Family(
     "status_store_up", MetricType.GAUGE, (), "1 if the last request to the status store succeeded, else 0."
@@ -314,6 +334,18 @@ FOLDED_NAMES: Final = Family(
     (*TARGET, "label"),
     "How often the limit of names made a topic or subscription count as `other`.",
 )
+CONFIG_RELOADED: Final = Family(
+    "config_last_reload_successful",
+    MetricType.GAUGE,
+    (),
+    "1 if the configuration file is in force as it was last seen, 0 if it was refused and the old one stays.",
+)
+CONFIG_RELOADED_AT: Final = Family(
+    "config_last_reload_success_timestamp_seconds",
+    MetricType.GAUGE,
+    (),
+    "When a configuration was last taken over, seconds since 1970.",
+)
 START: Final = Family("start_timestamp_seconds", MetricType.GAUGE, (), "When this prober started, seconds since 1970.")
 BUILD: Final = Family("build", MetricType.INFO, (), "The version that is running.")
 
@@ -332,11 +364,17 @@ LATENCIES: Final = MappingProxyType(
         Indicator.END_TO_END_LATENCY: END_TO_END_LATENCY,
         Indicator.REDELIVERY_LATENCY: REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY: CONTROL_PLANE_LATENCY,
+        Indicator.HEAD_OF_LINE_DELAY: HEAD_OF_LINE_DELAY,
     }
 )
 """Where what takes time is counted, by indicator."""
+NEVER_DONE: Final = MappingProxyType({END_TO_END_LATENCY: OVERDUE, CONTROL_PLANE_LATENCY: CONTROL_PLANE_FAILURES})
+"""Where what never came to an end is counted, which is in no bucket, by the family of what did."""
 
-FAMILIES: Final = tuple(value for value in dict(globals()).values() if isinstance(value, Family))
+FIGURES: Final = MappingProxyType({figure: Family(figure.value, MetricType.GAUGE, SUBSCRIPTION, HELP[figure]) for figure in Figure})
+"""The figures of the last run on a subscription; absent where it has none."""
+
+FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
 
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -345,6 +383,7 @@ _DEFAULT_BOUNDS: Final = MappingProxyType(
         PUBLISH_LATENCY: _SHORT,
         END_TO_END_LATENCY: _LONG,
         REDELIVERY_LATENCY: _LONG,
+        HEAD_OF_LINE_DELAY: _SHORT,
         CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
         LOOP_LAG: (0.001, *_SHORT),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from math import nan
 
+from prober.brokers.base import PushOutcome
 from prober.config import TargetSettings
 from prober.core.kinds import CAN_FAIL
 from prober.sinks.metrics import families
@@ -20,17 +21,35 @@ class ProberHealth:
         """`environments`: those of the targets, whose nightly jobs it tells about."""
         self._errors = {component: store.counter(families.INTERNAL_ERRORS, component) for component in Component}
         self._dropped = {component: store.counter(families.EVENTS_DROPPED, component) for component in Component}
+        self._pushes = {outcome: store.counter(families.PUSH_REQUESTS, outcome) for outcome in PushOutcome}
         self._history_failures = store.counter(families.HISTORY_FAILURES)
         self._status_up = store.gauge(families.STATUS_STORE_UP)
         self._status_failures = store.counter(families.STATUS_FAILURES)
+        self._configured, self._configured_at = store.gauge(families.CONFIG_RELOADED), store.gauge(families.CONFIG_RELOADED_AT)
         self._start, self._reports_expected = store.gauge(families.START), store.gauge(families.REPORTS_EXPECTED)
         self._hot_keys = partial(store.gauge, families.HOT_KEYS)
         self._reverified = partial(store.gauge, families.REVERIFIED_FINDINGS)
         self._leftovers = partial(store.gauge, families.LEFTOVERS)
         self._lag = store.histogram(families.LOOP_LAG)
-        wheres = tuple(environments)
-        self._jobs = {job: [store.gauge(families.JOB_LAST_SUCCESS, job, job, where) for where in wheres] for job in Job}
+        self._store = store
+        self._environments: frozenset[str] = frozenset()
+        self.follow(environments)
         store.info(families.BUILD, (), {"version": version})
+
+    def follow(self, environments: Iterable[str]) -> None:
+        """These are the environments of the targets from now on."""
+        before, self._environments = self._environments, frozenset(environments)
+        for job in Job:
+            for gone in before - self._environments:
+                self._store.forget(job_name=job, environment=gone)
+            for where in sorted(self._environments):
+                self._store.gauge(families.JOB_LAST_SUCCESS, job, job, where)
+
+    def configured(self, at: float | None) -> None:
+        """A configuration was taken over at a time, seconds since 1970; None: it was refused, and the old one stays."""
+        self._configured.set(at is not None)
+        if at is not None:
+            self._configured_at.set(at)
 
     def internal_error(self, component: Component) -> None:
         """An unexpected exception was caught."""
@@ -43,6 +62,10 @@ class ProberHealth:
     def swept(self, project: str, left: int | None) -> None:
         """What probers that are gone have left in a project was looked for; so much is still there, or None if that is not known."""
         self._leftovers(project).set(nan if left is None else left)
+
+    def pushed(self, outcome: PushOutcome) -> None:
+        """A request came to the endpoint that Pub/Sub pushes to."""
+        self._pushes[outcome].inc()
 
     def history_failed(self) -> None:
         """The history could not be written."""
@@ -79,5 +102,5 @@ class ProberHealth:
 
     def job_succeeded(self, job: Job, at: float) -> None:
         """A nightly job succeeded at a time, seconds since 1970."""
-        for gauge in self._jobs[job]:
-            gauge.set(at)
+        for where in self._environments:
+            self._store.gauge(families.JOB_LAST_SUCCESS, job, job, where).set(at)

@@ -5,11 +5,12 @@ What is good, bad and undecided says `prober.slo.indicators`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from prober.brokers.base import Confirmed, Rejected, Unknown
 from prober.core.events import Delivered, Published, PublishFailed
+from prober.core.findings import Finding
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
@@ -18,7 +19,7 @@ from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters
-from prober.slo.indicators import DISTURBED, UNPUBLISHED, Indicator
+from prober.slo.indicators import DISTURBED, MEASURED_BY, UNPUBLISHED, Indicator
 
 EXEMPLAR_STEP: Final = 1.2
 
@@ -38,21 +39,24 @@ class MetricsSink:
     def __init__(
         self,
         target: TargetMetrics,
-        name: str,
+        names: Sequence[str],
         tallies: SloCounters,
         health: ProberHealth,
         exemplar_of: Callable[[str], Exemplar],
+        probe: str,
     ) -> None:
-        """`name`: what its topic and subscription are called in metrics."""
+        """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
         self._target, self._health, self._tallies, self._exemplar_of = target, health, tallies, exemplar_of
-        self._topic, self._subscription = target.topic(name), target.subscription(name)
+        self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
+        for indicator, measuring in MEASURED_BY.items():
+            if measuring == probe:
+                self._subscriptions[0].measures(indicator)
 
     def begin(self, run: RunBegun) -> Measurements:
         """A run begins."""
         exemplar = self._exemplar_of(run.run_id)
-        return Measurements(
-            self._target, self._topic, self._subscription, self._tallies, exemplar, run.site.probe, health=self._health
-        )
+        subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
+        return Measurements(self._target, self._topic, subscriptions, self._tallies, exemplar, run.site.probe, health=self._health)
 
 
 class Measurements:
@@ -62,21 +66,26 @@ class Measurements:
         self,
         target: TargetMetrics,
         topic: TopicMetrics,
-        subscription: SubscriptionMetrics,
+        subscriptions: Mapping[str, SubscriptionMetrics],
         tallies: SloCounters,
         exemplar: Exemplar,
         probe: str,
         *,
         health: ProberHealth | None = None,
     ) -> None:
-        """`probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured."""
+        """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is told of the first.
+
+        `probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured.
+        """
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
-        self._target, self._topic, self._subscription, self._tallies = target, topic, subscription, tallies
+        self._target, self._topic, self._tallies = target, topic, tallies
+        self._subscriptions, self._subscription = subscriptions, next(iter(subscriptions.values()))
         self._exemplar, self._probe, self._health = exemplar, probe, health
         self._slowest: dict[Indicator, float] = {}
+        self._publishes = Indicator.PUBLISH_AVAILABILITY not in self._disturbed
         self._handlers: Mapping[type[Any], Callable[[Observation], None]] = {
             Published: self._published,
-            **dict.fromkeys(UNPUBLISHED, self._unpublished),
+            **(dict.fromkeys(UNPUBLISHED, self._unpublished) if self._publishes else {}),
             Delivered: self._delivered,
         }
 
@@ -85,15 +94,13 @@ class Measurements:
         handler = self._handlers.get(type(seen.event))
         if handler is not None:
             handler(seen)
-        for finding in seen.findings:
-            self._subscription.finding(finding.kind, finding.status)
+        self._found(seen.findings)
 
     def ended(self, end: RunEnded) -> None:
         """The run is over: tells the findings that only its end decided, the checks and the moves."""
         result = end.result
         if end.counts or end.cut_short:
-            for finding in end.findings:
-                self._subscription.finding(finding.kind, finding.status)
+            self._found(end.findings)
         if self._health is not None:
             self._health.dropped(Component.RECORDER, end.unfollowed)
             if result.internal_error:
@@ -108,6 +115,17 @@ class Measurements:
             if indicator not in self._disturbed:
                 self._tallies.ended(indicator, undecided=count)
         self._count(result)
+        self._subscription.figures(result.figures)
+        for measurement in end.measurements:
+            if (latency := self._measured(measurement)) is not None:
+                self._subscription.took(latency.indicator, latency.seconds, self._exemplar_for(latency))
+
+    def _found(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._at(finding.subscription).finding(finding.kind, finding.status)
+
+    def _at(self, subscription: str) -> SubscriptionMetrics:
+        return self._subscriptions.get(subscription, self._subscription)
 
     def _count_overdue(self, count: int) -> None:
         if count and Indicator.END_TO_END_LATENCY not in self._disturbed:
@@ -118,7 +136,7 @@ class Measurements:
         self._subscription.reached(not result.unreachable)
         for indicator, tally in result.checks.items():
             if indicator is Indicator.PUBLISH_AVAILABILITY:
-                self._topic.unsent(tally.bad)
+                self._topic.unsent(tally.bad if self._publishes else 0)
             else:
                 self._subscription.checked(indicator, tally)
         for name, outstanding in _MOVES.items():
@@ -128,6 +146,8 @@ class Measurements:
 
     def _published(self, seen: Observation) -> None:
         self._subscription.reached(True)
+        if not self._publishes:
+            return
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
         latency = self._measured(seen.latency)
         if latency is None:
@@ -140,13 +160,14 @@ class Measurements:
         self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
 
     def _delivered(self, seen: Observation) -> None:
-        if seen.kind is None:
+        event = seen.event
+        if seen.kind is None or not isinstance(event, Delivered):
             return
-        latency = self._measured(seen.latency)
+        latency, subscription = self._measured(seen.latency), self._at(event.subscription)
         if latency is None:
-            self._subscription.delivered(seen.kind)
+            subscription.delivered(seen.kind)
         else:
-            self._subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
+            subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
 
     def _measured(self, latency: Latency | None) -> Latency | None:
         """A latency that is decided, for the histogram; the others are undecided, for it and for the tallies alike."""

@@ -21,7 +21,7 @@ from prober.clock import monotonic_s
 from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics.drills import DrillMetrics
-from prober.sinks.metrics.families import PREFIX, Component, Family
+from prober.sinks.metrics.families import PREFIX, TARGET, Component, Family
 from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
 from prober.sinks.metrics.targets import OTHER, TargetErrors, TargetMetrics
@@ -42,6 +42,10 @@ class BacklogCollector(Collector):
     def watch(self, target: TargetMetrics, snapshot: BacklogSource) -> None:
         """Asks a target's snapshot with each `look` from now on."""
         self._sources.append((target, snapshot))
+
+    def forget(self, target: TargetMetrics) -> None:
+        """Asks it no more."""
+        self._sources[:] = [source for source in self._sources if source[0] is not target]
 
     def describe(self) -> list[GaugeMetricFamily]:
         """The families, without asking anybody."""
@@ -112,6 +116,15 @@ class Metrics:
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
         self._backlogs.watch(metrics, backlog)
         return metrics
+
+    def forget(self, target: TargetMetrics) -> None:
+        """The target is probed no more: all its series end, as after a restart."""
+        self._backlogs.forget(target)
+        self._store.forget(**dict(zip(TARGET, target.labels, strict=True)))
+
+    def has_bound(self, objective: Objective) -> bool:
+        """Whether the metrics say how many were good for an objective: its threshold is a bucket bound, or it has none."""
+        return self._store.has_bound(objective)
 
     def errors_at(self, target: TargetSettings) -> TargetErrors:
         """The metrics of calls to a target that end with an error, at 0 from now on."""

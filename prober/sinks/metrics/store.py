@@ -44,6 +44,7 @@ class MetricStore:
         self._gauges: Final[dict[Family, Gauge]] = {}
         self._histograms: Final[dict[Family, Histogram]] = {}
         self._infos: Final[dict[Family, Info]] = {}
+        self._bounds: Final[dict[Family, tuple[float, ...]]] = {}
         promises = tuple(objectives)
         for family in FAMILIES:
             if family not in SNAPSHOT_FAMILIES:
@@ -57,6 +58,10 @@ class MetricStore:
         """The gauge with these label values."""
         return self._gauges[family].labels(*labels) if labels else self._gauges[family]
 
+    def take_away(self, family: Family, *labels: str) -> None:
+        """Takes the gauge with these label values away, if it is there."""
+        self._gauges[family].remove(*labels)
+
     def histogram(self, family: Family, *labels: str) -> Histogram:
         """The histogram with these label values."""
         return self._histograms[family].labels(*labels) if labels else self._histograms[family]
@@ -67,6 +72,23 @@ class MetricStore:
         info = self._infos[family]
         (info.labels(*given) if given else info).info(dict(values))
 
+    def forget(self, **labels: str) -> None:
+        """Removes every series that has all of these labels with these values."""
+        metrics: dict[Family, Counter | Gauge | Histogram | Info] = {
+            **self._counters,
+            **self._gauges,
+            **self._histograms,
+            **self._infos,
+        }
+        for family, metric in metrics.items():
+            if labels.keys() <= set(family.labels):
+                metric.remove_by_labels(labels)
+
+    def has_bound(self, objective: Objective) -> bool:
+        """Whether the threshold of an objective is a bucket bound, so that what is counted says how many were good."""
+        family = families.LATENCIES.get(objective.indicator)
+        return family is None or objective.threshold_s in self._bounds[family]
+
     def _add(self, family: Family, objectives: tuple[Objective, ...]) -> None:
         name = f"{PREFIX}_{family.name}"
         if family.kind is MetricType.COUNTER:
@@ -76,7 +98,7 @@ class MetricStore:
         elif family.kind is MetricType.INFO:
             self._infos[family] = Info(name, family.help, family.labels, registry=self.registry)
         else:
-            bounds = families.bounds_of(family, objectives)
+            bounds = self._bounds[family] = families.bounds_of(family, objectives)
             self._histograms[family] = Histogram(name, family.help, family.labels, registry=self.registry, buckets=bounds)
 
 

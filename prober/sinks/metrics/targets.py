@@ -6,10 +6,11 @@ Who publishes or consumes a lot keeps the facade of its topic or subscription: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from prober.brokers.base import AdminOperation, Confirmed, ErrorCode, Operation, Outcome, Rejected
+from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
+from prober.brokers.calls import ErrorCode, Operation
 from prober.config import ProbeName, TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -17,6 +18,7 @@ from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import CheckResult, Family, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
+from prober.slo.figures import Figure
 from prober.slo.indicators import DURATIONS, Indicator
 from prober.slo.objectives import SliCounts
 
@@ -70,6 +72,8 @@ class SubscriptionMetrics:
     """What happened on a subscription."""
 
     def __init__(self, store: MetricStore, labels: tuple[str, ...]) -> None:
+        self._store, self._labels = store, labels
+        self._measured: dict[Indicator, Stopwatch] = {}
         self._deliveries = {kind: store.counter(families.DELIVERIES, *labels, kind) for kind in DeliveryKind}
         self._findings = {
             (kind, status): store.counter(families.FINDINGS, *labels, kind, status) for kind in Kind for status in Status
@@ -89,6 +93,22 @@ class SubscriptionMetrics:
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Indicator.END_TO_END_LATENCY),
             DeliveryKind.REDELIVERY: self._stopwatch(store, families.REDELIVERY_LATENCY, labels, Indicator.REDELIVERY_LATENCY),
         }
+
+    def measures(self, indicator: Indicator) -> None:
+        """Durations that no event shows are measured there from now on."""
+        self._measured[indicator] = self._stopwatch(self._store, families.LATENCIES[indicator], self._labels, indicator)
+
+    def took(self, indicator: Indicator, seconds: float, exemplar: Exemplar | None = None) -> None:
+        """Such a duration was measured. KeyError for an indicator that is not measured there."""
+        self._measured[indicator].took(seconds, exemplar)
+
+    def figures(self, values: Mapping[Figure, float]) -> None:
+        """The figures of the last run there; those that it could not measure are absent from now on."""
+        for figure, family in families.FIGURES.items():
+            if figure in values:
+                self._store.gauge(family, *self._labels).set(values[figure])
+            else:
+                self._store.take_away(family, *self._labels)
 
     def delivered(self, kind: DeliveryKind, latency_s: float | None = None, exemplar: Exemplar | None = None) -> None:
         """A message came.
@@ -130,6 +150,7 @@ class SubscriptionMetrics:
         self._keys.set(keys)
         if not keys:
             self.reached(True)
+            self.figures({})
 
     def reached(self, reachable: bool) -> None:
         """A run there ended that could reach the target or not, or had a publish confirmed."""
@@ -157,10 +178,8 @@ class TargetMetrics:
         self.labels: Final = (target.name, target.environment, target.region)
         self._topics: dict[str, TopicMetrics] = {}
         self._subscriptions: dict[str, SubscriptionMetrics] = {}
-        store.info(families.TARGET_INFO, self.labels, target.labels)
-        for probe, settings in target.probes.items():
-            self._add_probe(probe)
-            store.gauge(families.PROBE_INTERVAL, *self.labels, probe).set(settings.schedule.longest_gap.total_seconds())
+        self._probes: set[ProbeName] = set()
+        self.follow(target)
         self._maintenance = store.gauge(families.UNDER_MAINTENANCE, *self.labels)
         self._control_plane = {
             operation: Stopwatch(
@@ -168,6 +187,9 @@ class TargetMetrics:
                 store.counter(families.NEGATIVE_DURATIONS, *self.labels, Indicator.CONTROL_PLANE_LATENCY),
             )
             for operation in AdminOperation
+        }
+        self._administration_failures = {
+            operation: store.counter(families.CONTROL_PLANE_FAILURES, *self.labels, operation) for operation in AdminOperation
         }
         self._undecided = {
             indicator: store.counter(families.UNDECIDED_DURATIONS, *self.labels, indicator) for indicator in DURATIONS
@@ -192,6 +214,24 @@ class TargetMetrics:
         if name not in self._subscriptions:
             self._subscriptions[name] = SubscriptionMetrics(self._store, (*self.labels, name))
         return self._subscriptions[name]
+
+    def follow(self, target: TargetSettings) -> None:
+        """So the target is configured from now on. What only was there stays until it is forgotten."""
+        self._store.info(families.TARGET_INFO, self.labels, target.labels)
+        for probe, settings in target.probes.items():
+            self._add_probe(probe)
+            self._store.gauge(families.PROBE_INTERVAL, *self.labels, probe).set(settings.schedule.longest_gap.total_seconds())
+
+    def forget_all_but(self, probes: Collection[ProbeName], names: Collection[str]) -> None:
+        """The series of other probes, and of topics and subscriptions of other names, end."""
+        about = dict(zip(families.TARGET, self.labels, strict=True))
+        for probe in self._probes.difference(probes):
+            self._probes.discard(probe)
+            self._store.forget(**about, probe=probe)
+        for label, known in (("topic", self._topics), ("subscription", self._subscriptions)):
+            for name in known.keys() - {*names, OTHER}:
+                del known[name]
+                self._store.forget(**about, **{label: name})
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
@@ -220,6 +260,10 @@ class TargetMetrics:
         """An administration call came back."""
         self._control_plane[operation].took(latency_s, exemplar)
 
+    def administration_failed(self, operation: AdminOperation) -> None:
+        """An administration call failed: no histogram can hold how long it took."""
+        self._administration_failures[operation].inc()
+
     def undecided(self, indicator: Indicator) -> None:
         """Something took too long, perhaps only because the event loop lagged; it is not told as a duration.
 
@@ -232,6 +276,7 @@ class TargetMetrics:
         self._negative_ages.inc()
 
     def _add_probe(self, probe: ProbeName) -> None:
+        self._probes.add(probe)
         for verdict in Verdict:
             self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower())
         self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe)

@@ -27,7 +27,7 @@ from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site, SiteKey
+from prober.runs.site import Site
 from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
@@ -122,7 +122,7 @@ def _record(ended: EndedRun, prober: ProberIdentity, number: int, made: Recorded
     return FindingRecord(
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
-        site=SiteKey(result.target, result.probe, result.vantage, result.part),
+        site=result.site,
         instance=prober.instance,
         found_at=ended.ended_at,
         finding=made.finding,

@@ -7,18 +7,17 @@ time; whoever comes first changes its incidents, and the others wait until that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
-from sqlalchemy import ColumnElement, Connection, or_, select, update
+from sqlalchemy import Connection, or_, select, update
 
 from prober.core.findings import FAILING, Kind
-from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Exemplar, Incident, after_run, found_in
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import Entry, FindingRecord
-from prober.sinks.status.rows import incident_from_row, incident_values, text_of
+from prober.sinks.status.rows import incident_from_row, incident_values, of_site, text_of
 from prober.traces.trace import FIRST_EVENT_LINE
 
 _LOCKS: Final = 0x6F6B71
@@ -32,7 +31,7 @@ def lock_sites(database: Database, connection: Connection, entries: Iterable[Ent
     """
     if database.is_sqlite:
         return
-    for lock in sorted({crc32("\n".join(_site_of(entry)).encode("utf-8", "replace")) - 2**31 for entry in entries}):
+    for lock in sorted({crc32("\n".join(entry.run.result.site).encode("utf-8", "replace")) - 2**31 for entry in entries}):
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", {"space": _LOCKS, "lock": lock})
 
 
@@ -40,7 +39,7 @@ def note_run(database: Database, connection: Connection, entry: Entry) -> Mappin
     """Begins, changes and closes the incidents that a new run is about; returns those of the kinds that failed it."""
     result, ended_at = entry.run.result, entry.run.ended_at
     known = _known(connection, entry)
-    changed = after_run(known, _site_of(entry), result, ended_at, _exemplars(entry.findings))
+    changed = after_run(known, result.site, result, ended_at, _exemplars(entry.findings))
     for incident in changed.values():
         _write(database, connection, incident)
         if incident.closed_at is not None:
@@ -52,7 +51,7 @@ def _known(connection: Connection, entry: Entry) -> dict[Kind, Incident]:
     """The incident of each kind that the run may belong to: the open one, else one that was closed only after the run had ended."""
     incidents = tables.incidents.c
     still = or_(incidents.closed_at.is_(None), incidents.closed_at >= entry.run.ended_at)
-    rows = connection.execute(select(tables.incidents).where(*_at(_site_of(entry)), still)).mappings()
+    rows = connection.execute(select(tables.incidents).where(*of_site(tables.incidents, entry.run.result.site), still)).mappings()
     found = sorted(map(incident_from_row, rows), key=lambda one: (one.closed_at is None, -one.first_at))
     return {incident.kind: incident for incident in found}
 
@@ -68,15 +67,6 @@ def _close(connection: Connection, incident: Incident) -> None:
     findings = tables.findings.c
     mine = (findings.incident_id == text_of(incident.incident_id), findings.closed_at.is_(None))
     connection.execute(update(tables.findings).where(*mine).values(closed_at=incident.closed_at))
-
-
-def _at(site: SiteKey) -> list[ColumnElement[Any]]:
-    return [tables.incidents.c[name] == text_of(value) for name, value in site._asdict().items()]
-
-
-def _site_of(entry: Entry) -> SiteKey:
-    result = entry.run.result
-    return SiteKey(result.target, result.probe, result.vantage, result.part)
 
 
 def _exemplars(findings: Iterable[FindingRecord]) -> dict[Kind, Exemplar]:

@@ -15,7 +15,7 @@ from sqlalchemy.types import Integer
 from prober.runs.site import SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.rows import tally_columns, tally_from_row, text_of
+from prober.sinks.status.rows import of_site, tally_columns, tally_from_row, text_of
 from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, begin_of, definition_of, length_for
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
@@ -64,8 +64,7 @@ class OverTime:
             *(column for indicator in indicators for column in _worst(indicator)),
         )
         number = _bin_of(runs.ended_at, bin_s)
-        same = [runs[name] == text_of(value) for name, value in site._asdict().items()]
-        query = select(*columns).where(*same, runs.started_at >= since).group_by(number).order_by(number)
+        query = select(*columns).where(*of_site(tables.runs, site), runs.started_at >= since).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
 

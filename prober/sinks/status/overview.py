@@ -16,6 +16,7 @@ from prober.config.rates import is_fed
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.runs.site import SiteKey
+from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
@@ -43,13 +44,15 @@ class Overview:
         """
         probers = self._queries.probers()
         sites = tuple(self._sites({told.instance for told in probers if not told.is_silent(live.at)}))
-        verdict = worst(site.status for site in sites if site.status is not None)
+        incidents = self._queries.open_incidents()
+        standings = [_standing(site, site.status, incidents) for site in sites if site.status is not None]
+        verdict = worst(standing for standing, _ in standings)
         return replace(
             live,
             verdict=verdict,
-            since=_since(verdict, sites, live),
+            since=_since(verdict, [since for standing, since in standings if standing is verdict and since is not None], live),
             sites=sites,
-            incidents=self._queries.open_incidents(),
+            incidents=incidents,
             slos=tuple(self._slos(sites, live.at, [told.started_at for told in probers] or [live.started_at])),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
@@ -187,7 +190,9 @@ def _ended_at(history: Sequence[RunSummary]) -> float | None:
 
 
 def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
-    return ProberSnapshot(told.instance, told.version, told.started_at, told.last_heartbeat_at, told.is_silent(now))
+    return ProberSnapshot(
+        told.instance, told.version, told.started_at, told.last_heartbeat_at, told.is_silent(now), told.configuration
+    )
 
 
 def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:
@@ -202,9 +207,19 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 
-def _since(verdict: Verdict, sites: Iterable[SiteSnapshot], live: StatusSnapshot) -> float:
+def _standing(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
+    """What a site counts for, and since when.
+
+    While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
+    """
+    begun = min((one.first_at for one in incidents if one.site == site.site.key), default=None)
+    if begun is None or status is Verdict.UNKNOWN:
+        return status, site.since
+    return Verdict.UNKNOWN if status is Verdict.PASS else status, min(begun, site.since or begun)
+
+
+def _since(verdict: Verdict, at: Sequence[float], live: StatusSnapshot) -> float:
     """Since when the verdict is what it is: since the first of its sites came to it; PASS since the last one did."""
-    at = [site.since for site in sites if site.status is verdict and site.since is not None]
     if not at:
         return live.since
     return max(at) if verdict is Verdict.PASS else min(at)

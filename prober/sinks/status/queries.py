@@ -40,9 +40,11 @@ from prober.sinks.status.rows import (
     finding_from_row,
     incident_from_row,
     key_evidence_from_row,
+    of_site,
     prober_from_row,
     run_from_row,
     site_from_row,
+    site_key_from_row,
     summary_from_row,
     text_of,
 )
@@ -64,6 +66,10 @@ class StatusQueries:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+
+    def store_id(self) -> str:
+        """What tells this store from all others."""
+        return str(self._rows(select(tables.identity))[0]["store_id"])
 
     # --- runs and findings ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class StatusQueries:
         runs = tables.runs.c
         columns = (runs.run_id, runs.verdict, runs.reason, runs.started_at, runs.duration_s, runs.internal_error)
         newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
-        return tuple(map(summary_from_row, reversed(self._rows(newest.where(*_of_site(tables.runs, site))))))
+        return tuple(map(summary_from_row, reversed(self._rows(newest.where(*of_site(tables.runs, site))))))
 
     def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
         """The runs of these names, at most some hundreds; those that are not there are missing."""
@@ -161,19 +167,19 @@ class StatusQueries:
         Sites without a run are missing.
         """
         rows = self._rows(_verdicts_since())
-        return {_site_key(row): row["since"] for row in rows if row["since"] is not None}
+        return {site_key_from_row(row): row["since"] for row in rows if row["since"] is not None}
 
     def outages(self, newest: Collection[str]) -> dict[SiteKey, Outage]:
         """For each site whose newest run is among these, which could not reach their targets: since when that is so."""
         rows = self._rows(outages_of(newest)) if newest else []
-        return {_site_key(row): Outage(row["since"], row["runs"], int(row["unsent"])) for row in rows}
+        return {site_key_from_row(row): Outage(row["since"], row["runs"], int(row["unsent"])) for row in rows}
 
     def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
         """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""
         found: dict[SiteKey, FailingFindings] = {}
         for row in self._rows(_failing(limit)):
-            before = found.get(_site_key(row), FailingFindings((), row["total"]))
-            found[_site_key(row)] = before._replace(newest=(*before.newest, finding_from_row(row)))
+            before = found.get(site_key_from_row(row), FailingFindings((), row["total"]))
+            found[site_key_from_row(row)] = before._replace(newest=(*before.newest, finding_from_row(row)))
         return found
 
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
@@ -316,14 +322,6 @@ def _between(column: ColumnElement[float], since: float | None, until: float | N
 
 def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[str]) -> Select[Any]:
     return query.order_by(at.desc(), name.desc())
-
-
-def _site_key(row: Any) -> SiteKey:
-    return SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
-
-
-def _of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
-    return _equal(table, target=site.target, probe=site.probe, vantage=site.vantage, part=site.part)
 
 
 def _open_and_failing() -> tuple[ColumnElement[bool], ...]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from prober.config.following import ConfigurationStatus
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
@@ -142,13 +143,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ProberRecord:
-    """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, and what its own troubles are."""
+    """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, what its own troubles are, and
+    which configuration is in force there (None: it did not say).
+    """
 
     instance: str
     version: str
     started_at: float
     last_heartbeat_at: float
     troubles: tuple[str, ...] = ()
+    configuration: ConfigurationStatus | None = None
 
     def is_silent(self, now: float) -> bool:
         """Whether it does not report any more."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, RowMapping, Table, func
 
+from prober.config.following import ConfigurationStatus
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
@@ -33,6 +34,7 @@ from prober.sinks.status.records import (
     SiteStatus,
     Slice,
 )
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -41,6 +43,16 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = dict[str, Any]
 Kept = TypeVar("Kept", bound="DataclassInstance")
+
+
+def site_key_from_row(row: RowMapping) -> SiteKey:
+    """The site that a row is about."""
+    return SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
+
+
+def of_site(table: Table, site: SiteKey) -> list[ColumnElement[bool]]:
+    """That a row is about this site."""
+    return [table.c[name] == text_of(value) for name, value in site._asdict().items()]
 
 
 def text_of(value: str) -> str:
@@ -56,6 +68,7 @@ def run_values(record: RunRecord) -> Values:
         "counters": dict(result.counters),
         "checks": {name.value: astuple(tally) for name, tally in result.checks.items()},
         "durations": {name.value: asdict(durations) for name, durations in result.durations.items()},
+        "figures": {name.value: value for name, value in result.figures.items()},
         "prober": asdict(record.prober),
         "instance": text_of(record.instance),
     }
@@ -71,6 +84,7 @@ def run_from_row(row: RowMapping) -> RunRecord:
         counts={(Kind(kind), Status(status)): count for kind, status, count in row["counts"]},
         checks={Indicator(name): SliCounts(*tally) for name, tally in row["checks"].items()},
         durations={Indicator(name): Durations(**durations) for name, durations in row["durations"].items()},
+        figures={Figure(name): value for name, value in row["figures"].items()},
         clock_offset_s=None,
     )
     return _value(RunRecord, row, result=result, prober=ProberState(**row["prober"]))
@@ -98,7 +112,7 @@ def finding_from_row(row: RowMapping, evidence: Evidence | None = None, on_key: 
         facts={name: _fact(value) for name, value in row["facts"].items()},
         assumptions={name: inf if bound is None else bound for name, bound in row["assumptions"].items()},
     )
-    site = SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
+    site = site_key_from_row(row)
     return _value(FindingRecord, row, site=site, finding=finding, evidence=evidence, on_key=on_key)
 
 
@@ -139,7 +153,7 @@ def incident_from_row(row: RowMapping) -> Incident:
     return _value(
         Incident,
         row,
-        site=SiteKey(row["target"], row["probe"], row["vantage"], row["part"]),
+        site=site_key_from_row(row),
         kind=Kind(row["kind"]),
         status=Status(row["status"]),
         exemplar=Exemplar(row["exemplar_id"], row["exemplar_events"]),
@@ -185,12 +199,15 @@ def site_from_row(row: RowMapping) -> SiteStatus:
 
 def prober_values(prober: ProberRecord) -> Values:
     """The row of a prober."""
-    return _row(tables.probers, prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles]}
+    told = None if prober.configuration is None else _texts(asdict(prober.configuration))
+    return _row(tables.probers, prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles], "configuration": told}
 
 
 def prober_from_row(row: RowMapping) -> ProberRecord:
     """The prober of a row."""
-    return _value(ProberRecord, row, troubles=tuple(row["troubles"]))
+    told = row["configuration"]
+    status = None if told is None else ConfigurationStatus(**{**told, "restart": tuple(told["restart"])})
+    return _value(ProberRecord, row, troubles=tuple(row["troubles"]), configuration=status)
 
 
 def slice_values(one: Slice) -> Values:

@@ -35,6 +35,7 @@ probers: Final = Table(
     _needed("started_at", Double),
     _needed("last_heartbeat_at", Double),
     _needed("troubles", JSON),
+    Column("configuration", JSON(none_as_null=True), nullable=True),
 )
 
 sites: Final = Table(
@@ -93,6 +94,7 @@ runs: Final = Table(
     _needed("counters", JSON),
     _needed("checks", JSON),
     _needed("durations", JSON),
+    _needed("figures", JSON),
     _needed("unreachable", Boolean),
     _needed("internal_error", Boolean),
     _needed("findings_omitted", BigInteger),
@@ -241,6 +243,9 @@ slices: Final = Table(
     _needed("undecided", BigInteger),
     Index(None, "length_s", "begins_at"),
 )
+
+identity: Final = Table("identity", METADATA, _key("store_id", Text))
+"""One row, written with the table."""
 
 leases: Final = Table(
     "leases",

@@ -24,6 +24,7 @@ from secrets import token_hex
 from typing import Final
 
 from prober.clock import monotonic_s, wall_s
+from prober.config.following import ConfigurationStatus
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
@@ -131,6 +132,7 @@ class StatusWriter:
         self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
         self._told: StatusSnapshot | None = None
+        self._configuration: ConfigurationStatus | None = None
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._made: EndedRun | None = None
         self._entries: deque[Entry] = deque()
@@ -286,7 +288,10 @@ class StatusWriter:
         if told is None and not slices:
             return ""
         at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
-        prober = ProberRecord(self._prober.instance, self._prober.version, self._prober.started_at, at, troubles)
+        if told is not None:
+            self._configuration = next((one.configuration for one in told.probers), None)
+        identity = self._prober
+        prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, self._configuration)
         try:
             self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:

@@ -174,7 +174,6 @@ class _RunTrace:
         self._result = result
         self._offset_s = offset_s
         self._topic = _ResourceName(result.topic)
-        self._subscription = _ResourceName(result.subscription)
         self.started_ns = _ns(result.started_at)
         self.ended_ns = _ns(result.started_at + result.duration_s)
 
@@ -241,7 +240,7 @@ class _RunTrace:
         attributes: Attributes = {
             "messaging.operation.name": PROCESS,
             "messaging.operation.type": "process",
-            "messaging.destination.subscription.name": self._subscription.name,
+            "messaging.destination.subscription.name": _ResourceName(began.subscription).name,
             "messaging.client.id": episode.subscriber,
             "prober.session": began.session,
             "prober.defect": began.defect or "",

@@ -141,7 +141,7 @@ def test_options_reach_every_alert() -> None:
         alerts = text.count("- alert:")
         assert text.count("runbook_url: https://runbooks.example.com/Pubsub") == alerts
         assert text.count("dashboard_url: https://grafana.example.com/d/okp-") == alerts
-    assert texts["service.rules.yaml"].count("status_url: https://prober.example.com/findings?") == 7
+    assert texts["service.rules.yaml"].count("status_url: https://prober.example.com/findings?") == 8
     assert "subscription:pubsub_prober_findings:new2m" in texts["service.rules.yaml"]
     assert 'up{job="okp"}' in texts["prober.rules.yaml"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, entry_of
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
+from prober.slo.figures import Figure
 from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, copy_of, folder, view
 from tests.unit.api.asking import US as US_SHOWN
 from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
@@ -25,6 +27,12 @@ def real(run_id: str = "run-real", at: float = START) -> Entry:
     """A run that was judged: message 3 was passed over. With the evidence for it."""
     result, recorded = failed(run_id, at=at)
     return entry_of(EndedRun(SITE, result, at + 2.0, 0.0, recorded), PROBER)
+
+
+def measured(one: Entry) -> Entry:
+    """The same, in which a probe measured something."""
+    result = replace(one.run.result, figures={Figure.BACKLOG_BEGINS: 712_345.6})
+    return replace(one, run=replace(one.run, result=result))
 
 
 def entries() -> list[Entry]:
@@ -45,7 +53,7 @@ def entries() -> list[Entry]:
         ),
         entry("run-5", at=times[4], site=LIBRARY),
         entry("run-6", at=times[5], verdict=Verdict.UNKNOWN),
-        entry("run-7", Kind.AFFINITY_MOVE, at=times[6], status=Status.INDETERMINATE, verdict=Verdict.PASS),
+        measured(entry("run-7", Kind.AFFINITY_MOVE, at=times[6], status=Status.INDETERMINATE, verdict=Verdict.PASS)),
     ]
 
 

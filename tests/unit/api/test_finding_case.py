@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from api.finding_case import case_of
+from api.finding_case import NOT_PROVEN, case_of
 from api.query_parameters import Shown
 from api.support_bundle import SupportBundle
 from prober.cli import main
@@ -118,6 +118,9 @@ def test_what_is_left_out_of_the_key_is_said() -> None:
     assert re.search("[0-9]{3} earlier ones are not kept. The drawing leaves out [0-9]{3} of them", on_key.proof)
     assert on_key.proof.endswith("Judged again, they give the same finding.")
     assert "events left out" in on_key.drawing
+    assert record.on_key is not None
+    cut_off = replace(record, on_key=replace(record.on_key, proven=False))
+    assert case_of(cut_off, None, None, Shown.KEY).proof.endswith(NOT_PROVEN)
 
 
 def test_of_a_finding_that_was_kept_without_its_key_that_is_said() -> None:

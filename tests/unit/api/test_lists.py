@@ -106,6 +106,12 @@ class TestRuns:
             "unjudged_because": "",
         }
 
+    def test_what_its_probe_measured_is_in_the_answer_and_on_its_page(self) -> None:
+        assert answer("/api/v1/runs/run-7")["figures"] == {"backlog_begins_bytes_per_second": 712_345.6}
+        assert answer("/api/v1/runs/run-2")["figures"] == {}
+        assert "<dt>backlog begins</dt><dd>712,346 bytes/s</dd>" in ask(full_view(), "/runs/run-7").text
+        assert "What it measured" not in ask(full_view(), "/runs/run-2").text
+
     def test_no_such_run(self) -> None:
         detail = answer("/api/v1/runs/run-99", 404)["detail"]
         assert detail == "no run is called run-99; it may not have ended, have ended under maintenance, or not be kept any more"

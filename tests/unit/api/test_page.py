@@ -62,7 +62,7 @@ class TestStates:
         end(asked, EUROPE, Verdict.FAIL, STUCK, replace(STUCK, t=4.0), reason="STUCK")
         said = page(asked).said()
         assert "FAIL Confirmed messages are not delivered 1 FAIL" in said
-        assert "Confirmed messages are not delivered : 2 findings in 1 of 1 run since 11:59 UTC (ordering, europe)" in said
+        assert "Confirmed messages are not delivered : 2 findings in 1 of 1 run since 11:59 UTC (ordering on europe)" in said
         assert "runbooks/PubsubDeliveryOverdue" in page(asked).values("href")
         assert "Confirmed messages are not delivered STUCK · ordering on europe (wire)" in said
 
@@ -263,6 +263,11 @@ class TestReference:
         said = page(view(EUROPE), "/docs").said()
         assert "limit in the query integer How many items at most. Example: 20" in said
         assert "run_id in the path string" in said
+
+    def test_what_needs_a_parameter_is_no_link(self) -> None:
+        links = set(page(view(EUROPE), "/docs").values("href"))
+        assert {"api/v1/runs", "metrics"} < links
+        assert not {"api/v1/keys", "api/v1/runs/{run_id}"} & links
 
     def test_the_body_of_a_request_is_explained(self) -> None:
         said = page(view(EUROPE), "/docs").said()

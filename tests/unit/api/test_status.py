@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,16 @@ def test_overall() -> None:
     }
 
 
+def test_an_outage_and_open_incidents_are_told_as_on_the_page(tmp_path: Path) -> None:
+    asked = view(EUROPE)
+    asked.write_to(f"sqlite:///{tmp_path}/status.db")
+    end(asked, EUROPE, Verdict.FAIL, STUCK)
+    end(asked, EUROPE, Verdict.UNKNOWN, at=NOON - 1.0, unreachable=True)
+    said = status(asked)
+    assert said["open_incidents"] == 1
+    assert said["sites"][0]["outage"] == {"since": "2026-03-01T11:59:59Z", "runs": 1, "unsent": 0}
+
+
 def test_a_site_that_has_not_run_yet() -> None:
     (site,) = status(view(EUROPE))["sites"]
     assert site == {
@@ -73,6 +84,7 @@ def test_a_site_that_has_not_run_yet() -> None:
         "runs_expected": 0,
         "runs_skipped": 0,
         "last_skip": None,
+        "outage": None,
         "maintenance": None,
     }
 

@@ -10,7 +10,7 @@ from google.auth import exceptions as auth_exceptions
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.connection import credentials_for
-from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint, parse_endpoint, resolve_endpoint
+from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint, local_endpoint, parse_endpoint, resolve_endpoint
 from prober.errors import ConfigError, PermissionRefused
 
 
@@ -122,3 +122,15 @@ def test_credentials_are_asked_for_with_the_scope_of_pubsub(monkeypatch: pytest.
     monkeypatch.setattr(google.auth, "default", default)
     assert asyncio.run(credentials_for(parse_endpoint("global"))) is not None
     assert asked == [{"default_scopes": ["https://www.googleapis.com/auth/pubsub"]}]
+
+
+def test_a_peer_is_what_is_configured_and_what_wins_over_the_configuration_is_its_own() -> None:
+    configured = resolve_endpoint("europe-west1", {}, peer="us-central1")
+    assert (configured.region, configured.peer and configured.peer.region) == ("europe-west1", "us-central1")
+    for named in (
+        resolve_endpoint("europe-west1", {EMULATOR_VARIABLE: "localhost:1"}, peer="us-central1"),
+        resolve_endpoint("europe-west1", {}, "localhost:1", "us-central1"),
+        local_endpoint("localhost:1", paired=True),
+    ):
+        assert (named.address, named.peer) == ("localhost:1", Endpoint("localhost:1", secure=False))
+    assert resolve_endpoint("europe-west1", {EMULATOR_VARIABLE: "localhost:1"}).peer is None

@@ -17,7 +17,16 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from prober.brokers import library_client
 from prober.brokers.base import Rejected, Unknown
 from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of, outcome_of
-from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere, PermissionRefused, TargetFailed
+from prober.errors import (
+    BrokerError,
+    BrokerUnavailable,
+    NotOurs,
+    NotSupported,
+    NotThere,
+    PermissionRefused,
+    RequestRefused,
+    TargetFailed,
+)
 
 exceptions: Any = library_exceptions  # its constructors have no types
 REFUSED = {"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED", "FAILED_PRECONDITION"}
@@ -45,7 +54,9 @@ def test_statuses_that_a_caller_can_do_something_about() -> None:
     assert kinds["NOT_FOUND"] is NotThere
     assert kinds["ALREADY_EXISTS"] is NotOurs
     assert kinds["INTERNAL"] is kinds["UNKNOWN"] is TargetFailed
-    assert kinds["INVALID_ARGUMENT"] is BrokerError
+    assert kinds["INVALID_ARGUMENT"] is kinds["FAILED_PRECONDITION"] is RequestRefused
+    assert kinds["UNIMPLEMENTED"] is NotSupported
+    assert kinds["RESOURCE_EXHAUSTED"] is BrokerError
 
 
 def test_credentials_that_cannot_be_had_are_no_outage() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from prober.cli import check, main
 from prober.config.loading import VARIABLE_PREFIX, load
+from prober.probes.catalogue import PROBES
 from prober.runs.result import RunResult
 from tests.commands import Output
 
@@ -73,15 +74,18 @@ def test_only_what_is_asked_for_is_planned(file: str) -> None:
 
     assert planned("two") == [("two", "affinity")]
     assert planned(probes=("affinity",)) == [("one", "affinity"), ("two", "affinity")]
-    assert len(planned()) == 4
+    assert len(planned()) == len(PROBES) + 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--target", "three"], "no target is called three; there are one, two"),
-        (["--probe", "walking"], "no probe is called walking; there are ordering, redelivery, affinity"),
-        (["--target", "two", "--probe", "ordering"], "the probe ordering does not run on two: nothing to check"),
+        (["--probe", "walking"], f"no probe is called walking; there are {', '.join(PROBES)}"),
+        (
+            ["--target", "two", "--probe", "ordering"],
+            "the probe ordering does not run on two from the vantage wire: nothing to check",
+        ),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(file: str, arguments: list[str], told: str, capsys: Output) -> None:

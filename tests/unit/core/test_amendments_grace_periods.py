@@ -100,6 +100,7 @@ def test_what_is_older_than_the_retention_may_be_gone(one: Definite) -> None:
         wrong("a refused message is late before it expired", "P1 A<1@1 A nack 1@1.1 end @2000", "L:UNACKED_STALL", **RETAINED),
         wrong("order after it", f"{FIRST} {FOURTH} P5@902 ok5=m5@902.05 P6@902.1 ok6=m6@902.15 A2<4@903 A2<6@903.1", "V:ORDER_GAP", **RETAINED),
         wrong("a run leaves out one that is young enough", "P1@0 ok1=m1@0.1 P2@500 ok2=m2@500.1 P3@500.2 ok3=m3@500.3 A<1@1 A<2@501 A<3@501.1 A<1@550 A<3@550.1", "V:REDELIVERY_SKIP", **RETAINED),
+        wrong("a run leaves out a copy, whose publish is forgotten", "P1,2,3 A<1,2,3@1 A<x(2)@1.5 A<y(3)@1.6 A nack 3@2 A<3@3 A<y(3)@3.1", "V:REDELIVERY_SKIP", **RETAINED),
         wrong("without a retention", f"{FIRST} {FOURTH} A2<4@902", "V:ORDER_GAP"),
         wrong("the confirmed one came after the expired ones, but not in order", "P1,2,3 open A of client A@900 P4@900.1 P5@900.1 ok4=m4@900.2 ok5=m5@900.2 A<5@902 A<4@902.1", "V:ORDER_INVERSION|V:ORDER_GAP", **RETAINED),
     ],
@@ -111,6 +112,12 @@ def test_what_is_younger_is_not(one: Definite) -> None:
 def test_a_subscription_whose_messages_expired_is_no_divergence() -> None:
     lines = ("s", f"{FIRST} {FOURTH} A2<4@902 A2 ack 4@903"), ("t", "B<1,2,3@1 B ack 1,2,3@2 B<4@902 B ack 4@903")
     definitely(across(*lines, by_subscription={"s": rules_of(**RETAINED), "t": rules_of()}))
+
+
+def test_copies_of_an_epoch_that_began_later_are_not_too_old() -> None:
+    """Their publishes are settled and forgotten by the time they come; they are as old as their epoch at most."""
+    lines = ("s", "P1,2,3 A<1,2,3@1 A<x(1)@2 A<y(2)@2.1"), ("t", "B<1,2,3@1 B<y(2)@3")
+    definitely(across(*lines, rules=rules_of(**RETAINED)), "V:ORDER_DIVERGENCE")
 
 
 def test_both_are_compared_again_afterwards() -> None:

@@ -247,8 +247,21 @@ def test_a_move_of_an_idle_key_is_noted() -> None:
 def test_moves_are_counted_by_what_was_outstanding(line: str, counted: str) -> None:
     verifier = Verifier(Rules())
     observe(verifier, history(line))
-    moves = {name: count for name, count in verifier.counters.items() if name.startswith("affinity_moves_")}
-    assert moves == {f"affinity_moves_outstanding_{counted}": 1}
+    verifier.finish()
+    assert moves_of(verifier) == {f"affinity_moves_outstanding_{counted}": 1}
+
+
+def moves_of(verifier: Verifier) -> dict[str, int]:
+    return {name: count for name, count in verifier.counters.items() if name.startswith("affinity_moves_")}
+
+
+@pytest.mark.parametrize(("then", "counted"), [("close A@12", "unknown"), ("", "yes")])
+def test_a_move_is_counted_when_it_is_decided_what_was_held(then: str, counted: str) -> None:
+    verifier = Verifier(Rules())
+    observe(verifier, history(f"{ONE_ACKED} B<3@2 {then}"))
+    assert moves_of(verifier) == {}
+    verifier.finish()
+    assert moves_of(verifier) == {f"affinity_moves_outstanding_{counted}": 1}
 
 
 def test_when_too_many_splits_wait_the_oldest_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from tests.notation import history
 from tests.unit.core.cases import PUSH, Case, across, case, observe, only, words
 
 UNDULY_DOUBTED = pytest.mark.xfail(reason="the leases of what a session held before a seek are remembered")
+FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
+BACK = f"{FOUR} close A@19 seek 5/0.05@20 open B of client B@26"
 THREE = "P1,2,3,4,5 A<1,2,3@1"
 
 
@@ -59,6 +61,38 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
 )  # fmt: skip
 def test_seek(one: Case) -> None:
     one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("all of it", f"{BACK} B<2,3,4@27 B ack 2,3,4@28 end @500"),
+        case("and more", f"{BACK} B<1,2,3,4@27 B ack 1,2,3,4@28 end @500"),
+        case("with a hole", f"{BACK} B<2,4@27", "V:REDELIVERY_SKIP"),
+        case("with a hole behind more", f"{BACK} B<1,3,4@27", "V:REDELIVERY_SKIP"),
+        case("without its beginning", f"{BACK} B<3,4@27", "V:REDELIVERY_SKIP"),
+        case("nothing of it before what is new", f"{BACK} P5@26.2 ok5=m5@26.3 B<5@27", "V:REDELIVERY_SKIP"),
+        case("and no further", f"{BACK} B<2,3@27 B ack 2,3@28 end @500", "L:REDELIVERY_STALL"),
+        case("nothing at all", f"{BACK} end @500", "L:REDELIVERY_STALL"),
+        case("in callbacks, with a hole", f"{BACK} B<2,4@27", "V:REDELIVERY_SKIP", delivery_delay_max_s=inf),
+        case("in callbacks, nothing at all", f"{BACK} end @500", "L:REDELIVERY_STALL", delivery_delay_max_s=inf),
+        case("begun anew, with a hole that was there", f"{BACK} B<2,3@27 B<2,3,4@28 B ack 2,3,4@29 end @500"),
+        case("a hole in what is not known to come back", f"{BACK} B<1,4@27", "V:REDELIVERY_SKIP"),
+        case("what was acknowledged shortly before may stay away", f"{FOUR} close A@4 seek 5/0.05@5 open B of client B@11 B<2,4@12", "I:REDELIVERY_SKIP"),
+        case("what came while it settled may stay away", f"{FOUR} seek 5/0.05@20 A<2,3,4@21 A ack 3@22 A<2@27 A<4@27.1", "I:REDELIVERY_SKIP"),
+        case("it is not known what comes back", f"{FOUR} close A@19 seek 5@20 open B of client B@26 B<2,4@27", "I:REDELIVERY_SKIP"),
+        case("sought once more", f"{FOUR} close A@19 seek 5/0.05@20 seek 4@20.5 open B of client B@26 B<2,4@27", "I:REDELIVERY_SKIP"),
+        case("a skip of what was acknowledged since", f"{BACK} B<2,3@27 B ack 3@27.2 B<2,4@28", "I:REDELIVERY_SKIP"),
+    ],
+)  # fmt: skip
+def test_what_a_seek_brings_back(one: Case) -> None:
+    one.check()
+
+
+def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
+    finding = only(f"{BACK} B<1,4@27", "REDELIVERY_SKIP")
+    assert finding.facts["skipped"] == (2, 3)
+    assert only(f"{BACK} B<4@27", "REDELIVERY_SKIP").witnesses == (11, 12, 19, 21)  # 19 is the seek
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 
 from prober.embedded import resources
 from prober.embedded.behaviour import Behaviour
+from prober.embedded.faults import Faults, parse_fault
+from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.messages import (
     AnswerPull,
     CancelPush,
@@ -157,3 +159,9 @@ def ordered(**changes: object) -> resources.Subscription:
 def pushed(**changes: object) -> resources.Subscription:
     """The same with a push endpoint."""
     return ordered(push_config=resources.PushConfig(ENDPOINT), **changes)
+
+
+def faulty(*faults: str, settings: resources.Subscription | None = None) -> tuple[Play, Faults]:
+    """A service with these faults, and their ledger."""
+    armed = Faults([parse_fault(fault) for fault in faults])
+    return Play(settings, FaultyBehaviour(armed)), armed

@@ -12,8 +12,10 @@ import pytest
 from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Received
 from prober.core.events import Acked, Closed, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.probes.context import Decide, ProbeContext, Resources
+from prober.probes.context import Decide, ProbeContext
 from prober.probes.payload import Stamp
+from prober.probes.resources import Resources
+from prober.probes.unjudged import UnjudgedTap
 from prober.runs.recorder import Recording
 
 SUBSCRIPTION = "projects/p/subscriptions/s"
@@ -22,6 +24,8 @@ PUBLISHED_AT = 1_767_323_045_123_456_789
 
 class Topic:
     """A broker that stores nothing and confirms everything."""
+
+    admin = None
 
     def publisher(self, topic: str) -> Topic:
         return self
@@ -118,3 +122,29 @@ def test_a_message_that_is_no_probes_is_counted_and_acknowledged_not_recorded() 
         tap.received(Channel("A", None), Received(f"m{number}", f"a{number}", "k", b"x", {}, 0, PUBLISHED_AT))
     assert recorded.counters["deliveries_unreadable"] == 2
     assert recorded.events == []
+
+
+def test_what_is_not_judged_is_acknowledged_and_told_and_leaves_no_event() -> None:
+    acked: list[str] = []
+    read: list[tuple[str, int]] = []
+
+    class Answering(Channel):
+        def ack(self, received: Received) -> None:
+            acked.append(received.message_id)
+
+    tap, session = UnjudgedTap("e", lambda key, stamp: read.append((key, stamp.seq))), Answering("A", None)
+    tap.opened(session, None)
+    for number, attributes in enumerate((Stamp("e", 5).attributes("k", b"x"), Stamp("other", 6).attributes("k", b"x"), {})):
+        tap.received(session, Received(f"m{number}", "a", "k", b"x", attributes, 0, PUBLISHED_AT))
+    tap.closed(session, "over")
+    assert acked == ["m0", "m1", "m2"]
+    assert read == [("k", 5)]
+
+
+def test_a_message_given_out_before_the_last_one_of_its_key_was_answered_is_counted() -> None:
+    recorded = recording()
+    tap = context_on(recorded).tap(lambda _: None)
+    for seq, overlaps in enumerate((False, True), 1):
+        attributes = Stamp("e", seq, 0).attributes("k", b"x")
+        tap.received(Channel("A", None), Received(f"m{seq}", f"a{seq}", "k", b"x", attributes, 0, PUBLISHED_AT, overlaps))
+    assert recorded.counters["callbacks_overlapping"] == 1

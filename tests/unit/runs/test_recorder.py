@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 import pytest
 
@@ -15,6 +16,8 @@ from prober.runs.classification import Latency, Observation
 from prober.runs.lag import BEAT_S
 from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, STANDSTILL_MAX_S, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
+from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
 from tests.notation import history
 
 SKIP = "P1,2,3 A<1@1 A<3@2"
@@ -183,3 +186,25 @@ def test_what_takes_time_beside_the_events_lagged_as_well(recording: Recording, 
     recording.beat()
     clock.t = 5.0
     assert recording.lagged_s(3.0) == 3.0
+
+
+def test_what_no_event_shows_is_taken_with_how_long_the_loop_lagged(recording: Recording, clock: Clock) -> None:
+    recording.beat()
+    clock.t = 1.5
+    recording.beat()
+    clock.t = 1.75
+    recording.beat()
+    clock.t = 3.0
+    recording.took(Indicator.HEAD_OF_LINE_DELAY, 0.5, 0.0, 2.0)
+    recording.took(Indicator.HEAD_OF_LINE_DELAY, 0.25, 2.0, 2.0)
+    assert recording.measurements == [
+        Latency(Indicator.HEAD_OF_LINE_DELAY, 0.5, 1.75),
+        Latency(Indicator.HEAD_OF_LINE_DELAY, 0.25),
+    ]
+    assert recording.timings.durations("isolation")[Indicator.HEAD_OF_LINE_DELAY].count == 2
+
+
+def test_a_figure_that_is_no_number_is_missing(recording: Recording) -> None:
+    recording.measured(Figure.BACKLOG_BEGINS, inf)
+    recording.measured(Figure.HOT_KEY_PUBLISHED, 5.0)
+    assert recording.figures == {Figure.HOT_KEY_PUBLISHED: 5.0}

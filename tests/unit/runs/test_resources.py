@@ -11,7 +11,9 @@ import pytest
 from prober.brokers.base import AdminOperation, SubscriptionSettings, TopicSettings
 from prober.core.rules import Rules
 from prober.errors import BrokerUnavailable, NotOurs, PermissionRefused
-from prober.runs.resources import ABANDONED_AFTER_S, OURS, RENEWED_AFTER_S, RENEWED_AT_LATEST_S, Provisioner, sweep
+from prober.probes.experiment import SubscriptionPlan
+from prober.probes.resources import OURS
+from prober.runs.resources import ABANDONED_AFTER_S, RENEWED_AFTER_S, RENEWED_AT_LATEST_S, Provisioner, sweep
 from prober.runs.site import Target
 from tests.notation import history
 
@@ -49,6 +51,26 @@ class Service:
     async def seek(self, subscription: str, to_time: float) -> None:
         raise NotImplementedError
 
+    async def seek_to_snapshot(self, subscription: str, snapshot: str) -> None:
+        raise NotImplementedError
+
+    async def create_snapshot(self, snapshot: str, subscription: str, labels: Mapping[str, str]) -> None:
+        raise NotImplementedError
+
+    async def delete_snapshot(self, snapshot: str) -> None:
+        raise NotImplementedError
+
+    async def look(self, name: str) -> None:
+        raise NotImplementedError
+
+    async def list_some(self, project: str) -> None:
+        raise NotImplementedError
+
+    async def update_subscription(
+        self, subscription: str, *, ordering: bool | None = None, message_retention_s: float | None = None
+    ) -> None:
+        raise NotImplementedError
+
     async def _create(self, name: str, labels: Mapping[str, str]) -> None:
         self.calls.append(f"create {name}")
         if self.error is not None:
@@ -59,13 +81,22 @@ class Service:
 class World:
     """A provisioner, the service that it is on, and a clock."""
 
-    def __init__(self, *, lasting: bool = True) -> None:
+    def __init__(self, *plans: SubscriptionPlan, lasting: bool = True) -> None:
         self.now = 1_700_000_000.0
         self.service = Service()
         self.timed: list[AdminOperation] = []
+        self.failed: list[AdminOperation] = []
         self.provisioner = Provisioner(
-            TARGET, "me-here", lasting=lasting, administered=lambda operation, _: self.timed.append(operation), now=lambda: self.now
+            TARGET,
+            "me-here",
+            plans or (SubscriptionPlan(),),
+            lasting=lasting,
+            administered=self._administered,
+            now=lambda: self.now,
         )
+
+    def _administered(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
+        (self.failed if failed else self.timed).append(operation)
 
     def run(self, *, passed: bool = True, line: str = "P1 A<1@1 A ack 1@2") -> list[str]:
         """One run; the calls that it made."""
@@ -74,11 +105,28 @@ class World:
         async def run() -> None:
             async with self.provisioner.prepared(self.service):
                 for event in history(line):
-                    self.provisioner.backlog_tracker.listen(event)
+                    self.provisioner.backlog_trackers[self.provisioner.resources.subscription].listen(event)
 
         asyncio.run(run())
         self.provisioner.run_ended(passed=passed)
         return [call.split()[0] for call in self.service.calls]
+
+
+def test_a_subscription_of_the_dead_letter_topic_is_not_judged() -> None:
+    plans = (SubscriptionPlan(dead_letter_max_attempts=5), SubscriptionPlan("letters", ordering=False, of_dead_letters=True))
+    service, provisioner = Service(), Provisioner(TARGET, "me", plans, lasting=True)
+
+    async def prepare() -> None:
+        async with provisioner.prepared(service):
+            pass
+
+    asyncio.run(prepare())
+    resources = provisioner.resources
+    assert list(provisioner.rules) == [resources.subscription]
+    assert [(one.topic, one.ordering, one.dead_letter_topic) for one in service.made] == [
+        (resources.dead_letter_topic, False, ""),
+        (resources.topic, True, resources.dead_letter_topic),
+    ]
 
 
 def test_a_place_is_made_once_and_used_again() -> None:
@@ -89,6 +137,24 @@ def test_a_place_is_made_once_and_used_again() -> None:
     assert world.provisioner.resources == resources
     assert world.service.there == {resources.topic: OURS, resources.subscription: OURS}
     assert world.timed == [AdminOperation.CREATE_TOPIC, AdminOperation.CREATE_SUBSCRIPTION]
+
+
+def test_a_subscription_without_ordering_is_made_and_deleted_but_not_judged() -> None:
+    service = Service()
+    plans = (SubscriptionPlan(), SubscriptionPlan("twin", ordering=False))
+    provisioner = Provisioner(TARGET, "me-here", plans, lasting=False)
+    judged, twin = provisioner.resources.subscriptions
+
+    async def run() -> None:
+        async with provisioner.prepared(service):
+            assert [made.ordering for made in service.made] == [False, True]
+            assert {judged, twin} <= service.there.keys()
+
+    asyncio.run(run())
+    assert service.there == {}
+    assert list(provisioner.rules) == [judged]
+    assert provisioner.names == ("okp-me-here",)
+    assert list(provisioner.backlog_trackers) == [judged]
 
 
 def test_a_subscription_is_made_as_the_bounds_say() -> None:
@@ -113,6 +179,29 @@ def test_after_a_run_that_did_not_pass_it_is_looked_at_again() -> None:
 def test_what_does_not_last_is_deleted_after_the_run() -> None:
     world = World(lasting=False)
     assert world.run() == ["create", "create", "delete", "delete"]
+    assert world.service.there == {}
+
+
+def test_what_does_not_last_has_another_name_in_each_run_and_one_in_metrics() -> None:
+    world = World(lasting=False)
+    first, names = world.provisioner.resources, world.provisioner.names
+    world.run()
+    assert {world.provisioner.resources.topic, world.provisioner.resources.subscription}.isdisjoint(
+        {first.topic, first.subscription}
+    )
+    assert world.run() == ["create", "create", "delete", "delete"]
+    assert world.provisioner.names == names
+
+
+def test_what_nobody_reads_is_made_before_the_first_one_and_neither_judged_nor_shown() -> None:
+    world = World(SubscriptionPlan(), SubscriptionPlan("spare", ordering=False), lasting=False)
+    resources = world.provisioner.resources
+    assert list(world.provisioner.rules) == [resources.subscription]
+    assert world.provisioner.names == ("okp-me-here",)
+    world.run()
+    assert world.service.calls[:3] == [
+        f"create {name}" for name in (resources.topic, resources.named("spare"), resources.subscription)
+    ]
     assert world.service.there == {}
 
 
@@ -171,6 +260,15 @@ def test_what_was_never_made_cannot_serve() -> None:
     world.service.error = BrokerUnavailable("gone")
     with pytest.raises(BrokerUnavailable):
         world.run()
+    assert (world.failed, world.timed) == ([AdminOperation.CREATE_TOPIC], [])
+
+
+def test_a_call_that_is_refused_says_nothing_about_how_fast_the_target_is() -> None:
+    world = World()
+    world.service.error = PermissionRefused("no")
+    with pytest.raises(PermissionRefused):
+        world.run()
+    assert (world.failed, world.timed) == ([], [])
 
 
 def test_what_cannot_be_deleted_is_left_and_the_rest_is_swept() -> None:

@@ -10,12 +10,17 @@ from typing import Any
 
 import pytest
 
-from prober.brokers.base import Confirmed, Outgoing, Unknown
+from prober.brokers.base import Confirmed, Outgoing, Received, Unknown
+from prober.brokers.push.nowhere import NOWHERE
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
-from prober.probes.context import GENERATIONS_MAX, Experiment, ProbeContext, Workload
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.payload import Stamp
+from prober.probes.publishing import GENERATIONS_MAX
 from prober.runs import runner
+from prober.runs.backlog import Backlog
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -29,6 +34,7 @@ from tests.notation import history
 WORKLOAD = Workload(keys=2, bursts=1, burst_messages=5)
 WANTED = 10
 INTERVAL_S = 15.0
+RUN_ID = "ordering-5eed"
 TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0), act_timeout_s=60.0, drain_s=0.0)
 
 Does = Callable[[], Awaitable[None]]
@@ -86,7 +92,9 @@ class Publisher:
         pass
 
 
-def run_of(act: Any, *, create: Does = nothing, reach: Does = nothing, answers: bool = True) -> RunResult:
+def run_of(
+    act: Any, *, create: Does = nothing, reach: Does = nothing, answers: bool = True, place: Provisioner | None = None
+) -> RunResult:
     """The result of a run of such an experiment, on a target whose administration does this."""
 
     async def admin(*_: object) -> None:
@@ -97,9 +105,9 @@ def run_of(act: Any, *, create: Does = nothing, reach: Does = nothing, answers: 
 
     async def scenario() -> RunResult:
         calls = {"create_topic": admin, "create_subscription": admin, "delete": admin, "reach": sounding}
-        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(answers))
-        experiment = Experiment("ordering", "order", act, WORKLOAD)
-        run = Run(experiment, broker, TARGET, Provisioner(TARGET, "test", lasting=True), WORKLOAD)
+        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(answers), pushes=NOWHERE)
+        experiment = Experiment("ordering", "order", act, workload=WORKLOAD)
+        run = Run(experiment, broker, TARGET, place or Provisioner(TARGET, "test", lasting=True), WORKLOAD, run_id=RUN_ID)
         run.begin(Site("here", "ordering", "wire", INTERVAL_S), ())
         return await asyncio.wait_for(run.carry_out(), 60.0)
 
@@ -113,6 +121,31 @@ async def publishes_all(context: ProbeContext, workload: Workload) -> None:
 
 def unsent(result: RunResult) -> SliCounts | None:
     return result.checks.get(Indicator.PUBLISH_AVAILABILITY)
+
+
+def receives(context: ProbeContext, subscription: str, count: int) -> None:
+    """The first messages of a key come to a stream of a subscription and are acknowledged."""
+    session = SimpleNamespace(name=f"of {subscription}", subscriber=subscription, flow=None, ack=lambda _received: None)
+    tap: Any = context.tap(Delivery.ack, subscription)
+    tap.opened(session, None)
+    for seq in range(1, count + 1):
+        stamp = Stamp(RUN_ID, seq)
+        tap.received(session, Received(str(seq), "", "key-0", b"", stamp.attributes("key-0", b""), 0, None))
+
+
+def test_a_message_is_owed_on_each_subscription() -> None:
+    async def act(context: ProbeContext, _workload: Workload) -> None:
+        await context.publish("key-0", 3)
+        receives(context, "", 3)
+        receives(context, "second", 1)
+        owed.extend(place.backlogs.items())
+        raise BrokerError("that is enough")
+
+    owed: list[tuple[str, Backlog]] = []
+    place = Provisioner(TARGET, "test", (SubscriptionPlan(), SubscriptionPlan("second")), lasting=True)
+    result = run_of(act, place=place)
+    assert [(name, backlog.undelivered) for name, backlog in owed] == [("okp-test", 0), ("okp-test-second", 2)]
+    assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
 
 
 class TestUnreachable:
@@ -311,10 +344,14 @@ def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintena
 
     async def scenario() -> RunEnded:
         calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), calm)
-        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher())
+        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE)
         target = replace(TARGET, act_timeout_s=60.0)
         run = Run(
-            Experiment("ordering", "order", act, WORKLOAD), broker, target, Provisioner(target, "test", lasting=True), WORKLOAD
+            Experiment("ordering", "order", act, workload=WORKLOAD),
+            broker,
+            target,
+            Provisioner(target, "test", lasting=True),
+            WORKLOAD,
         )
         sink = Ends()
         run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])

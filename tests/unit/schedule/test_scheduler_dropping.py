@@ -50,3 +50,15 @@ def test_a_point_that_comes_on_the_turn_on_which_a_name_is_dropped_begins_nothin
     trial.add(trial.told.lasting(3))
     assert trial.run(dropped()) == {"p expected": 1, "p overlap": 1}
     assert trial.told.runs == []
+
+
+def test_a_run_that_takes_longer_than_it_may_is_cancelled_and_is_no_mistake(trial: Trial) -> None:
+    async def dropping() -> None:
+        await asyncio.sleep(1)
+        await trial.scheduler.drop("p", grace_s=5)
+        trial.add(trial.told.lasting(2))
+        await asyncio.sleep(4)
+
+    trial.add(trial.told.lasting(1000))
+    assert trial.run(dropping()) == {"p expected": 2}
+    assert trial.told.runs == [(0, 6), (6, 8)]

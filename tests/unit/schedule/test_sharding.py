@@ -70,6 +70,7 @@ class Member:
     database: Database
     time: Time
     working: set[str] = field(default_factory=set)
+    renewed: list[str] = field(default_factory=list)
     busy: asyncio.Event = field(default_factory=asyncio.Event)
     faults: list[Exception] = field(default_factory=list)
 
@@ -83,6 +84,10 @@ class Member:
     async def give(self, site: str) -> None:
         await self.busy.wait()
         self.working.remove(site)
+
+    async def renew(self, site: str) -> None:
+        await self.busy.wait()
+        self.renewed.append(site)
 
 
 @pytest.fixture
@@ -193,6 +198,69 @@ class TestSharing:
             assert one.working == set()
             await probe_loop(one, count=1)
             assert one.working == set(SITES)
+
+        asyncio.run(scenario())
+
+
+class TestOtherSites:
+    """Probers see another configuration one after the other."""
+
+    NEW = (*SITES[1:], "new")
+
+    def test_what_is_gone_is_given_back_and_what_is_new_is_taken_by_whose_it_is(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await probe_loop(a, b)
+            a.sharding.follow(self.NEW, (), a.renew)
+            await probe_loop(a, b, count=20)
+            assert len(a.working | b.working) >= len(self.NEW) - 1  # of the new one it may be the turn of who does not know it yet
+            b.sharding.follow(self.NEW, (), b.renew)
+            await probe_loop(a, b)
+            assert a.working | b.working == set(self.NEW)
+            assert a.faults == b.faults == []
+
+        asyncio.run(scenario())
+
+    def test_what_has_become_another_stays_with_who_has_it(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await probe_loop(a, b)
+            before = set(a.working), set(b.working)
+            a.busy.clear()
+            for one in (a, b):
+                one.sharding.follow(SITES, SITES, one.renew)
+            await probe_loop(a, b, count=2 * int(LEASE_S))  # its runs take so long
+            a.busy.set()
+            await probe_loop(a, b)
+            assert (a.working, b.working) == before == (set(a.renewed), set(b.renewed))
+
+        asyncio.run(scenario())
+
+    def test_what_is_gone_is_given_up_also_while_the_store_is_out_of_reach(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            await probe_loop(one)
+            one.leases.out_of_reach = True
+            one.sharding.follow(SITES[1:], (), one.renew)
+            await probe_loop(one)
+            assert one.working == set(SITES[1:])
+
+        asyncio.run(scenario())
+
+    def test_what_is_gone_while_it_is_asked_for_is_not_taken(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            asked = one.leases.holders
+
+            def holders(names_begin_with: str) -> set[str]:
+                loop.call_soon_threadsafe(one.sharding.follow, SITES[1:], (), one.renew)
+                return asked(names_begin_with)
+
+            loop = asyncio.get_running_loop()
+            one.leases.holders = holders  # type: ignore[method-assign]
+            await probe_loop(one, count=1)
+            assert one.working == set(SITES[1:])
+            assert one.faults == []
 
         asyncio.run(scenario())
 

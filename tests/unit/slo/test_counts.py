@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from prober.core.findings import Finding, Kind, Status
@@ -124,4 +126,22 @@ def test_what_only_the_lag_may_have_made_late_is_undecided_for_every_objective(
 def test_what_is_in_time_although_the_loop_lagged_is_good() -> None:
     counters = SloCounters([FAST])
     assert counters.took(Indicator.PUBLISH_LATENCY, 0.5, 0.45)
+    assert counters.totals == {"fast": SliCounts(1)}
+
+
+def test_other_objectives_leave_the_counts_of_those_that_stay() -> None:
+    counters = SloCounters([FAST, UP])
+    counters.took(Indicator.PUBLISH_LATENCY, 0.2)
+    counters.follow([replace(FAST, target=0.5), FASTER])
+    counters.took(Indicator.PUBLISH_LATENCY, 0.2)
+    assert counters.totals == {"fast": SliCounts(2), "faster": SliCounts(bad=1)}
+
+
+def test_an_objective_that_counts_something_else_begins_at_0_and_one_that_comes_back_goes_on() -> None:
+    counters = SloCounters([FAST])
+    counters.took(Indicator.PUBLISH_LATENCY, 0.2)
+    counters.follow([replace(FAST, threshold_s=0.1)])
+    counters.took(Indicator.PUBLISH_LATENCY, 0.2)
+    assert counters.totals == {"fast": SliCounts(bad=1)}
+    counters.follow([FAST])
     assert counters.totals == {"fast": SliCounts(1)}

@@ -273,6 +273,7 @@ def test_a_latency_needs_a_threshold_and_an_order_has_none() -> None:
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
         Indicator.OLDEST_UNACKED_MESSAGE_AGE,
+        Indicator.HEAD_OF_LINE_DELAY,
     }
     assert set(MEANINGS) == set(Indicator)
     with pytest.raises(ValueError, match="lacks a threshold"):

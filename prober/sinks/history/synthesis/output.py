@@ -65,8 +65,8 @@ class Truth:
             {
                 "date": self.recipe.date(day),
                 "target": target.name,
-                "topic": target.topic("hot_key"),
-                "subscription": target.subscription("hot_key"),
+                "topic": target.topic("traffic"),
+                "subscription": target.subscription("traffic"),
                 "key": key.name,
                 "class": key.hot,
                 "until": _moment(self.recipe.start + day * DAY_S + key.until_s),
@@ -114,7 +114,7 @@ class Truth:
             "runs": self.runs,
             "quiet_dates": [recipe.date(day) for day in range(recipe.days) if recipe.is_quiet(day)],
             "hot_keys": self.hot_keys,
-            "zipf": [{"target": one.name, "topic": one.topic("hot_key"), "exponent": ZIPF_EXPONENT} for one in zipf],
+            "zipf": [{"target": one.name, "topic": one.topic("traffic"), "exponent": ZIPF_EXPONENT} for one in zipf],
             "windows": self.windows,
             "violations": self.violations,
             "tallies": [

@@ -70,6 +70,7 @@ events max_outstanding_messages int64
 events max_outstanding_bytes int64
 events lost bool
 events lagged_s float64
+events since_t float64
 runs time timestamp[us, UTC], required
 runs run_id string, required
 runs process string, required

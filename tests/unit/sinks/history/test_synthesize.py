@@ -145,7 +145,7 @@ def test_hot_keys_are_hot(rows: list[dict[str, Any]], truth: dict[str, Any]) -> 
     published: Counter[tuple[str, str, str]] = Counter()
     size: Counter[tuple[str, str, str]] = Counter()
     for row in rows:
-        if row["event"] == "publish" and row["probe"] == "hot_key":
+        if row["event"] == "publish" and row["probe"] == "traffic":
             name = row["target"], f"{row['time']:%Y-%m-%d}", row["key"]
             published[name] += 1
             size[name] += row["message_bytes"]
@@ -191,7 +191,7 @@ def test_the_tallies_are_those_of_the_runs(truth: dict[str, Any], runs: Mapping[
 
 
 def test_publishes_are_rejected_and_deliveries_slow_in_their_windows_only(rows: list[dict[str, Any]]) -> None:
-    traffic = [row for row in rows if row["target"] == "target-0" and row["probe"] == "hot_key" and row["time"].day == 6]
+    traffic = [row for row in rows if row["target"] == "target-0" and row["probe"] == "traffic" and row["time"].day == 6]
     rejected = {row["time"].hour for row in traffic if row["event"] == "publish_failed"}
     assert rejected == {14}
     sent = {row["message_id"]: row["time"] for row in traffic if row["event"] == "published"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from prober.core.findings import Facts, Finding, Kind, Status
@@ -332,3 +334,33 @@ class TestObjectives:
         assert told.snapshot(START).slos == ()
         end(told, PASS, START + 5, OTHER, checks={Indicator.ORDER: SliCounts(5)})
         assert slo(told).total == SliCounts(5)
+
+
+class TestAnotherConfiguration:
+    def test_a_site_that_becomes_another_keeps_what_is_known_of_it(self) -> None:
+        told = live()
+        end(told, FAIL, 1010.0, made=(finding(1),))
+        told.expected(WIRE)
+        told.watched(replace(WIRE, interval_s=100.0, topic="other"), 1020.0)
+        shown = only(told, 1030.0)
+        assert (shown.site.topic, shown.runs[FAIL], shown.runs_expected, len(shown.findings)) == ("other", 1, 1, 1)
+        assert shown.verdict is FAIL
+        assert only(told, 1200.0).overdue_s is None  # it runs more rarely now
+
+    def test_objectives_come_and_go_and_count_what_comes_while_they_are_there(self) -> None:
+        told = live(objectives=(ORDER,))
+        end(told, PASS, 1010.0, checks={Indicator.ORDER: SliCounts(10)})
+        other = replace(ORDER, name="other")
+        told.follow((WIRE,), (replace(ORDER, target=0.5), other))
+        end(told, PASS, 1020.0, checks={Indicator.ORDER: SliCounts(1)})
+        assert {slo.objective.name: slo.total.good for slo in told.snapshot(1030.0).slos} == {"order": 11, "other": 1}
+        told.follow((WIRE,), (other,))
+        end(told, PASS, 1030.0, checks={Indicator.ORDER: SliCounts(1)})
+        told.follow((WIRE,), (ORDER,))
+        assert [slo.total.good for slo in told.snapshot(1040.0).slos] == [11]
+
+    def test_a_target_that_is_gone_has_no_objectives(self) -> None:
+        told = live(WIRE, OTHER, objectives=(ORDER, REDELIVERY))
+        told.left(OTHER)
+        told.follow((WIRE,), (ORDER, REDELIVERY))
+        assert [(slo.target, slo.objective.name) for slo in told.snapshot(1010.0).slos] == [("europe", "order")]

@@ -11,13 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from prober.brokers.base import AdminOperation, Confirmed, ErrorCode, Operation
+from prober.brokers.base import AdminOperation, Confirmed
+from prober.brokers.calls import ErrorCode, Operation
 from prober.config import load
 from prober.core.findings import Kind, Status
+from prober.probes.catalogue import PROBES
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics import Component, Metrics, exemplar_of
-from prober.sinks.metrics.families import FAMILIES, HOT_KEYS, LEFTOVERS, REVERIFIED_FINDINGS, MetricType
+from prober.sinks.metrics.families import (
+    FAMILIES,
+    FIGURES,
+    HEAD_OF_LINE_DELAY,
+    HOT_KEYS,
+    LEFTOVERS,
+    REVERIFIED_FINDINGS,
+    MetricType,
+)
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import DURATIONS, Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
@@ -39,6 +49,7 @@ PROMISED: dict[
     "delivery_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
     "affinity_moves_total": {"subscription": None, "outstanding": {"yes", "no", "unknown"}},
     "early_redeliveries_total": {"subscription": None},
+    "control_plane_failures_total": {"operation": set(AdminOperation)},
     "deliveries_overdue_total": {"subscription": None},
     "publish_latency_seconds_bucket": {"topic": None, "le": None},
     "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
@@ -46,9 +57,9 @@ PROMISED: dict[
     "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
     "target_errors_total": {"operation": set(Operation), "code": set(ErrorCode)},
     "undecided_durations_total": {"duration": set(DURATIONS)},
-    "probe_runs_total": {"probe": {"ordering", "redelivery", "affinity"}, "verdict": {"pass", "fail", "unknown"}},
-    "probe_runs_expected_total": {"probe": {"ordering", "redelivery", "affinity"}},
-    "probe_last_success_timestamp_seconds": {"probe": {"ordering", "redelivery", "affinity"}},
+    "probe_runs_total": {"probe": set(PROBES), "verdict": {"pass", "fail", "unknown"}},
+    "probe_runs_expected_total": {"probe": set(PROBES)},
+    "probe_last_success_timestamp_seconds": {"probe": set(PROBES)},
 }
 PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
     "internal_errors_total": {"component": set(Component)},
@@ -92,8 +103,16 @@ def check(name: str, promised: dict[str, Set[str] | None], common: set[str]) -> 
         assert len(found) == combinations
 
 
-ABSENT_AT_FIRST = {HOT_KEYS, LEFTOVERS, REVERIFIED_FINDINGS, *(family for family in FAMILIES if "drill" in family.labels)}
-"""No report was read, nothing was swept, and no drill is configured: nothing is not 0."""
+MEASURED = {*FIGURES.values(), HEAD_OF_LINE_DELAY}
+"""Only where a probe measures it."""
+ABSENT_AT_FIRST = {
+    HOT_KEYS,
+    LEFTOVERS,
+    REVERIFIED_FINDINGS,
+    *MEASURED,
+    *(family for family in FAMILIES if "drill" in family.labels),
+}
+"""No report was read, nothing was swept, nothing measured, and no drill is configured: nothing is not 0."""
 
 
 def test_every_family_is_there_from_the_start() -> None:

@@ -14,12 +14,14 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
-from prober.runs.classification import Classifier, Observation
+from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import RunResult
-from prober.runs.sink import KeptHistory, RunEnded
+from prober.runs.sink import KeptHistory, RunBegun, RunEnded
+from prober.runs.site import Site
 from prober.sinks.metrics import Metrics
-from prober.sinks.metrics.measurements import Measurements
+from prober.sinks.metrics.measurements import Measurements, MetricsSink
 from prober.slo.counts import SloCounters
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.notation import history
@@ -45,7 +47,9 @@ class Scrape:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
         self.tallies = SloCounters(CONFIG.objectives)
-        measurements = Measurements(target, target.topic("t"), target.subscription("s"), self.tallies, {"run_id": "e1"}, probe)
+        measurements = Measurements(
+            target, target.topic("t"), {"s": target.subscription("s")}, self.tallies, {"run_id": "e1"}, probe
+        )
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
             told = replace(event, intended_t=intended_t) if isinstance(event, PublishInvoked) else event
@@ -142,7 +146,7 @@ def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
 def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut_short: bool) -> None:
     metrics, tallies = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0])
-    measurements = Measurements(target, target.topic("t"), target.subscription("s"), tallies, {"run_id": "e1"}, probe)
+    measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, tallies, {"run_id": "e1"}, probe)
     result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
     measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, not cut_short, cut_short, overdue=3))
     lines = page(metrics)[1].decode().splitlines()
@@ -163,7 +167,7 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
     topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
-    measurements = Measurements(target, topic, subscription, tallies, {"run_id": "e1"}, "ordering")
+    measurements = Measurements(target, topic, {"s": subscription}, tallies, {"run_id": "e1"}, "ordering")
     classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):
@@ -190,6 +194,14 @@ def test_what_only_the_lag_may_have_made_late_is_in_no_histogram_and_counted() -
     assert scrape.tallies.totals["publish_latency"] == scrape.tallies.totals["end_to_end_latency"] == SliCounts(undecided=1)
 
 
+def test_publishes_that_a_probe_has_fail_on_purpose_count_for_nothing() -> None:
+    unsent = replace(RESULT, checks={Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=3)})
+    scrape = Scrape("P1@0 ok1=m1@9 A<1@9 P2@10 info2@11 P3@12 fail3@13", probe="publish", result=unsent)
+    assert scrape["publishes_total"] == scrape["publishes_unsent_total"] == scrape["publish_latency_seconds_count"] == 0
+    assert scrape["deliveries_total first"] == 1
+    assert not scrape.tallies.totals.keys() & {"publish_availability", "publish_latency", "end_to_end_latency"}
+
+
 def test_what_is_late_without_the_lag_is_bad() -> None:
     scrape = Scrape("P1@0 ok1=m1@9 A<1@9", lagged_s=3.0)
     assert scrape["end_to_end_latency_seconds_count"] == 1
@@ -208,10 +220,55 @@ class TestUnreachableRuns:
         topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
         lost = RunEnded(replace(RESULT, unreachable=True), [], KeptHistory((), {}, 0), 0.0)
         for _ in range(3):
-            measurements = Measurements(target, topic, subscription, tallies, {"run_id": "e1"}, "ordering")
+            measurements = Measurements(target, topic, {"s": subscription}, tallies, {"run_id": "e1"}, "ordering")
             verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
             for event in history("P1"):
                 measurements.event(Observation(event, *classifier.classify(event), verifier.observe(event)))
             measurements.ended(lost)
         (line,) = (line for line in page(metrics)[1].decode().splitlines() if line.startswith("pubsub_prober_unreachable_runs{"))
         assert float(line.rpartition(" ")[2]) == 1
+
+
+class Measuring:
+    """The metrics and tallies of a site where delays are measured, run after run."""
+
+    def __init__(self) -> None:
+        self._metrics = Metrics(CONFIG.objectives)
+        self.tallies = SloCounters(CONFIG.objectives)
+        target = self._metrics.watch(CONFIG.targets[0])
+        self._sink = MetricsSink(target, ["s"], self.tallies, self._metrics.health, lambda _run_id: {}, "isolation")
+        self.subscription = target.subscription("s")
+
+    def run(self, *taken: Latency, counts: bool = True, begins: float | None = None) -> None:
+        site = Site("embedded", "isolation", "wire", 10.0)
+        listener = self._sink.begin(RunBegun("r", site, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
+        result = replace(RESULT, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
+        listener.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, counts=counts, measurements=taken))
+
+    def __getitem__(self, text: str) -> list[float]:
+        lines = page(self._metrics)[1].decode().splitlines()
+        return [float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"pubsub_prober_{text}")]
+
+
+def test_a_delay_that_no_event_shows_counts_for_its_objective_and_in_its_histogram() -> None:
+    measuring = Measuring()
+    assert measuring["head_of_line_delay_seconds_count"] == [0.0]
+    delay, doubt = Latency(Indicator.HEAD_OF_LINE_DELAY, 3.0), Latency(Indicator.HEAD_OF_LINE_DELAY, 1.5, lagged_s=1.0)
+    measuring.run(delay, delay._replace(seconds=0.0), doubt)
+    measuring.run(delay, counts=False)
+    assert measuring["head_of_line_delay_seconds_count"] == [2.0]
+    assert measuring["head_of_line_delay_seconds_sum"] == [3.0]
+    assert measuring.tallies.totals["head_of_line_delay"] == SliCounts(1, 1, 1)
+
+
+def test_a_figure_is_that_of_the_last_run_and_absent_if_that_has_none() -> None:
+    measuring = Measuring()
+    name = "backlog_begins_bytes_per_second"
+    assert measuring[name] == []
+    measuring.run(begins=5.0)
+    assert measuring[name] == [5.0]
+    measuring.run()
+    assert measuring[name] == []
+    measuring.run(begins=6.0)
+    measuring.subscription.probes(0)
+    assert measuring[name] == []

@@ -8,9 +8,9 @@ from io import BytesIO
 
 import pytest
 
-from prober.core.events import Opened
+from prober.core.events import Delivered, Opened
 from prober.core.findings import Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.judge import Judge, RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.diagram.text import as_text
@@ -152,6 +152,21 @@ def test_everything_on_the_key_is_kept_too_and_bounded() -> None:
         opened = [event for event in shown if isinstance(event, Opened)]
         assert (len(opened), on_key.among) == (1, record.after)
         assert [shown[line - 2] for line in on_key.witnesses] == [events[number - 1] for number in record.finding.witnesses]
+
+
+def test_everything_on_the_key_is_that_of_both_subscriptions_if_they_differ() -> None:
+    both = history("P1,2 A<1,2@1") + history("B<2,1@2", subscription="t")
+    rules = {"s": Rules(), "t": Rules()}
+    checker = Judge(rules)
+    for number, event in enumerate(events := sorted(both, key=lambda event: event.t), 1):
+        checker.observe(event, number)
+    found = tuple(made for made in checker.findings.kept if made.finding.kind is Kind.ORDER_DIVERGENCE)
+    outcome = result(verdict=Verdict.FAIL, findings=found, counts={found[0].sort: 1})
+    (record,) = kept(outcome, KeptHistory(events, rules, len(events))).findings
+    assert record.on_key is not None
+    assert record.on_key.proven
+    shown = read_trace(BytesIO(record.on_key.trace.encode()), "trace")
+    assert {event.subscription for event in shown if isinstance(event, Delivered)} == {"s", "t"}
 
 
 def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:

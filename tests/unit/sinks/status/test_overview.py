@@ -90,6 +90,28 @@ class TestSites:
         assert site.last_run.run_id == "run-2"
         assert (site.verdict, site.since) == (Verdict.PASS, START + 12.0)
 
+    def test_an_open_incident_is_no_pass_and_began_when_it_began(self, store: StatusStore, overview: Overview) -> None:
+        """A fault that one run in ten shows is neither over nor new with every run."""
+        store.record([entry("run-0", Kind.ORDER_GAP, at=START), *passes(2, START + 4.0)])
+        tell(store, "p", NOW, seen())
+        shown = overview.snapshot(onlooker())
+        assert (shown.verdict, shown.since, shown.sites[0].status) == (Verdict.UNKNOWN, START + 2.0, Verdict.PASS)
+        store.record([entry("run-9", Kind.ORDER_GAP, at=START + 30.0)])
+        tell(store, "p", NOW, seen(Verdict.FAIL, "run-9"))
+        shown = overview.snapshot(onlooker())
+        assert (shown.verdict, shown.since) == (Verdict.FAIL, START + 2.0)
+        store.record(passes(60, START + 40.0))
+        tell(store, "p", NOW, seen())
+        assert overview.snapshot(onlooker()).verdict is Verdict.PASS
+
+    def test_an_incident_counts_only_where_its_site_does(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("run-0", Kind.ORDER_GAP, site=LIBRARY)])
+        tell(store, "p", NOW, seen())
+        assert overview.snapshot(onlooker()).verdict is Verdict.PASS
+        tell(store, "p", NOW, seen(), replace(seen(), site=LIBRARY, status=None, maintenance="upgrade"))
+        shown = overview.snapshot(onlooker())
+        assert (shown.verdict, len(shown.incidents)) == (Verdict.PASS, 1)
+
     def test_a_prober_that_is_ahead_of_its_runs_says_since_when(self, store: StatusStore, overview: Overview) -> None:
         """Its heartbeat is there before the run, whose evidence takes longer."""
         store.record([entry("run-1", at=START)])

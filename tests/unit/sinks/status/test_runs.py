@@ -20,6 +20,7 @@ from prober.sinks.status.records import (
     RunRecord,
 )
 from prober.sinks.status.store import StatusStore
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.unit.sinks.status.examples import KEEPING, LIBRARY, SITE, START, US, entry, result, walk, watched
@@ -37,6 +38,7 @@ class TestRuns:
             counters={"deliveries_first": 2**40, "rewinds": 3},
             counts={(Kind.AFFINITY_MOVE, Status.INFO): 7},
             checks={Indicator.ORDER: SliCounts(5, 1, 2)},
+            figures={Figure.ORDER_LATENCY: -0.001},
             internal_error=True,
         )
         kept = replace(entry().run, result=outcome, findings_omitted=3)

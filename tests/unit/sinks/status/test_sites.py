@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from prober.config.following import ConfigurationStatus
 from prober.core.verdict import Verdict
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
@@ -25,6 +28,12 @@ class TestStanding:
         assert (told.status, told.site) == (Verdict.PASS, SITE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
+
+    def test_which_configuration_is_in_force_is_kept(self, store: StatusStore, queries: StatusQueries) -> None:
+        told = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0, (), told))
+        (prober,) = queries.probers()
+        assert prober.configuration == replace(told, refusal="p.yaml: is not\N{REPLACEMENT CHARACTER}YAML")
 
     def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
         def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:

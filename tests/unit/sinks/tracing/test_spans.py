@@ -156,6 +156,14 @@ def test_findings_are_events_of_the_root() -> None:
     }
 
 
+def test_a_delivery_names_its_own_subscription() -> None:
+    second = "projects/p/subscriptions/s-second"
+    events = later("P1@0") + history("A<1@61", subscription=second)
+    spans = spans_of(judged(events), events)
+    (delivery,) = [span for span in spans if span.name == "process"]
+    assert attributes(delivery)[messaging_attributes.MESSAGING_DESTINATION_SUBSCRIPTION_NAME] == "s-second"
+
+
 def test_a_publish_is_a_span_of_a_producer() -> None:
     events = [replace(event, size=7) if isinstance(event, PublishInvoked) else event for event in later("P2@1 ok2=m2@1.5 end @9")]
     root, span = spans_of(judged(events), events)

@@ -15,21 +15,22 @@ from typing import Final
 from fastapi import FastAPI
 from uvicorn import Config, Server
 
-from api.connections import WAIT_MAX_S, Connection
 from prober.errors import ConfigError
+from prober.serving.connections import WAIT_MAX_S, Connection
 
 GRACE_S: Final = 2
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
-async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None]) -> None:
+async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None], section: str = "api") -> None:
     """Serves an app until cancelled, then lets what is being answered end, for two seconds at most.
 
     `announce` is called with the URL once there is somebody to answer; port 0 takes a free one. A wildcard address is announced as
-    the loopback address. ConfigError if it cannot listen there. Requests are logged by `uvicorn.access` if that logs at debug level.
+    the loopback address. ConfigError if it cannot listen there, which names the `section` of the configuration that says where.
+    Requests are logged by `uvicorn.access` if that logs at debug level.
     """
-    listening = await _listen(host, port)
+    listening = await _listen(host, port, section)
     server = _Server(_config(app), lambda: announce(_url(listening)))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
@@ -51,6 +52,20 @@ async def serve_until(stop: asyncio.Event, app: FastAPI, host: str, port: int, *
         stopping.cancel()
         with suppress(asyncio.CancelledError):
             await serving
+
+
+@contextmanager
+def reload_signal(reload: Callable[[], None] | None) -> Iterator[None]:
+    """Inside of this SIGHUP calls `reload`, and does nothing else. None: it ends the process, as when a terminal is closed."""
+    if reload is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
 
 
 @contextmanager
@@ -99,7 +114,7 @@ def _config(app: FastAPI) -> Config:
     )
 
 
-async def _listen(host: str, port: int) -> socket.socket:
+async def _listen(host: str, port: int, section: str) -> socket.socket:
     """A listening socket on the first address that the host stands for."""
     try:
         addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -109,15 +124,17 @@ async def _listen(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
-        raise ConfigError(_why_not(host, port, error)) from error
+        raise ConfigError(_why_not(host, port, section, error)) from error
 
 
-def _why_not(host: str, port: int, error: OSError) -> str:
+def _why_not(host: str, port: int, section: str, error: OSError) -> str:
+    variable = f"ORDERING_PROBER_{section.upper()}"
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} is taken; name another with api.port or ORDERING_PROBER_API__PORT"
+        return f"port {port} is taken; name another with {section}.port or {variable}__PORT"
     if error.errno == errno.EACCES:
-        return f"port {port} is reserved by the system; name one from 1024 on with api.port or ORDERING_PROBER_API__PORT"
-    return f"cannot listen on {host}: {error.strerror or error}; name an address of this machine with api.host or ORDERING_PROBER_API__HOST"
+        return f"port {port} is reserved by the system; name one from 1024 on with {section}.port or {variable}__PORT"
+    why = error.strerror or error
+    return f"cannot listen on {host}: {why}; name an address of this machine with {section}.host or {variable}__HOST"
 
 
 def _url(listening: socket.socket) -> str:

@@ -13,7 +13,7 @@ from typing import Final, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 WAIT_MAX_S: Final = 10.0
-"""So long a connection may be idle, and so long the headers of a request may take. How long a body may take, `api.limits` says."""
+"""So long a connection may be idle, and so long the headers of a request may take. How long a body may take, the app says."""
 READ_MIN_BYTES: Final = 10 << 10
 """Whoever reads less of an answer than this in `WAIT_MAX_S` is not waited for."""
 CONNECTIONS_MAX: Final = 512

@@ -1,0 +1,206 @@
+"""The endpoint that Pub/Sub pushes to: an app and a port of its own, on loopback unless it is configured otherwise.
+
+    POST /.../{instance}/{target}/{subscription}    one message; answered as the experiment that runs there decides
+    GET  /healthz                                   200 while it runs, for load balancers
+
+Who sends is asked before anything else is read: without a valid token the answer is 401 and nothing else. A message for which nobody is
+there now (between two runs) is refused with 503, and so comes again; so is what is still open when its run ends. Bodies are limited in
+size, in time, and in how many are read at once. Everything that happens to a request is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self
+
+from fastapi import FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
+
+from prober.brokers.base import PushConfig, PushOutcome, Received, Tap
+from prober.brokers.push.keys import NoKeys
+from prober.brokers.push.requests import GIVEN_UP, PushedSession, read_request
+from prober.brokers.push.tokens import TokenVerifier
+from prober.serving.server import serve
+
+BODY_BYTES_MAX: Final = 16 << 20
+"""The longest message, 10 MB, in base64, with what is around it."""
+BODIES_AT_ONCE: Final = 8
+ADMITTED_WITHIN_S: Final = 2.0
+"""From the head of a request to its message. What takes longer is refused: it would be recorded later than the checker allows for."""
+HELD_MAX_S: Final = 660.0
+"""Longer than any acknowledgement deadline: so long a request stays open that nobody answers and the service does not give up."""
+
+_STATUSES: Final = {
+    PushOutcome.NO_KEYS: 503,
+    PushOutcome.NOBODY: 503,
+    PushOutcome.TOO_LARGE: 413,
+    PushOutcome.TOO_SLOW: 503,
+    PushOutcome.UNREADABLE: 400,
+}
+_UNAUTHORIZED: Final = 401
+
+
+class _Refused(Exception):
+    def __init__(self, outcome: PushOutcome) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
+@dataclass(slots=True)
+class _Reception:
+    """A run that takes the messages of one subscription, and the requests that are open there."""
+
+    subscription: str
+    tap: Tap
+    open: set[PushedSession]
+
+
+class TargetPushes:
+    """Takes what one target pushes. `base`: the URL of this target's part of the endpoint, as the target calls it."""
+
+    def __init__(self, base: str, verifier: TokenVerifier | None, service_account: str, audience: str) -> None:
+        self._base, self._verifier = base, verifier
+        self._service_account, self._audience = service_account, audience
+        self._receptions: dict[str, _Reception] = {}
+
+    def config_of(self, subscription: str) -> PushConfig:
+        """What a subscription is made with so that its messages come here."""
+        return PushConfig(f"{self._base}/{_short(subscription)}", self._service_account, self._audience)
+
+    def receive(self, subscription: str, tap: Tap) -> Callable[[], None]:
+        """Takes requests from now on; see the port."""
+        reception = self._receptions[_short(subscription)] = _Reception(subscription, tap, set())
+
+        def stop() -> None:
+            if self._receptions.get(_short(subscription)) is reception:
+                del self._receptions[_short(subscription)]
+            for session in reception.open:
+                session.end(GIVEN_UP)
+            reception.open.clear()
+
+        return stop
+
+    async def check(self, authorization: str) -> None:
+        """Raises _Refused unless a request with this header is the target's."""
+        if self._verifier is None:
+            return
+        try:
+            refusal = await self._verifier.refusal(authorization)
+        except NoKeys:
+            refusal = PushOutcome.NO_KEYS
+        if refusal is not None:
+            raise _Refused(refusal)
+
+    def reception(self, short_name: str) -> _Reception:
+        """Who takes requests for a subscription; raises _Refused if nobody does."""
+        if short_name not in self._receptions:
+            raise _Refused(PushOutcome.NOBODY)
+        return self._receptions[short_name]
+
+
+class PushEndpoint:
+    """The endpoint of this prober, while it is entered. `url` is its address on this machine.
+
+    instance   in every path, so that a proxy can tell the endpoints of several probers apart.
+    counted    told what became of each request.
+    """
+
+    def __init__(self, host: str, port: int, instance: str, counted: Callable[[PushOutcome], None] = lambda _outcome: None) -> None:
+        self._host, self._port, self._instance, self._counted = host, port, instance, counted
+        self._targets: dict[str, TargetPushes] = {}
+        self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        up: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._serving = asyncio.create_task(
+            serve(self._app(), self._host, self._port, announce=up.set_result, section="push"), name="push endpoint"
+        )
+        await asyncio.wait((self._serving, up), return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            await self._serving
+        self.url = up.result().rstrip("/")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._serving
+
+    def target(
+        self, name: str, address: str, verifier: TokenVerifier | None, service_account: str = "", audience: str = ""
+    ) -> TargetPushes:
+        """Takes what a target pushes from now on, which calls this endpoint by `address`, a URL. Without a verifier everybody is let in."""
+        base = f"{address.rstrip('/')}/{self._instance}/{name}"
+        pushes = self._targets[name] = TargetPushes(base, verifier, service_account, audience)
+        return pushes
+
+    def _app(self) -> FastAPI:
+        app = FastAPI(openapi_url=None)
+        app.add_api_route("/healthz", lambda: Response("ok"), methods=["GET"])
+        app.add_api_route("/{place:path}/{target}/{subscription}", self._push, methods=["POST"])
+        return app
+
+    async def _push(self, request: Request) -> Response:
+        try:
+            async with asyncio.timeout(ADMITTED_WITHIN_S):
+                reception, received = await self._admitted(request)
+        except (_Refused, TimeoutError, ClientDisconnect) as refusal:
+            outcome = refusal.outcome if isinstance(refusal, _Refused) else PushOutcome.TOO_SLOW
+            self._counted(outcome)
+            status = _STATUSES.get(outcome, _UNAUTHORIZED)
+            return Response(status_code=status, headers={"WWW-Authenticate": "Bearer"} if status == _UNAUTHORIZED else None)
+        self._counted(PushOutcome.TAKEN)
+        return Response(status_code=await _answered(request, reception, received))
+
+    async def _admitted(self, request: Request) -> tuple[_Reception, Received]:
+        """The message, and who takes it. Raises _Refused."""
+        pushes = self._targets.get(request.path_params["target"])
+        if pushes is None:
+            raise _Refused(PushOutcome.NOBODY)
+        await pushes.check(request.headers.get("authorization", ""))
+        reception = pushes.reception(request.path_params["subscription"])
+        async with self._bodies:
+            body = await _body(request)
+        received = read_request(request.headers, body, reception.subscription)
+        if received is None:
+            raise _Refused(PushOutcome.UNREADABLE)
+        return pushes.reception(request.path_params["subscription"]), received  # unless its run has ended meanwhile
+
+
+async def _body(request: Request) -> bytes:
+    """The body. Raises _Refused if it is too long."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > BODY_BYTES_MAX:
+            raise _Refused(PushOutcome.TOO_LARGE)
+    return bytes(body)
+
+
+async def _answered(request: Request, reception: _Reception, received: Received) -> int:
+    """Tells of the request, and waits for the status that it is to be answered with, or until nobody waits for one any more."""
+    session, tap = PushedSession(), reception.tap
+    reception.open.add(session)
+    tap.opened(session, None)
+    tap.received(session, received)
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((session.answer, gone), timeout=HELD_MAX_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        answered = session.answer.done()
+        if session in reception.open:
+            reception.open.discard(session)
+            if not answered:
+                tap.unanswered(session, received)
+            tap.closed(session, "answered" if answered else "not answered")
+    return session.answer.result() if answered else GIVEN_UP
+
+
+def _short(subscription: str) -> str:
+    return subscription.rpartition("/")[2]

@@ -1,0 +1,155 @@
+"""The configuration file while the program runs: it is looked at again and again, and what it says is applied or refused.
+
+It is the content that counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes
+in steps. So a new content is applied when two looks in a row have found it; who asks by SIGHUP knows that it is complete. One that is
+refused changes nothing, and is not tried again until it changes or somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from prober.clock import wall_s
+from prober.config.loading import load_with_warnings, read_content
+from prober.config.models import Config
+from prober.errors import ConfigError, ProberError
+
+LOOK_EVERY_S: Final = 2.0
+DIGEST_LENGTH: Final = 12
+REFUSAL_LENGTH_MAX: Final = 2_000
+REFUSED: Final = "the configuration file was refused"
+"""How everybody begins who tells of that."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationStatus:
+    """Which configuration is in force. Times are seconds since 1970.
+
+    file        its path; empty: there is none, only defaults and the environment.
+    digest      the first digits of its SHA-256, as `sha256sum` prints them; empty without a file.
+    since       when it came into force.
+    restart     the keys of it that wait for a restart; until then their old values hold.
+    refused_at  when the file was refused as it is now; None: it was not. `refusal` says why, on one line.
+    usd_per_month   the most that its probes cost a month on the real service, at list price; 0: they probe none.
+    """
+
+    file: str
+    digest: str
+    since: float
+    restart: tuple[str, ...] = ()
+    refused_at: float | None = None
+    refusal: str = ""
+    usd_per_month: float = 0.0
+
+    @property
+    def trouble(self) -> str:
+        """What to tell who looks after the prober; empty: nothing."""
+        return f"{REFUSED}, and the old configuration stays in force: {self.refusal}" if self.refused_at is not None else ""
+
+
+class ConfigurationFile(NamedTuple):
+    """A configuration as it was read at the start. `digest` is of all its content, None without a file."""
+
+    config: Config
+    path: str | None = None
+    warnings: tuple[str, ...] = ()
+    digest: str | None = None
+
+    @classmethod
+    def read(cls, path: str | None, environ: Mapping[str, str]) -> ConfigurationFile:
+        """Reads a file (None: the defaults) and an environment. Raises ConfigError."""
+        content = None if path is None else read_content(path)
+        config, warnings = load_with_warnings(path, environ, content=content)
+        return cls(config, path, warnings, None if content is None else _digest(content))
+
+
+class Following:
+    """Follows a file. `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes
+    nothing; `told` hears how it stands, at once and whenever that changes; `failed` of faults of ours. Belongs to one event loop.
+    """
+
+    def __init__(
+        self,
+        file: ConfigurationFile,
+        environ: Mapping[str, str],
+        apply: Callable[[Config], Awaitable[tuple[str, ...]]],
+        told: Callable[[ConfigurationStatus], None],
+        failed: Callable[[Exception], None],
+        now: Callable[[], float] = wall_s,
+    ) -> None:
+        self._path, self._environ, self._apply, self._told, self._now = file.path, environ, apply, told, now
+        self._failed = failed
+        self._seen = self._handled = file.digest
+        self._asked = asyncio.Event()
+        self._status = ConfigurationStatus(file.path or "", (file.digest or "")[:DIGEST_LENGTH], now())
+        told(self._status)
+
+    def ask(self) -> None:
+        """Has the file looked at and applied at once, also if it seems to be the same."""
+        self._asked.set()
+
+    async def keep_on(self) -> None:
+        """Follows the file until it is cancelled."""
+        while self._path is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), LOOK_EVERY_S)
+            asked = self._asked.is_set()
+            self._asked.clear()
+            await self.look(at_once=asked)
+
+    async def look(self, *, at_once: bool = False) -> None:
+        """Looks once, and applies what is new and complete; `at_once`: whatever is there."""
+        assert self._path is not None
+        content: bytes | None = None
+        try:
+            content = await asyncio.to_thread(read_content, self._path)
+            seen = _digest(content)
+        except ConfigError as error:
+            seen = str(error)
+        before, self._seen = self._seen, seen
+        if not at_once and (seen != before or seen == self._handled):
+            return
+        self._handled = seen
+        try:
+            if content is None:
+                raise ConfigError(seen)
+            config, warnings = await asyncio.to_thread(load_with_warnings, self._path, self._environ, content=content)
+            restart = await self._apply(config)
+        except ProberError as error:
+            self._refuse(str(error))
+        except Exception as fault:  # a mistake of ours must not end the service
+            self._failed(fault)
+            self._refuse(f"internal error: {fault!r}")
+        else:
+            self._accept(seen[:DIGEST_LENGTH], restart, warnings)
+
+    def _accept(self, digest: str, restart: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+        is_same = digest == self._status.digest
+        for warning in warnings:
+            _log.warning("%s", warning)
+        _log.info("%s: configuration %s is in force", self._path, digest)
+        if restart:
+            _log.warning("restart to apply: %s", ", ".join(restart))
+        since = self._status.since if is_same else self._now()
+        self._tell(ConfigurationStatus(self._path or "", digest, since, restart))
+
+    def _refuse(self, why: str) -> None:
+        _log.error("%s, and the old configuration stays in force: %s", REFUSED, why)
+        told = "; ".join(line.strip() for line in why.splitlines())[:REFUSAL_LENGTH_MAX]
+        self._tell(replace(self._status, refused_at=self._now(), refusal=told))
+
+    def _tell(self, status: ConfigurationStatus) -> None:
+        self._status = status
+        self._told(status)
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()

@@ -1,0 +1,303 @@
+"""The catalogue of faults: which there are, what each does, and what must find it.
+
+The names of findings are plain text here, as the checker's reports show them: the two sides share no code. A fault is caught when at
+least one of its findings is reported. A benign fault, and one that only costs availability or time, must never be reported as a
+violation; where it shows instead is said in `shows`. What a fault does stands in `storage_faults` and `delivery_faults`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """One kind of fault.
+
+    benign        the promises of order, redelivery and affinity hold all the same.
+    findings      at least one of these must be reported, the first by itself where nothing else is wrong; empty for those that break no
+                  promise of order.
+    exactly_once  the same on a subscription with exactly-once delivery, for a benign one that breaks what is promised there.
+    shows         where else it can be seen.
+    """
+
+    name: str
+    sentence: str
+    benign: bool = False
+    findings: tuple[str, ...] = ()
+    exactly_once: tuple[str, ...] = ()
+    shows: str = ""
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """How a run in which it was injected may end."""
+        return ("FAIL",) if self.findings else ("PASS", "UNKNOWN")
+
+
+_DESCRIPTIONS: Final = (
+    Description(
+        "drop",
+        "A stored message never reaches a subscription; later ones of its key do.",
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK", "ORDER_DIVERGENCE"),
+    ),
+    Description(
+        "lose_write",
+        "A publish is confirmed with an id, but the message is not stored.",
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK"),
+    ),
+    Description(
+        "swap_in_batch",
+        "Two neighbouring messages of one publish request and key are stored in the wrong order.",
+        findings=("ORDER_GAP", "ORDER_INVERSION"),
+    ),
+    Description(
+        "swap_across_batches",
+        "The last message of a publish request is stored behind the first message of the next request of its key, if that comes "
+        "within 2 s.",
+        findings=("ORDER_GAP", "ORDER_INVERSION", "REALTIME_INVERSION"),
+    ),
+    Description(
+        "hole",
+        "A message is passed over when its turn comes, and the next ones of its key are sent; it comes only if the key starts again "
+        "below it.",
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "PULL_BATCH_ORDER"),
+    ),
+    Description(
+        "late_fill",
+        "A message is passed over when its turn comes, and is sent after all that wait behind it.",
+        findings=("ORDER_GAP", "ORDER_INVERSION", "PULL_BATCH_ORDER"),
+    ),
+    Description(
+        "diverge_subscriptions",
+        "One of several subscriptions of a topic sees two neighbouring messages of a publish request in the wrong order.",
+        findings=("ORDER_DIVERGENCE", "ORDER_GAP", "ORDER_INVERSION"),
+    ),
+    Description(
+        "phantom",
+        "Behind a message comes one that nobody published: it has an id of its own, and every number in it is a million higher.",
+        findings=("PHANTOM",),
+    ),
+    Description("wrong_key", "A message is stored under the ordering key of another.", findings=("ID_CONFLICT",)),
+    Description("corrupt_payload", "A bit of a message's data is wrong.", findings=("ID_CONFLICT",)),
+    Description("duplicate_id", "A message gets the id of the message of its key before it.", findings=("ID_CONFLICT",)),
+    Description(
+        "redeliver_single",
+        "A message is redelivered, the later ones of its key that were already delivered are not.",
+        findings=("REDELIVERY_SKIP", "REDELIVERY_STALL", "PULL_BATCH_ORDER"),
+    ),
+    Description(
+        "redeliver_unacked_only",
+        "A redelivery leaves out later messages of the key that were acknowledged.",
+        findings=("REDELIVERY_SKIP", "REDELIVERY_STALL", "PULL_BATCH_ORDER"),
+    ),
+    Description(
+        "reorder_run",
+        "A message is redelivered, and two of the later ones of its key come in the wrong order.",
+        findings=("REDELIVERY_SKIP", "REDELIVERY_STALL", "PULL_BATCH_ORDER", "ORDER_GAP"),
+    ),
+    Description(
+        "lone_duplicate",
+        "A message that is outstanding comes again alone, and then the next one of its key as if it had not.",
+        findings=("REDELIVERY_SKIP", "PULL_BATCH_ORDER", "REDELIVERY_STALL"),
+    ),
+    Description(
+        "resume_past_unacked",
+        "After a stream is gone its keys go on behind what was outstanding on it, which never comes again.",
+        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "LOST_OVERTAKEN"),
+    ),
+    Description(
+        "redeliver_after_confirmed_ack",
+        "With exactly-once delivery: 6 s after an acknowledgement was confirmed, the message and those behind it come again.",
+        findings=("EOD_REDELIVERY_AFTER_ACK",),
+    ),
+    Description(
+        "stall_run",
+        "A redelivery stops after its first message; the key is silent from then on.",
+        findings=("REDELIVERY_STALL", "UNACKED_STALL", "STUCK"),
+    ),
+    Description(
+        "never_redeliver",
+        "A message that was refused, or whose deadline passed, never comes again.",
+        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PUSH_ADVANCE_PAST_NACK"),
+    ),
+    Description(
+        "split_holder",
+        "While messages of a key are outstanding at one streaming subscriber, the next ones go to another.",
+        findings=("AFFINITY_SPLIT", "ORDER_INVERSION", "REDELIVERY_SKIP"),
+    ),
+    Description(
+        "overlap_pull",
+        "A batch of a key goes to a pull while another batch of it is outstanding.",
+        findings=("PULL_OVERLAP", "ORDER_INVERSION", "ORDER_GAP", "REDELIVERY_SKIP"),
+    ),
+    Description(
+        "overlap_push",
+        "A message of a key is pushed while another push of it is open.",
+        findings=("PUSH_OVERLAP", "ORDER_INVERSION", "ORDER_GAP", "REDELIVERY_SKIP"),
+    ),
+    Description(
+        "push_past_failure",
+        "After the endpoint refused a message the next one of its key is pushed, and only then that one again.",
+        findings=("PUSH_ADVANCE_PAST_NACK",),
+    ),
+    Description(
+        "publish_unavailable",
+        "Publish fails with UNAVAILABLE; nothing is stored.",
+        shows='publishes_total{outcome="unknown"} and the publish availability objective',
+    ),
+    Description(
+        "reply_lost",
+        "A publish request is stored, but the publisher gets UNAVAILABLE instead of the ids.",
+        benign=True,
+        shows='publishes_total{outcome="unknown"}, publisher duplicates',
+    ),
+    Description(
+        "publish_slow",
+        "A publish request is stored at once, and its publisher gets the ids 2 s later.",
+        shows="publish_latency_seconds",
+    ),
+    Description(
+        "zombie_publish",
+        "A publish fails with UNAVAILABLE, and 1 s later its messages are stored all the same, behind what was published meanwhile.",
+        benign=True,
+        shows='publishes_total{outcome="unknown"}, publisher duplicates',
+    ),
+    Description(
+        "admin_slow",
+        "An administrative call takes effect at once and is answered 6 s later.",
+        shows="control_plane_latency_seconds",
+    ),
+    Description(
+        "admin_error",
+        "An administrative call fails with UNAVAILABLE and has no effect.",
+        shows="control_plane_failures_total, runs that could not prepare what they need",
+    ),
+    Description(
+        "partial_batch",
+        "Only the first messages of a publish request are stored, and the publisher gets UNAVAILABLE.",
+        benign=True,
+        shows='publishes_total{outcome="unknown"}, publisher duplicates',
+    ),
+    Description(
+        "stream_break",
+        "A stream that is about to get a message ends with UNAVAILABLE.",
+        benign=True,
+        shows="redeliveries, affinity moves",
+    ),
+    Description(
+        "stall_key",
+        "A key is silent: its messages are neither delivered nor redelivered.",
+        findings=("STUCK", "UNACKED_STALL", "REDELIVERY_STALL"),
+        shows="stalled_keys",
+    ),
+    Description(
+        "stall_all",
+        "Nothing is delivered on any subscription; publishing works.",
+        findings=("STUCK", "UNACKED_STALL", "REDELIVERY_STALL"),
+        shows="oldest_unacked_message_age_seconds",
+    ),
+    Description(
+        "dead_letter_stalls_keys",
+        "After a message went to the dead-letter topic its subscription is silent: no key that it knows moves on.",
+        findings=("STUCK", "UNACKED_STALL"),
+        shows="stalled_keys",
+    ),
+    Description(
+        "head_of_line",
+        "While a message of another key has been outstanding for 1 s, a key waits for 2 s before new messages of it are delivered.",
+        shows="head_of_line_delay_seconds",
+    ),
+    Description(
+        "slow_delivery",
+        "A key waits for 2 s before new messages of it are delivered; what comes meanwhile goes along, in order.",
+        shows="end_to_end_latency_seconds",
+    ),
+    Description(
+        "jitter",
+        "A key waits for up to 0.5 s, at random, before new messages of it are delivered; what comes meanwhile goes along, in order.",
+        benign=True,
+        shows="end_to_end_latency_seconds",
+    ),
+    Description(
+        "ack_lost",
+        "An acknowledgement has no effect; with exactly-once delivery it fails with a temporary error.",
+        benign=True,
+        shows="redeliveries",
+    ),
+    Description(
+        "duplicate_publish_same_id",
+        "A publish request is stored twice under the same ids with other publish times, at once or after the next one of its key.",
+        benign=True,
+        shows="service-side duplicates (SERVICE_DUP, info)",
+    ),
+    Description(
+        "early_redelivery",
+        "A key of which messages are outstanding starts again at another streaming subscriber, from the lowest of them on.",
+        benign=True,
+        shows="redeliveries, affinity moves",
+    ),
+    Description(
+        "forget_holds",
+        "A key of which messages are outstanding gets another one and starts again from the lowest of them on, at another subscriber "
+        "if there is one.",
+        benign=True,
+        exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING",),
+        shows="early_redeliveries_total, redeliveries",
+    ),
+    Description(
+        "lease_short",
+        "A message that is outstanding comes again after a tenth of its acknowledgement deadline.",
+        benign=True,
+        exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING",),
+        shows="early_redeliveries_total, redeliveries",
+    ),
+    Description(
+        "half_open_stream",
+        "A stream that is about to get a message is dead: its keys go elsewhere, its acknowledgements are lost, and its client learns "
+        "it 3 s later.",
+        benign=True,
+        shows="redeliveries, affinity moves, early_redeliveries_total",
+    ),
+    Description(
+        "lost_pull_answer",
+        "The answer to a pull is lost with its messages: the client gets UNAVAILABLE, or nothing until its own deadline.",
+        benign=True,
+        shows="redeliveries",
+    ),
+    Description(
+        "lost_tail",
+        "A redelivery is cut off by a break of its stream; what had been acknowledged before is lost, and does not come again.",
+        benign=True,
+        shows="redeliveries, streams that break",
+    ),
+    Description(
+        "slow_ack_extension",
+        "An acknowledgement, or a longer lease, takes effect up to 2 s late; batches are held for longer.",
+        benign=True,
+        shows="redeliveries",
+    ),
+)
+
+CATALOGUE: Final = {description.name: description for description in _DESCRIPTIONS}
+
+
+def describe_faults() -> str:
+    """Every fault with its sentence, and what must be found."""
+    return "\n".join(line for description in CATALOGUE.values() for line in _described(description)) + "\n"
+
+
+def _described(description: Description) -> list[str]:
+    lines = [description.name, f"    {description.sentence}"]
+    if description.findings:
+        lines.append(f"    found as: {', '.join(description.findings)} (at least one)")
+    elif description.benign:
+        lines.append("    benign: it breaks no promise and must not be found")
+    else:
+        lines.append("    breaks no promise of order, costs availability or time")
+    if description.exactly_once:
+        lines.append(f"    with exactly-once delivery found as: {', '.join(description.exactly_once)} (at least one)")
+    if description.shows:
+        lines.append(f"    shows in: {description.shows}")
+    lines.append(f"    a run ends as: {' or '.join(description.verdicts)}")
+    return lines

@@ -1,0 +1,207 @@
+"""Faults of what is delivered: what is sent to whom and when, and what becomes of the answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from prober.embedded.behaviour import HONEST_REDELIVERY, Behaviour, LostAnswer, Redelivery
+from prober.embedded.errors import unavailable
+from prober.embedded.faults import Armed, Faults
+from prober.embedded.key_queues import Detour, KeyQueue, QueueEntry, Stream
+from prober.embedded.messages import Delivery
+from prober.embedded.resources import Subscription
+
+_SLOW_S: Final = 2.0
+_JITTER_MAX_S: Final = 0.5
+_LATE_MAX_S: Final = 2.0
+_LATE_MIN_S: Final = 0.1
+_HELD_UP_AFTER_S: Final = 1.0
+_LEASE_SHARE: Final = 0.1
+_HALF_OPEN_S: Final = 3.0
+_AFTER_CONFIRMATION_S: Final = 6.0  # later than a copy that was sent before may arrive
+
+
+class DeliveryFaults(Behaviour):
+    """What goes wrong while messages are delivered. Without any fault armed it is honest."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self._stall: Armed | None = None
+
+    def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
+        """Of what was never sent: lone_duplicate; if there is something behind it: hole, late_fill."""
+        if not self.faults.any_armed or key_queue.again or not any(map(self.faults.has, ("lone_duplicate", "hole", "late_fill"))):
+            return None
+        entry = key_queue.peek()
+        if entry is None or entry.position < key_queue.sent or entry.position == key_queue.resumed:
+            return None
+        earlier = key_queue.held_before(entry.position - 1) if self.faults.has("lone_duplicate") else ()
+        if earlier and (armed := self.faults.choose("lone_duplicate", key_queue.key, now)):
+            duplicate = armed.dice.choice(earlier)
+            self.faults.record(armed, subscription, key_queue.key, now, duplicate.message.id)
+            return Detour((duplicate.position,), key_queue.cursor)
+        if next(key_queue.behind(entry.position), None) is None:
+            return None
+        if self.faults.strike("hole", subscription, key_queue.key, now, entry.message.id):
+            return Detour((), entry.position + 1)
+        if self.faults.strike("late_fill", subscription, key_queue.key, now, entry.message.id):
+            return Detour((*(other.position for other in key_queue.behind(entry.position)), entry.position), key_queue.end)
+        return None
+
+    def redeliver(self, subscription: Subscription, entry: QueueEntry, now: float, *, expired: bool) -> Redelivery:
+        """never_redeliver, push_past_failure.
+
+        If something was sent after it: stall_run, redeliver_single, redeliver_unacked_only, reorder_run.
+        """
+        key_queue, message = entry.key_queue, entry.message
+        if self.faults.strike("never_redeliver", subscription.name, key_queue.key, now, message.id):
+            return Redelivery(again=())
+        if subscription.push_config.push_endpoint and not expired and self.faults.has("push_past_failure"):
+            return self._past_failure(subscription.name, entry, now)
+        later = key_queue.sent_after(entry.position)
+        if not later:
+            return HONEST_REDELIVERY
+        if armed := self.faults.strike("stall_run", subscription.name, key_queue.key, now, message.id):
+            return Redelivery(halt_until=armed.ends)
+        if self.faults.strike("redeliver_single", subscription.name, key_queue.key, now, message.id):
+            return Redelivery(again=(entry.position,))
+        if len(later) > 1 and (armed := self.faults.strike("reorder_run", subscription.name, key_queue.key, now, message.id)):
+            order = [other.position for other in later]
+            at = armed.dice.randrange(len(order) - 1)
+            order[at], order[at + 1] = order[at + 1], order[at]
+            return Redelivery(detour=Detour((entry.position, *order), key_queue.cursor))
+        acknowledged = any(other.settled for other in later)
+        if acknowledged and self.faults.strike("redeliver_unacked_only", subscription.name, key_queue.key, now, message.id):
+            return Redelivery(again=(entry.position, *(other.position for other in later if not other.settled)))
+        return HONEST_REDELIVERY
+
+    def _past_failure(self, subscription: str, entry: QueueEntry, now: float) -> Redelivery:
+        """Nothing was pushed after a message that is refused, so that only what comes next can be wrong."""
+        after = next(entry.key_queue.behind(entry.position), None)
+        if after is None or not self.faults.strike("push_past_failure", subscription, entry.key_queue.key, now, entry.message.id):
+            return HONEST_REDELIVERY
+        return Redelivery(detour=Detour((after.position, entry.position), after.position + 1))
+
+    def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
+        """stall_key, slow_delivery, head_of_line, jitter: once for each message that is new in the key queue."""
+        if key_queue.decided >= key_queue.end:
+            return 0.0
+        key_queue.decided = key_queue.end
+        if key_queue.key and (armed := self.faults.strike("stall_key", subscription, key_queue.key, now)):
+            return armed.ends
+        if self.faults.strike("slow_delivery", subscription, key_queue.key, now):
+            return now + _SLOW_S
+        if self.faults.has("head_of_line"):
+            other = next((entry for entry in outstanding if entry.key_queue.key not in ("", key_queue.key)), None)
+            late = other is not None and now - other.sent_at >= _HELD_UP_AFTER_S
+            if late and self.faults.strike("head_of_line", subscription, key_queue.key, now):
+                return now + _SLOW_S
+        if armed := self.faults.strike("jitter", subscription, key_queue.key, now):
+            return now + armed.dice.uniform(0.0, _JITTER_MAX_S)
+        return 0.0
+
+    def dead_lettered(self, subscription: str, entry: QueueEntry, now: float) -> float:
+        """dead_letter_stalls_keys."""
+        armed = self.faults.strike("dead_letter_stalls_keys", subscription, entry.key_queue.key, now, entry.message.id)
+        return armed.ends if armed else 0.0
+
+    def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
+        """overlap_pull, overlap_push: asked once for each message that has to wait."""
+        name = "overlap_push" if subscription.push_config.push_endpoint else "overlap_pull"
+        for key_queue in key_queues if self.faults.has(name) else ():
+            waits = key_queue.held and key_queue.stream is None and not key_queue.queued and key_queue.wake_at <= now
+            entry = key_queue.peek() if waits and key_queue.key else None
+            if entry is None or entry.position == key_queue.asked:
+                continue
+            key_queue.asked = entry.position
+            if self.faults.strike(name, subscription.name, key_queue.key, now, entry.message.id):
+                return key_queue
+        return None
+
+    def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
+        """split_holder, if there is another subscriber that has room."""
+        if not self.faults.has("split_holder"):
+            return None
+        others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
+        entry = key_queue.peek() if others else None
+        armed = self.faults.strike("split_holder", subscription, key_queue.key, now, entry.message.id) if entry else None
+        return armed.dice.choice(others) if armed else None
+
+    def lose_track(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
+        """early_redelivery, if there is another subscriber that has room, and not of what is only being sent."""
+        if not self.faults.has("early_redelivery") or key_queue.stream is None or key_queue.stream.outbox:
+            return None
+        others = [stream for stream in streams if stream.open and stream.client is not key_queue.client and stream.has_room]
+        lowest = key_queue.at(key_queue.lowest_held).message
+        armed = self.faults.strike("early_redelivery", subscription, key_queue.key, now, lowest.id) if others else None
+        return armed.dice.choice(others) if armed else None
+
+    def forget_holds(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
+        """forget_holds."""
+        if not self.faults.has("forget_holds"):
+            return False
+        lowest = key_queue.at(key_queue.lowest_held).message
+        return bool(self.faults.strike("forget_holds", subscription, key_queue.key, now, lowest.id))
+
+    def looks_early(self, lease_s: float) -> float:
+        """lease_short."""
+        return lease_s * _LEASE_SHARE if self.faults.has("lease_short") else 0.0
+
+    def ends_early(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """lease_short."""
+        return bool(self.faults.strike("lease_short", subscription, entry.key_queue.key, now, entry.message.id))
+
+    def breaks(self, subscription: str, key_queue: KeyQueue, now: float) -> float | None:
+        """stream_break, half_open_stream."""
+        if self.faults.strike("stream_break", subscription, key_queue.key, now):
+            return 0.0
+        if self.faults.strike("half_open_stream", subscription, key_queue.key, now):
+            return _HALF_OPEN_S
+        return None
+
+    def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
+        """resume_past_unacked."""
+        key = held[0].key_queue.key
+        return bool(key and self.faults.strike("resume_past_unacked", subscription, key, now, held[0].message.id))
+
+    def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
+        """lost_tail."""
+        return bool(
+            self.faults.strike("lost_tail", subscription, key_queue.key, now, key_queue.at(key_queue.acked_from).message.id)
+        )
+
+    def lose_answer(self, subscription: str, deliveries: Sequence[Delivery], now: float) -> LostAnswer | None:
+        """lost_pull_answer: half of the time the client gets an error."""
+        first = deliveries[0].message
+        armed = self.faults.strike("lost_pull_answer", subscription, first.ordering_key, now, first.id)
+        if armed is None:
+            return None
+        return LostAnswer(unavailable() if armed.dice.random() < 0.5 else None)
+
+    def delay_answer(self, subscription: str, entry: QueueEntry, now: float) -> float:
+        """slow_ack_extension."""
+        armed = self.faults.strike("slow_ack_extension", subscription, entry.key_queue.key, now, entry.message.id)
+        return armed.dice.uniform(_LATE_MIN_S, _LATE_MAX_S) if armed else 0.0
+
+    def looks_again(self) -> float:
+        """redeliver_after_confirmed_ack."""
+        return _AFTER_CONFIRMATION_S if self.faults.has("redeliver_after_confirmed_ack") else 0.0
+
+    def forgets_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """redeliver_after_confirmed_ack."""
+        key = entry.key_queue.key
+        return bool(self.faults.strike("redeliver_after_confirmed_ack", subscription, key, now, entry.message.id))
+
+    def lose_ack(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """ack_lost."""
+        return bool(self.faults.strike("ack_lost", subscription, entry.key_queue.key, now, entry.message.id))
+
+    def silent_until(self, now: float) -> float:
+        """stall_all."""
+        if self._stall is not None and (self._stall.ends <= now or self._stall not in self.faults.all()):
+            self._stall = None
+        if self._stall is None:
+            self._stall = self.faults.strike("stall_all", "", "", now)
+        return self._stall.ends if self._stall is not None else -math.inf

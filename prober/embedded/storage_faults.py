@@ -1,0 +1,215 @@
+"""Faults of what is stored: publish requests, what becomes of their messages, and which of them a subscription ever gets to see."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from prober.embedded.behaviour import Admission, Behaviour
+from prober.embedded.errors import ServiceError, unavailable
+from prober.embedded.faults import Armed, Faults
+from prober.embedded.messages import Message, PublishDraft
+
+_PLACES_MAX: Final = 100_000  # topics with a key of which something is remembered
+_RECENT_KEYS_MAX: Final = 20  # per topic, for a message to get the wrong one
+_NEXT_REQUEST_S: Final = 2.0  # how long the last message of a request waits for the next request
+_ZOMBIE_S: Final = 1.0
+_SLOW_PUBLISH_S: Final = 2.0
+_SLOW_ADMIN_S: Final = 6.0  # what should take 5 s at most
+_RAISE: Final = 1_000_000
+
+
+@dataclass(slots=True, order=True)
+class KeptBack:
+    """Messages of one key that are stored later. armed: the fault that takes effect if something else is stored before."""
+
+    until: float
+    number: int
+    topic: str = field(compare=False)
+    messages: list[Message] = field(compare=False)
+    armed: Armed | None = field(compare=False, default=None)
+
+
+class StorageFaults(Behaviour):
+    """What goes wrong while messages are stored. Without any fault armed it is honest."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self._last_ids: dict[tuple[str, str], str] = {}
+        self._stored_once: dict[tuple[str, str], Sequence[Message]] = {}
+        self._recent_keys: dict[str, dict[str, None]] = {}
+        self._kept_back: list[KeptBack] = []
+        self._waiting: dict[tuple[str, str], KeptBack] = {}
+
+    def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
+        """publish_unavailable, zombie_publish, partial_batch, reply_lost."""
+        key = drafts[0].ordering_key
+        if self.faults.strike("publish_unavailable", topic, key, now):
+            return Admission(0, unavailable())
+        if self.faults.strike("zombie_publish", topic, key, now):
+            return Admission(len(drafts), unavailable(), late=True)
+        if len(drafts) > 1 and (armed := self.faults.strike("partial_batch", topic, key, now)):
+            return Admission(armed.dice.randrange(1, len(drafts)), unavailable())
+        if self.faults.strike("reply_lost", topic, key, now):
+            return Admission(len(drafts), unavailable())
+        return Admission(len(drafts))
+
+    def refuse(self, call: str, now: float) -> ServiceError | None:
+        """admin_error."""
+        return unavailable() if self.faults.strike("admin_error", call, "", now) else None
+
+    def answer_after(self, call: str, where: str, key: str, now: float) -> float:
+        """publish_slow, admin_slow."""
+        if call == "Publish":
+            return _SLOW_PUBLISH_S if self.faults.strike("publish_slow", where, key, now) else 0.0
+        return _SLOW_ADMIN_S if self.faults.strike("admin_slow", call, "", now) else 0.0
+
+    def store(self, topic: str, messages: list[Message], now: float, *, late: bool) -> list[Message]:
+        """duplicate_id, lose_write, swap_in_batch, swap_across_batches, corrupt_payload, wrong_key."""
+        if late:
+            self._keep_back(now + _ZOMBIE_S, topic, messages)
+            return []
+        if not self.faults.any_armed and not self._waiting:
+            return messages
+        if self.faults.has("duplicate_id"):
+            for message in messages:
+                self._duplicate_id(topic, message, now)
+        stored = [
+            message for message in messages if not self.faults.strike("lose_write", topic, message.ordering_key, now, message.id)
+        ]
+        if stored and stored[0].ordering_key:
+            self._swap(topic, stored, now)
+            stored = self._swap_across(topic, stored, now)
+        for message in stored:
+            self._corrupt(topic, message, now)
+            self._misplace(topic, message, now)
+        return stored
+
+    def _duplicate_id(self, topic: str, message: Message, now: float) -> None:
+        place = (topic, message.ordering_key)
+        last = self._last_ids.get(place)
+        if message.ordering_key and last and self.faults.strike("duplicate_id", topic, message.ordering_key, now, last):
+            message.id = last
+        if len(self._last_ids) >= _PLACES_MAX:
+            self._last_ids.clear()
+        self._last_ids[place] = message.id
+
+    def _swap(self, topic: str, stored: list[Message], now: float) -> None:
+        if len(stored) > 1 and (armed := self.faults.strike("swap_in_batch", topic, stored[0].ordering_key, now, stored[0].id)):
+            _exchange(stored, armed.dice.randrange(len(stored) - 1))
+
+    def _swap_across(self, topic: str, stored: list[Message], now: float) -> list[Message]:
+        """The last message of a request waits for the next request of its key, and is stored behind the first message of that."""
+        key = stored[0].ordering_key
+        before = self._waiting.pop((topic, key), None)
+        if before is not None and before.armed is not None:
+            self.faults.record(before.armed, topic, key, now, before.messages[0].id)
+            stored[:0] = before.messages
+            before.messages = []
+            _exchange(stored, 0)
+        elif len(self._waiting) < _PLACES_MAX and (armed := self.faults.choose("swap_across_batches", key, now)):
+            self._waiting[topic, key] = self._keep_back(now + _NEXT_REQUEST_S, topic, [stored.pop()], armed)
+        return stored
+
+    def _keep_back(self, until: float, topic: str, messages: list[Message], armed: Armed | None = None) -> KeptBack:
+        kept = KeptBack(until, messages[0].sequence, topic, messages, armed)
+        heapq.heappush(self._kept_back, kept)
+        return kept
+
+    def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
+        """What zombie_publish kept back, and swap_across_batches in vain."""
+        due = []
+        while self._kept_back and self._kept_back[0].until <= now:
+            kept = heapq.heappop(self._kept_back)
+            if not kept.messages:
+                continue
+            if kept.armed is not None:
+                kept.armed.spare()
+                del self._waiting[kept.topic, kept.messages[0].ordering_key]
+            due.append((kept.topic, kept.messages))
+        return due
+
+    def next_overdue(self) -> float:
+        """As for `overdue`."""
+        return self._kept_back[0].until if self._kept_back else math.inf
+
+    def _corrupt(self, topic: str, message: Message, now: float) -> None:
+        if message.data and self.faults.strike("corrupt_payload", topic, message.ordering_key, now, message.id):
+            message.data = message.data[:-1] + bytes((message.data[-1] ^ 1,))
+
+    def _misplace(self, topic: str, message: Message, now: float) -> None:
+        """Give a message the key of another, of those that the fault is meant for."""
+        if not message.ordering_key or not self.faults.has("wrong_key"):
+            return
+        if topic not in self._recent_keys and len(self._recent_keys) >= _PLACES_MAX:
+            self._recent_keys.clear()
+        recent = self._recent_keys.setdefault(topic, {})
+        others = [key for key in recent if key != message.ordering_key and self.faults.touches("wrong_key", key)]
+        recent[message.ordering_key] = None
+        if len(recent) > _RECENT_KEYS_MAX:
+            del recent[next(iter(recent))]
+        if others and (armed := self.faults.strike("wrong_key", topic, message.ordering_key, now, message.id)):
+            message.ordering_key = armed.dice.choice(others)
+
+    def invent(self, topic: str, stored: Sequence[Message], now: float) -> list[PublishDraft]:
+        """A phantom looks like the message before it, with higher numbers; one without any would look like a copy."""
+        if not self.faults.has("phantom"):
+            return []
+        invented = []
+        for message in stored:
+            data, attributes = (
+                _raised(message.data),
+                {name: _raised(value.encode()).decode() for name, value in message.attributes.items()},
+            )
+            changed = data != message.data or attributes != dict(message.attributes)
+            if changed and self.faults.strike("phantom", topic, message.ordering_key, now, message.id):
+                invented.append(PublishDraft(data, attributes, message.ordering_key))
+        return invented
+
+    def arrange(
+        self, topic: str, subscriptions: Sequence[str], stored: Sequence[Message], now: float
+    ) -> Mapping[str, Sequence[Message]]:
+        """diverge_subscriptions: one of them sees two neighbours in the wrong order."""
+        if len(subscriptions) < 2 or len(stored) < 2 or not stored[0].ordering_key:
+            return {}
+        armed = self.faults.strike("diverge_subscriptions", topic, stored[0].ordering_key, now, stored[0].id)
+        if armed is None:
+            return {}
+        order = list(stored)
+        at = armed.dice.randrange(len(order) - 1)
+        order[at], order[at + 1] = order[at + 1], order[at]
+        return {armed.dice.choice(subscriptions): order}
+
+    def repeat(self, topic: str, stored: Sequence[Message], now: float) -> Sequence[Message]:
+        """duplicate_publish_same_id: these, and every other time those of the request of their key before; each message once."""
+        if not stored or not self.faults.has("duplicate_publish_same_id"):
+            return ()
+        key, once = stored[0].ordering_key, self._stored_once
+        if len(once) >= _PLACES_MAX:
+            once.clear()
+        late = self.faults.ledger.counts["duplicate_publish_same_id"] % 2 == 1
+        before = once.pop((topic, key), ())
+        chosen = before if late else stored
+        struck = bool(chosen) and self.faults.strike("duplicate_publish_same_id", topic, key, now, chosen[0].id)
+        if late or not struck:
+            once[topic, key] = stored
+        return chosen if struck else ()
+
+    def enqueue(self, subscription: str, message: Message, now: float) -> bool:
+        """Drop."""
+        return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)
+
+
+def _exchange(stored: list[Message], at: int) -> None:
+    """Let two neighbours change places, also for a seek, which replays by sequence number."""
+    earlier, later = stored[at], stored[at + 1]
+    earlier.sequence, later.sequence = later.sequence, earlier.sequence
+    stored[at], stored[at + 1] = later, earlier
+
+
+def _raised(text: bytes) -> bytes:
+    """A number that is a million higher, where the text is one."""
+    return b"%d" % (int(text) + _RAISE) if text.isdigit() else text

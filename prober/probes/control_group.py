@@ -1,0 +1,179 @@
+"""`control_group`: what order costs, and what it buys, on one topic with two subscriptions that differ in nothing else.
+
+Bursts are published on keys; both subscriptions are consumed in the same way, everything is acknowledged at once. The ordered one is
+judged like any other. The other one promises nothing, so nobody judges it; how its messages came is measured.
+
+*Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the
+messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.paired`). Of availability the price is the
+share of messages that came in time on the unordered one only, less that of those that came in time on the ordered one only.
+
+*Benefit.* What a consumer of the unordered one would have to put back in order: the reordered share and the extent of RFC 4737, and how
+many messages a resequencer would have passed on at once, held back, and given up waiting for (`prober.ordering`).
+
+Pairs are messages of bursts that were confirmed completely in the end. Of a message that was published again the copy that
+came first counts, on either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.core.events import Delivered
+from prober.ordering.measurement import OrderMeasurement
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.payload import Stamp
+from prober.probes.unjudged import UnjudgedTap
+from prober.slo.figures import Figure
+from prober.slo.paired import Difference, mean_difference, share_difference
+
+UNORDERED: Final = "unordered"
+IN_TIME_S: Final = 5.0
+"""How long a message may take to count as available; also for how long a resequencer waits for what is missing."""
+IDLE_S: Final = 600.0
+LOOK_S: Final = 0.05
+
+Message = tuple[str, int]
+
+
+class Burst(NamedTuple):
+    """Messages of a key that were published together, and when they were to be sent."""
+
+    sent_t: float
+    messages: tuple[Message, ...]
+
+
+class Pairs:
+    """When each message first came on either subscription; times in seconds of one clock."""
+
+    def __init__(self) -> None:
+        self.bursts: list[Burst] = []
+        self.ordered: dict[Message, float] = {}
+        self.unordered: dict[Message, float] = {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything came on both."""
+        return all(message in self.ordered and message in self.unordered for burst in self.bursts for message in burst.messages)
+
+    def latency(self) -> Difference | None:
+        """How much later messages come on the ordered one; None of fewer than two bursts that came on both."""
+        came = self.came
+        late_s = (
+            [self.ordered[message] - self.unordered[message] for message in burst.messages if message in came]
+            for burst in self.bursts
+        )
+        return mean_difference([fmean(each) for each in late_s if each])
+
+    @property
+    def came(self) -> set[Message]:
+        """What came on both."""
+        return self.ordered.keys() & self.unordered.keys()
+
+    def availability(self) -> Difference | None:
+        """By how much larger the share is that does not come in time on the ordered one; None without messages."""
+        timely = [
+            (self._in_time(self.ordered, message, burst.sent_t), self._in_time(self.unordered, message, burst.sent_t))
+            for burst in self.bursts
+            for message in burst.messages
+        ]
+        only = Counter(timely)
+        return share_difference(only[False, True], only[True, False], len(timely)) if timely else None
+
+    @staticmethod
+    def _in_time(came: dict[Message, float], message: Message, sent_t: float) -> bool:
+        return message in came and came[message] - sent_t <= IN_TIME_S
+
+
+class _Twins:
+    """What is published and comes, on both."""
+
+    def __init__(self, context: ProbeContext) -> None:
+        self.pairs = Pairs()
+        self._context = context
+        self._order = OrderMeasurement(IN_TIME_S, IDLE_S)
+
+    def decide(self, delivery: Delivery) -> None:
+        """A message came on the ordered one."""
+        self.pairs.ordered.setdefault((delivery.key, delivery.seq), self._context.now())
+        delivery.ack()
+
+    def read(self, key: str, stamp: Stamp) -> None:
+        """A message came on the other."""
+        now = self._context.now()
+        self.pairs.unordered.setdefault((key, stamp.seq), now)
+        self._order.observe(Delivered(now, UNORDERED, key, "", stamp.epoch, stamp.seq, ""))
+        self._context.count("unordered_deliveries")
+
+    async def publish(self, key: str, workload: Workload) -> None:
+        """Publishes the bursts of a key."""
+        length = workload.burst_messages
+        first = 1
+        async for due_t in self._context.beats(workload.bursts, workload.ack_after_s):
+            messages = tuple((key, seq) for seq in range(first, first + length))
+            first += length
+            if await self._context.publish(key, length, workload.sizes, due_t) == length:
+                self.pairs.bursts.append(Burst(due_t, messages))
+
+    async def settle(self) -> None:
+        """Waits until everything has come, or is late."""
+        late_t = self._context.now() + IN_TIME_S
+        while not self.pairs.complete and self._context.now() < late_t:
+            await asyncio.sleep(LOOK_S)
+
+    def tell(self) -> None:
+        """Says what was measured."""
+        recording, count, pairs = self._context.recording, self._context.count, self.pairs
+        count("pairs", len(pairs.came))
+        self._tell_interval(pairs.latency(), Figure.ORDER_LATENCY, Figure.ORDER_LATENCY_LOW, Figure.ORDER_LATENCY_HIGH)
+        unavailable = Figure.ORDER_UNAVAILABILITY, Figure.ORDER_UNAVAILABILITY_LOW, Figure.ORDER_UNAVAILABILITY_HIGH
+        self._tell_interval(pairs.availability(), *unavailable)
+        streams = self._order.report().streams
+        arrivals, reorderings = [each.arrivals for each in streams], [each.reordering for each in streams]
+        for name in ("in_order", "early", "late", "duplicates", "gave_up"):
+            count(f"unordered_{name}", sum(getattr(each, name) for each in arrivals))
+        if received := sum(each.received for each in reorderings):
+            recording.measured(Figure.UNORDERED_REORDERED, sum(each.reordered for each in reorderings) / received)
+            recording.measured(Figure.UNORDERED_HELD_BACK, sum(each.early for each in arrivals) / received)
+            recording.measured(Figure.UNORDERED_EXTENT, max(each.extent_max for each in reorderings))
+
+    def _tell_interval(self, difference: Difference | None, *figures: Figure) -> None:
+        for figure, value in zip(figures, difference or (), strict=False):
+            self._context.recording.measured(figure, value)
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes, consumes on both subscriptions, and says how they differ."""
+    twins = _Twins(context)
+    for _ in range(workload.subscribers):
+        await context.subscribe(twins.decide)
+        await context.attach(UnjudgedTap(context.epoch, twins.read), at=UNORDERED)
+    await asyncio.gather(*(twins.publish(f"twin-{number}", workload) for number in workload.numbers))
+    await twins.settle()
+    twins.tell()
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes twice."""
+    return Traffic(workload.keys * workload.bursts, workload.messages, 2 * workload.messages, unjudged=workload.messages)
+
+
+PROBE = Experiment(
+    name="control_group",
+    promise="Order holds; what it costs and what it buys is measured against a twin subscription without ordering.",
+    act=act,
+    traffic=traffic,
+    chances=chances_of_order,
+    workload=Workload(keys=8, bursts=BURSTS[ProbeName.CONTROL_GROUP], burst_messages=8, subscribers=2, ack_after_s=0.2),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "pairs": "no message came on both subscriptions",
+    },
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(UNORDERED, ordering=False)),
+)

@@ -1,0 +1,70 @@
+"""`control_plane`: administration calls end within seconds, and what is published once a subscription exists is delivered.
+
+The topic and its subscriptions are made for the run and deleted after it. As soon as they exist, before anybody reads, messages are
+published on all keys: each must arrive, the first ones included. Then more are, and everything else that an administrator does is done
+once, on a second subscription that nobody reads; and a request is made that must be refused, to switch its ordering on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from prober.brokers.base import AdminOperation
+from prober.clock import wall_s
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.errors import BrokerUnavailable, RequestRefused
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+
+SPARE: Final = "spare"
+"""What the subscription is called that nobody reads."""
+RETENTION_S: Final = 86_400.0
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes at once, then reads, publishes the rest and administers."""
+    keys = [f"control_plane-{number}" for number in workload.numbers]
+    for burst in range(workload.bursts):
+        await asyncio.gather(*(context.publish(key, workload.burst_messages, workload.sizes) for key in keys))
+        for _ in range(0 if burst else workload.subscribers):
+            await context.subscribe(Delivery.ack)
+    await _administer(context)
+
+
+async def _administer(context: ProbeContext) -> None:
+    admin, topic, spare = context.admin, context.resources.topic, context.resources.named(SPARE)
+    project = topic.partition("/topics/")[0]
+    await context.administer(AdminOperation.GET, admin.look(topic))
+    await context.administer(AdminOperation.GET, admin.look(spare))
+    await context.administer(AdminOperation.LIST, admin.list_some(project))
+    await context.administer(AdminOperation.UPDATE, admin.update_subscription(spare, message_retention_s=RETENTION_S))
+    with suppress(BrokerUnavailable):  # then nobody knows what the answer would have been
+        await _switch_ordering_on(context, spare)
+    await context.administer(AdminOperation.SEEK, admin.seek(spare, wall_s()))
+
+
+async def _switch_ordering_on(context: ProbeContext, spare: str) -> None:
+    try:
+        await context.admin.update_subscription(spare, ordering=True)
+    except RequestRefused:
+        context.count("ordering_changes_refused")
+    else:
+        context.count("ordering_changes_accepted")
+
+
+PROBE = Experiment(
+    name="control_plane",
+    promise="Administration calls end within seconds, and every message published once a subscription exists is delivered.",
+    act=act,
+    chances=chances_of_order,
+    workload=Workload(keys=10, bursts=BURSTS[ProbeName.CONTROL_PLANE], burst_messages=15, subscribers=2),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "ordering_changes_refused": "the service did not refuse to switch the ordering of a subscription on",
+    },
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(SPARE, ordering=False)),
+    fresh=True,
+)

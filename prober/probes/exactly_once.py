@@ -1,0 +1,198 @@
+"""`exactly_once`: a confirmed acknowledgement is final, and what a subscriber holds does not come again.
+
+On each key a message is held back while more are published one by one, so that the service goes on with the key again and again while
+something of it is outstanding. Then what is held is answered. The four ways take turns:
+
+    in order      everything is acknowledged in order.
+    out of order  the last is acknowledged first, which the service may refuse, then everything in order.
+    refused       the first is refused; everything comes again, and is acknowledged. Through a client library it is the last.
+    expired       the lease of the first ends; the same.
+
+At last it is listened for what comes again although its acknowledgement was confirmed: for longer than a message may be on its way. Where
+that has no bound, through a client library, a new subscriber listens: whatever it gets was sent after it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from enum import IntEnum
+from math import inf
+from typing import Final
+
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.errors import NotSupported
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+
+CONFIRMS_S: Final = 10.0
+"""How long the first confirmation may take, before it is taken that there are none."""
+COMES_S: Final = 1.0
+"""How long to wait for a message before the next one is published."""
+HOLD_S: Final = 1.5
+"""How long the first of a burst is held at least."""
+LEASE_S: Final = 1
+ANSWERS_S: Final = 0.5
+"""How long to wait for the answer to acknowledgements."""
+ANSWERED_S: Final = 15.0
+"""How long to wait until everything has come and is acknowledged."""
+LISTENS_S: Final = 2.0
+"""How much longer than a message may be on its way it is listened at the end."""
+LISTENS_ANEW_S: Final = 7.0
+"""How long a new subscriber listens."""
+
+
+class Way(IntEnum):
+    """How what is held is answered."""
+
+    IN_ORDER = 0
+    OUT_OF_ORDER = 1
+    REFUSED = 2
+    EXPIRED = 3
+
+
+class Trial:
+    """One key. `held`: what came since the first was held back; `last`: the highest number of a message that was acknowledged at once."""
+
+    def __init__(self, number: int) -> None:
+        self.key = f"exactly-once-{number}"
+        self.held: list[Delivery] = []
+        self.holds = False
+        self.last = 0
+        self.came = asyncio.Event()
+        self._patience_s = COMES_S
+        self._way = Way.IN_ORDER
+        self._again = 0
+
+    def decide(self, delivery: Delivery) -> None:
+        """Holds it back, makes it come again, or acknowledges it."""
+        if self.holds:
+            self.held.append(delivery)
+        elif delivery.seq == self._again:
+            self._again = 0
+            self._come_again(delivery)
+        else:
+            self._ack(delivery)
+        self.came.set()
+
+    async def comes(self) -> None:
+        """Waits for the next message. A client library gives out no second one of a key before the first is answered."""
+        if not await comes_within(self._patience_s, self.came) and self.held:
+            self._patience_s = 0.0
+        self.came.clear()
+
+    async def let_go(self, way: Way, end: int) -> None:
+        """Answers what is held of a burst that ends with message `end`; what comes from now on is acknowledged at once.
+
+        A client library gives out what it has behind a message that is refused before that comes again. So there it is the last one.
+        """
+        held, self.held, self.holds, self._way = self.held, [], False, way
+        if way in (Way.REFUSED, Way.EXPIRED):
+            if len(held) > 1:
+                self._come_again(held[0])
+                return
+            self._again = end
+        elif way is Way.OUT_OF_ORDER and len(held) > 1:
+            held[-1].ack()
+            await asyncio.sleep(ANSWERS_S)
+        for delivery in held:
+            self.decide(delivery)
+
+    def _ack(self, delivery: Delivery) -> None:
+        self.last = max(self.last, delivery.seq)
+        delivery.ack()
+
+    def _come_again(self, delivery: Delivery) -> None:
+        if self._way is Way.REFUSED:
+            delivery.nack()
+        else:
+            delivery.shorten_lease(LEASE_S)
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes and holds on all keys side by side, then listens."""
+    trials = {trial.key: trial for trial in map(Trial, workload.numbers)}
+
+    def decide(delivery: Delivery) -> None:
+        trials[delivery.key].decide(delivery)
+
+    subscribers = [await context.subscribe(decide) for _ in range(workload.subscribers)]
+    await asyncio.gather(*(context.publish(key, 1, workload.sizes) for key in trials))
+    if not await comes_within(CONFIRMS_S, context.confirmed):
+        raise NotSupported(f"the target confirmed no acknowledgement within {CONFIRMS_S:g} s: it has no exactly-once delivery")
+    await asyncio.gather(*(_rounds(context, trial, turn, workload) for turn, trial in enumerate(trials.values())))
+    if context.resources.bounds.delivery_delay_max_s < inf:
+        await asyncio.sleep(context.resources.bounds.delivery_delay_max_s + LISTENS_S)
+        return
+    await asyncio.sleep(ANSWERS_S)
+    await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
+    await context.subscribe(decide)
+    await asyncio.sleep(LISTENS_ANEW_S)
+
+
+async def _rounds(context: ProbeContext, trial: Trial, turn: int, workload: Workload) -> None:
+    """Each burst is held and answered in another way than the last."""
+    published = 1
+    await _acknowledged(trial, published)
+    for number in range(workload.bursts):
+        trial.holds = True
+        for _ in range(_held(workload, number)):
+            trial.came.clear()
+            published += await context.publish(trial.key, 1, workload.sizes)
+            await trial.comes()
+        await asyncio.sleep(HOLD_S)
+        await trial.let_go(_way(turn, number), published)
+        await _acknowledged(trial, published)
+
+
+async def _acknowledged(trial: Trial, last: int) -> None:
+    """Waits until so many messages have come and were acknowledged; if they do not come, that is the checker's."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWERED_S):
+            while trial.last < last:
+                trial.came.clear()
+                await trial.came.wait()
+
+
+def _way(turn: int, number: int) -> Way:
+    """How a burst of a key is answered."""
+    return Way((turn + number) % len(Way))
+
+
+def _held(workload: Workload, number: int) -> int:
+    """How many messages of a burst are held; the first of all says whether acknowledgements are confirmed."""
+    return workload.burst_messages - (number == 0)
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Everything comes once, and the whole of a burst again whose first message is refused or expires."""
+    bursts = [(turn, number) for turn in range(workload.keys) for number in range(workload.bursts)]
+    again = sum(_held(workload, number) for turn, number in bursts if _way(turn, number) in (Way.REFUSED, Way.EXPIRED))
+    return Traffic(workload.messages, workload.messages, workload.messages + again)
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """Every message is confirmed, and all but the first of a burst come while that is held."""
+    behind = sum(_held(workload, number) - 1 for number in range(workload.bursts))
+    return chances_of_order(workload) | {
+        "chances_confirmed": workload.messages,
+        "chances_outstanding": workload.keys * behind,
+    }
+
+
+PROBE = Experiment(
+    name="exactly_once",
+    promise="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding does not come again.",
+    act=act,
+    traffic=traffic,
+    chances=chances,
+    workload=Workload(keys=8, bursts=BURSTS[ProbeName.EXACTLY_ONCE], burst_messages=10, subscribers=2),
+    requires={
+        "acks_confirmed": "no acknowledgement was confirmed",
+        "nacks": "nothing was refused",
+        "rewinds": "nothing was redelivered",
+    },
+    subscriptions=(SubscriptionPlan(exactly_once=True),),
+)

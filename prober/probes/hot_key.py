@@ -1,0 +1,164 @@
+"""`hot_key`: keys are loaded more and more, up to their limit of 1 MB/s; where the backlog begins, and whether order holds throughout.
+
+In steps of equal length each key is published on at a quarter, a half, three quarters and all of the rate; what comes is acknowledged at
+once. Then a last burst is published while nobody subscribes, so that a backlog is certainly there to drain. Order is judged by the checker
+all the time. With one key this loads a key, with several a topic.
+
+The *backlog begins* in the first step at whose end more was unacknowledged than was published within the last `WAITING_S`: then the step
+did not only keep messages under way but let them queue up. A publisher that does not reach the rate of a step says nothing about higher
+ones: rates are those that were reached. This measures, it does not accuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, Workload, chances_of_order
+from prober.slo.figures import Figure
+
+STEPS: Final = 4
+BEAT_S: Final = 0.1
+WAITING_S: Final = 1.0
+SETTLE_S: Final = 10.0
+"""How long to wait for what has not come yet, after the last step."""
+
+
+class Step(NamedTuple):
+    """One step: how long it took, and how many bytes of payload were published and acknowledged in it and unacknowledged at its ends."""
+
+    seconds: float
+    published: int
+    acknowledged: int
+    waiting_before: int
+    waiting_after: int
+
+    @property
+    def queues(self) -> bool:
+        """Whether a backlog was there at its end."""
+        return self.waiting_after * self.seconds > self.published * WAITING_S
+
+
+def figures_of(steps: Iterable[Step]) -> dict[Figure, float]:
+    """The rates at which the backlog began, or if it never did, those of the fastest step; without `BACKLOG_BEGINS` then.
+
+    Of no step that published anything there is nothing to say.
+    """
+    done = [step for step in steps if step.published and step.seconds > 0.0]
+    if not done:
+        return {}
+    queueing = next((step for step in done if step.queues), None)
+    told = queueing or max(done, key=lambda step: step.published / step.seconds)
+    rate = told.published / told.seconds
+    figures = {
+        Figure.HOT_KEY_PUBLISHED: rate,
+        Figure.HOT_KEY_ACKNOWLEDGED: told.acknowledged / told.seconds,
+        Figure.HOT_KEY_BACKLOG_GROWTH: (told.waiting_after - told.waiting_before) / told.seconds,
+    }
+    return figures if queueing is None else {Figure.BACKLOG_BEGINS: rate, **figures}
+
+
+class _Load:
+    """What is published and acknowledged, in bytes of payload. Messages that come again are acknowledged once."""
+
+    def __init__(self, context: ProbeContext, workload: Workload) -> None:
+        self.published = self.acknowledged = 0
+        self._context, self._workload = context, workload
+        self._sent: dict[str, int] = {}
+        self._waiting: dict[tuple[str, int], int] = {}
+        self._nothing_waits = asyncio.Event()
+        self._nothing_waits.set()
+
+    def decide(self, delivery: Delivery) -> None:
+        """Acknowledges it."""
+        self.acknowledged += self._waiting.pop((delivery.key, delivery.seq), 0)
+        delivery.ack()
+        if not self._waiting:
+            self._nothing_waits.set()
+
+    async def publish(self, key: str, count: int) -> None:
+        """Publishes messages of a key together. What was not confirmed is not waited for, whatever becomes of it."""
+        sizes, first = self._workload.sizes, self._sent.get(key, 0) + 1
+        self._sent[key] = first + count - 1
+        sent = {(key, seq): sizes[seq % len(sizes)] for seq in range(first, first + count)}
+        self._waiting |= sent
+        self._nothing_waits.clear()
+        if await self._context.publish(key, count, sizes) == count:
+            self.published += sum(sent.values())
+        else:
+            self.published += sum(sent.values()) - sum(self._waiting.pop(message, 0) for message in sent)
+            if not self._waiting:
+                self._nothing_waits.set()
+
+    async def step(self, keys: list[str], number: int) -> Step:
+        """Publishes a step on all keys at its rate, and says how it went."""
+        workload = self._workload
+        count, rate = number * workload.burst_messages, number / STEPS * workload.rate / workload.keys
+        began_t, before = self._context.now(), Step(0.0, self.published, self.acknowledged, 0, self.waiting)
+        await asyncio.gather(*(self._at_rate(key, count, rate) for key in keys))
+        seconds = self._context.now() - began_t
+        published, acknowledged = self.published - before.published, self.acknowledged - before.acknowledged
+        return Step(seconds, published, acknowledged, before.waiting_after, self.waiting)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that were sent and not acknowledged."""
+        return sum(self._waiting.values())
+
+    async def settle(self) -> bool:
+        """Waits until nothing waits any more; False if that takes too long."""
+        return await comes_within(SETTLE_S, self._nothing_waits)
+
+    async def _at_rate(self, key: str, count: int, rate: float) -> None:
+        """So many messages of a key at a rate. Who publishes too slowly publishes more at once, never faster than the schedule."""
+        sent, began_t = 0, self._context.now()
+        while sent < count:
+            await asyncio.sleep(BEAT_S)
+            due = count if rate <= 0.0 else min(count, round((self._context.now() - began_t) * rate))
+            if due > sent:
+                await self.publish(key, due - sent)
+                sent = due
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Loads the keys step by step, then lets a backlog drain, and says what was measured."""
+    load = _Load(context, workload)
+    keys = [f"hot-{number}" for number in workload.numbers]
+    subscribers = [await context.subscribe(load.decide) for _ in range(workload.subscribers)]
+    for figure, value in figures_of([await load.step(keys, number) for number in range(1, STEPS + 1)]).items():
+        context.recording.measured(figure, value)
+    await load.settle()
+    for subscriber in subscribers:
+        await subscriber.close()
+    await asyncio.gather(*(load.publish(key, workload.burst_messages) for key in keys))
+    backlog, began_t = load.waiting, context.now()
+    await context.subscribe(load.decide)
+    if backlog and await load.settle():
+        context.count("backlogs_drained")
+        context.recording.measured(Figure.HOT_KEY_DRAINED, backlog / (context.now() - began_t))
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once. A request carries what is due within a moment, and the last burst is one."""
+    ramp_s = STEPS * STEPS * workload.burst_messages * workload.keys / workload.rate if workload.rate else STEPS * BEAT_S
+    requests = workload.keys * (round(ramp_s / BEAT_S) + 1)
+    return Traffic(min(requests, workload.messages), workload.messages, workload.messages)
+
+
+PROBE = Experiment(
+    name="hot_key",
+    promise="Order holds on a key of up to 1 MB/s and while a backlog drains; where the backlog begins is measured.",
+    act=act,
+    traffic=traffic,
+    chances=chances_of_order,
+    workload=Workload(keys=1, bursts=BURSTS[ProbeName.HOT_KEY], burst_messages=100, rate=100.0, sizes=(9_500,), subscribers=1),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "backlogs_drained": "no backlog drained",
+    },
+)

@@ -1,0 +1,91 @@
+"""`limits`: ordering keys of 1 to 1,024 bytes keep their order, and what goes beyond the documented limits is refused.
+
+Messages are published on the shortest and the longest keys there may be, those of several bytes a character included. Besides that, some
+are published that the service has to refuse, with longer keys and with two keys in one request, and some without a key, which have no
+order. Of those nothing is judged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from prober.brokers.base import Outcome, Outgoing, Rejected
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.experiment import Experiment, Workload, chances_of_order
+
+KEY_BYTES_MAX: Final = 1024
+EDGES: Final = (
+    "l",
+    " ",
+    "li",
+    "/limits?key=1&of=#%",
+    "l" * (KEY_BYTES_MAX // 4),
+    "l" * (KEY_BYTES_MAX - 1),
+    "l" * KEY_BYTES_MAX,
+    "é" * (KEY_BYTES_MAX // 2),
+    "€" * (KEY_BYTES_MAX // 3) + "l",
+    "🔑" * (KEY_BYTES_MAX // 4),
+)
+"""The keys that are tried first; any more are of the greatest length."""
+TOO_LONG: Final = ("l" * (KEY_BYTES_MAX + 1), "é" * (KEY_BYTES_MAX // 2) + "l", "l" * (2 * KEY_BYTES_MAX))
+"""The second one has fewer characters than the limit has bytes."""
+UNORDERED: Final = 3
+"""How many messages without a key are published."""
+COMES_S: Final = 10.0
+"""How long to wait for one of them."""
+CONTENT: Final = b"limits"
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes on keys of all lengths, then what has to be refused."""
+    for _ in range(workload.subscribers):
+        await context.subscribe(Delivery.ack)
+    await _offer(context, [Outgoing("", CONTENT)] * UNORDERED)
+    taken = await asyncio.gather(*(_bursts(context, key_of(number), workload) for number in workload.numbers))
+    if all(taken):
+        context.count("every_key_taken")
+    await _refuses(context, "long_keys", ([Outgoing(key, CONTENT)] for key in TOO_LONG))
+    await _refuses(context, "mixed_keys", ([Outgoing("l", CONTENT), Outgoing(other, CONTENT)] for other in ("li", "")))
+    await comes_within(COMES_S, context.unordered_came)
+
+
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> int:
+    """Publishes on one key; how many messages of it were confirmed."""
+    return sum([await context.publish(key, workload.burst_messages, workload.sizes) for _ in range(workload.bursts)])
+
+
+async def _refuses(context: ProbeContext, what: str, requests: Iterable[Sequence[Outgoing]]) -> None:
+    """Counts whether each of these requests is refused; one that nobody answered says neither."""
+    outcomes = [outcome for request in requests for outcome in await _offer(context, request)]
+    if all(isinstance(outcome, Rejected) for outcome in outcomes):
+        context.count(f"{what}_refused")
+
+
+async def _offer(context: ProbeContext, messages: Sequence[Outgoing]) -> Sequence[Outcome]:
+    """Publishes messages in one request, of which nothing is recorded."""
+    return await context.publishing.attempt("", (), beside=messages)
+
+
+def key_of(number: int) -> str:
+    """The key of that number."""
+    return EDGES[number] if number < len(EDGES) else f"{number}-".ljust(KEY_BYTES_MAX, "l")
+
+
+PROBE = Experiment(
+    name="limits",
+    promise="Ordering keys of 1 to 1,024 bytes keep their order; longer ones, and two in one request, are refused.",
+    act=act,
+    chances=chances_of_order,
+    workload=Workload(keys=len(EDGES), bursts=BURSTS[ProbeName.LIMITS], burst_messages=30, subscribers=2),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "every_key_taken": "the service took no message on one of the ordering keys of 1 to 1,024 bytes",
+        "deliveries_unordered": "no message without a key came",
+        "long_keys_refused": "the service did not refuse every ordering key of more than 1,024 bytes",
+        "mixed_keys_refused": "the service did not refuse every request with two ordering keys",
+    },
+)

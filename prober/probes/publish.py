@@ -1,0 +1,138 @@
+"""`publish`: what a publisher may rely on, whatever becomes of its requests; and that two subscriptions see one order.
+
+Two publishers, each with a client of its own, take turns on every key. Each turn is another thing that happens to publishers:
+
+    singly      every message is a request of its own; through a client library all are under way at once.
+    by both     both publish the same messages at the same time, as an application does that fails over too early.
+    again       messages that were confirmed are published once more, then new ones: 1, 2, 1, 2, 3.
+    hurried     an answer is waited for less long than it usually takes, so that mostly nobody knows what was stored; and they are published
+                again.
+    refused     an empty message, which no service may take, fails, and what is in its request with it. A client library stops the key:
+                what is published next fails as well, until publishing is resumed.
+
+Copies of a message are no breach, wherever they land. What was confirmed has to come in the order in which it was handed over, what
+certainly failed must not come at all, and both subscriptions have to see the same: copies, too, and in the same places. What the client
+library does with a key on which a publish has failed is no event, so it is counted and not judged: `publishes_stopped`,
+`publishes_past_a_failure` (what is right at the wire, where nothing stops a key) and `keys_resumed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from prober.brokers.base import Confirmed, Outgoing, Rejected
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.publishing import GENERATIONS_MAX, unsettled
+
+SECOND: Final = "second"
+PUBLISHERS: Final = 2
+HURRY_MIN, HURRY_MAX = 0.2, 1.2
+"""How long an answer is waited for in a hurry, as shares of what the last one took."""
+HURRIED_STORED_SHARE: Final = 0.5
+"""So much of what is published in a hurry is stored, and then comes twice; measured on the embedded server."""
+
+Turn: TypeAlias = Callable[[ProbeContext, str, int, Workload], Awaitable[object]]
+"""One turn of a publisher, by its number, on a key."""
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes on all keys at once, and acknowledges what comes on both subscriptions."""
+    for subscription in ("", SECOND):
+        for _ in range(workload.subscribers):
+            await context.subscribe(Delivery.ack, at=subscription)
+    await asyncio.gather(*(_take_turns(context, f"publish-{number}", workload) for number in workload.numbers))
+
+
+async def _take_turns(context: ProbeContext, key: str, workload: Workload) -> None:
+    for cycle in range(workload.bursts // BURSTS_EACH):
+        for number, turn in enumerate(TURNS, cycle):
+            await turn(context, key, number % PUBLISHERS, workload)
+
+
+async def _singly(context: ProbeContext, key: str, by: int, workload: Workload) -> None:
+    await context.publishing.publish_singly(key, workload.burst_messages, workload.sizes, by=by)
+
+
+async def _by_both(context: ProbeContext, key: str, by: int, workload: Workload) -> None:
+    del by
+    await context.publishing.publish_by_all(key, workload.burst_messages, workload.sizes, publishers=PUBLISHERS)
+
+
+async def _again(context: ProbeContext, key: str, by: int, workload: Workload) -> None:
+    publishing, seqs = context.publishing, context.publishing.next_seqs(key, workload.burst_messages)
+    await publishing.settle(key, seqs, workload.sizes, by=by)
+    await publishing.settle(key, seqs, workload.sizes, by=by, generation=GENERATIONS_MAX)
+
+
+async def _hurried(context: ProbeContext, key: str, by: int, workload: Workload) -> None:
+    publishing, seqs = context.publishing, context.publishing.next_seqs(key, workload.burst_messages)
+    hurry_s = publishing.answered_in_s * context.random.uniform(HURRY_MIN, HURRY_MAX)
+    await publishing.attempt(key, seqs, workload.sizes, by=by, timeout_s=hurry_s)
+    await publishing.resume(key, by)
+    await publishing.settle(key, seqs, workload.sizes, by=by, generation=1)
+
+
+async def _refused(context: ProbeContext, key: str, by: int, workload: Workload) -> None:
+    publishing, sizes = context.publishing, workload.sizes
+    beside_it, behind_it = (publishing.next_seqs(key, workload.burst_messages) for _ in range(2))
+    *failed, refused = await publishing.attempt(key, beside_it, sizes, by=by, beside=[Outgoing(key, b"")])
+    followed = await publishing.attempt(key, behind_it, sizes, by=by)
+    await publishing.resume(key, by)
+    for seqs, outcomes in ((beside_it, failed), (behind_it, followed)):
+        await publishing.settle(key, unsettled(seqs, [outcomes]), sizes, by=by, generation=1)
+    resumed = await publishing.publish(key, workload.burst_messages, sizes, by=by)
+    if isinstance(refused, Rejected):
+        context.count("publishes_refused")
+        if isinstance(followed[0], Rejected):
+            context.count("publishes_stopped")
+        elif isinstance(followed[0], Confirmed):
+            context.count("publishes_past_a_failure")
+        if resumed:
+            context.count("keys_resumed")
+
+
+TURNS: Final = (_singly, _by_both, _again, _hurried, _refused)
+BURSTS_EACH: Final = 10
+"""How often the turns together publish as many messages as a burst has: one, two, two, two and three times."""
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Everything that is stored comes on both subscriptions. Not stored are one burst that fails, and some of what is hurried."""
+    cycles, messages = workload.keys * (workload.bursts // BURSTS_EACH), workload.burst_messages
+    stored = round(cycles * messages * (BURSTS_EACH - 2 + HURRIED_STORED_SHARE))
+    return Traffic(cycles * (messages + BURSTS_EACH - 1), cycles * messages * BURSTS_EACH, 2 * stored)
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """The first message of a key is none on either subscription, nor is the order of copies, nor what is not confirmed for certain."""
+    confirmed = (workload.bursts // BURSTS_EACH) * workload.burst_messages * (len(TURNS) + 1)
+    stored = round(confirmed * (BURSTS_EACH - 2) / (len(TURNS) + 1))
+    return {
+        "chances_order": 2 * workload.keys * (confirmed - 1),
+        "chances_divergence": workload.keys * stored,
+        "publishes_confirmed": workload.keys * stored,
+    }
+
+
+PROBE = Experiment(
+    name="publish",
+    promise="What a publisher hands over comes in that order whatever becomes of its requests, and two subscriptions see one order.",
+    act=act,
+    traffic=traffic,
+    chances=chances,
+    workload=Workload(keys=8, bursts=BURSTS[ProbeName.PUBLISH], burst_messages=3, subscribers=1),
+    requires={
+        "publishes_refused": "no publish failed",
+        "keys_resumed": "no key went on after a publish had failed",
+        "publishes_unknown": "no outcome was unknown",
+        "publisher_duplicates": "no message was stored twice",
+        "chances_divergence": "nothing came on both subscriptions",
+    },
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(name=SECOND)),
+)

@@ -1,0 +1,168 @@
+"""Publishes the messages of a run: numbers them, and records every attempt and what became of it.
+
+Sequence numbers are 1, 2, 3, ... per key, never used twice. What ended unknown is published again under the next generation until it is
+confirmed or given up explicitly.
+
+A run has one publisher, or several, each with a client of its own, as so many processes of an application would have. They share the
+numbering, and no new message of a key is handed over while another publisher has one under way, unless it is the same one
+(`publish_by_all`): so the order in which messages were handed over is known, and that is the order that is promised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Final
+
+from prober.brokers.base import Confirmed, Outcome, Outgoing, Publisher, Rejected
+from prober.core.events import Event, PublishAbandoned, Published, PublishFailed, PublishInvoked, PublishUnknown
+from prober.probes.payload import Stamp
+
+GENERATIONS_MAX: Final = 5
+"""How often a message is published before an unknown outcome is given up."""
+SIZES: Final = (64,)
+
+
+class Publishing:
+    """What a run publishes; see the head of this file. Belongs to the event loop. Raises no BrokerError: a failure is an outcome.
+
+    In all calls `by` is the number of the publisher, the first being 0, and `sizes` are those of the data in bytes, used in turn.
+
+    answered_in_s   how long the last confirmation took.
+    """
+
+    def __init__(
+        self,
+        new_publisher: Callable[[], Publisher],
+        epoch: str,
+        timeout_s: float,
+        region: str,
+        record: Callable[[Event], object],
+        now: Callable[[], float],
+        dice: Random,
+    ) -> None:
+        """`timeout_s`: for how long an answer is waited for. `region`: the one that is published in, empty if that is not known."""
+        self.answered_in_s = timeout_s
+        self._new_publisher, self._epoch, self._timeout_s, self._region = new_publisher, epoch, timeout_s, region
+        self._record, self._now, self._dice = record, now, dice
+        self._seqs: dict[str, int] = {}
+        self._publishers = [new_publisher()]
+
+    async def close(self) -> None:
+        """Closes all publishers."""
+        await asyncio.gather(*(publisher.close() for publisher in self._publishers))
+
+    def next_seqs(self, key: str, count: int) -> Sequence[int]:
+        """The next sequence numbers of a key, which are taken from now on."""
+        first = self._seqs.get(key, 0) + 1
+        self._seqs[key] = first + count - 1
+        return range(first, first + count)
+
+    async def publish(
+        self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None, *, by: int = 0
+    ) -> int:
+        """Publishes the next `count` messages of a key together, until every outcome is settled; returns how many were confirmed.
+
+        `intended_t` is when the schedule of the experiment wanted them sent, in seconds of the recorder's clock.
+        """
+        return await self.settle(key, self.next_seqs(key, count), sizes, intended_t, by=by)
+
+    async def publish_singly(self, key: str, count: int, sizes: Sequence[int] = SIZES, *, by: int = 0) -> int:
+        """The same, each by itself: all under way at once if the publisher keeps their order, else one after the other."""
+        seqs = self.next_seqs(key, count)
+        if self._publisher(by).keeps_order:
+            return sum(await asyncio.gather(*(self.settle(key, [seq], sizes, by=by) for seq in seqs)))
+        return sum([await self.settle(key, [seq], sizes, by=by) for seq in seqs])
+
+    async def publish_by_all(self, key: str, count: int, sizes: Sequence[int] = SIZES, *, publishers: int) -> int:
+        """The next messages of a key together, by so many publishers at the same time, each under a generation of its own."""
+        seqs = self.next_seqs(key, count)
+        attempts = (self.attempt(key, seqs, sizes, generation=number, by=number) for number in range(publishers))
+        outcomes = await asyncio.gather(*attempts)
+        for number in range(publishers):
+            await self.resume(key, number)
+        confirmed = sum(any(isinstance(one, Confirmed) for one in each) for each in zip(*outcomes, strict=True))
+        return confirmed + await self.settle(key, unsettled(seqs, outcomes), sizes, generation=publishers)
+
+    async def settle(
+        self,
+        key: str,
+        seqs: Sequence[int],
+        sizes: Sequence[int] = SIZES,
+        intended_t: float | None = None,
+        *,
+        generation: int = 0,
+        by: int = 0,
+    ) -> int:
+        """Publishes these messages from a generation on, until every outcome is settled; returns how many were confirmed."""
+        confirmed = 0
+        for each in range(generation, generation + GENERATIONS_MAX):
+            if not seqs:
+                return confirmed
+            outcomes = await self.attempt(key, seqs, sizes, intended_t, generation=each, by=by)
+            answered = sum(isinstance(outcome, Confirmed) for outcome in outcomes)
+            if answered < len(outcomes):
+                await self.resume(key, by)
+            confirmed += answered
+            seqs = unsettled(seqs, [outcomes])
+        for seq in seqs:
+            self._record(PublishAbandoned(self._now(), key, self._epoch, seq, generation + GENERATIONS_MAX - 1))
+        return confirmed
+
+    async def attempt(
+        self,
+        key: str,
+        seqs: Sequence[int],
+        sizes: Sequence[int] = SIZES,
+        intended_t: float | None = None,
+        *,
+        generation: int = 0,
+        by: int = 0,
+        timeout_s: float = 0.0,
+        beside: Sequence[Outgoing] = (),
+    ) -> Sequence[Outcome]:
+        """One attempt for these messages, and for what is `beside` them, of which nothing is recorded. Returns the outcomes of all.
+
+        `timeout_s`: how long an answer is waited for; 0: as long as always. Whoever calls this settles what ends unknown.
+        """
+        batch = [self._message(key, seq, generation, sizes[seq % len(sizes)]) for seq in seqs]
+        began_t = self._now()
+        for seq, message in zip(seqs, batch, strict=True):
+            size = len(message.data)
+            self._record(PublishInvoked(self._now(), key, self._epoch, seq, generation, intended_t, size, self._region))
+        outcomes = await self._publisher(by).publish([*batch, *beside], timeout_s or self._timeout_s)
+        for seq, outcome in zip(seqs, outcomes, strict=False):
+            self._record(self._event(key, seq, generation, outcome))
+        if all(isinstance(outcome, Confirmed) for outcome in outcomes):
+            self.answered_in_s = self._now() - began_t
+        return outcomes
+
+    async def resume(self, key: str, by: int = 0) -> None:
+        """Lets a publisher go on with a key on which one of its publishes failed."""
+        await self._publisher(by).resume(key)
+
+    def _publisher(self, number: int) -> Publisher:
+        while len(self._publishers) <= number:
+            self._publishers.append(self._new_publisher())
+        return self._publishers[number]
+
+    def _message(self, key: str, seq: int, generation: int, size: int) -> Outgoing:
+        data = self._dice.randbytes(size)
+        return Outgoing(key, data, Stamp(self._epoch, seq, generation).attributes(key, data))
+
+    def _event(self, key: str, seq: int, generation: int, outcome: Outcome) -> Event:
+        if isinstance(outcome, Confirmed):
+            return Published(self._now(), key, self._epoch, seq, outcome.message_id, generation)
+        ended = PublishFailed if isinstance(outcome, Rejected) else PublishUnknown
+        return ended(self._now(), key, self._epoch, seq, generation)
+
+
+def unsettled(seqs: Sequence[int], attempts: Sequence[Sequence[Outcome]]) -> list[int]:
+    """Those that no attempt confirmed, and of which at least one may have been stored."""
+    return [
+        seq
+        for seq, *outcomes in zip(seqs, *attempts, strict=True)
+        if not any(isinstance(outcome, Confirmed) for outcome in outcomes)
+        and not all(isinstance(outcome, Rejected) for outcome in outcomes)
+    ]

@@ -1,0 +1,76 @@
+"""`pull`: the messages of a key in one pull response are in order, and no other pull gets the key while they are outstanding.
+
+Several callers pull at the same time, fewer messages at once than a burst has, so that a key always has more than one response can take.
+Of each response the messages are acknowledged one by one, at different times, so that a key is often held by one message alone; and some
+are refused, so that redeliveries come by pull, too. Pulling goes on until nothing is owed any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from math import ceil
+from typing import Final
+
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.core.rules import Mode
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+
+REFUSED_SHARE: Final = 0.1
+"""How many of the messages that come for the first time are refused, on average."""
+AGAIN_EACH: Final = 1.9
+"""How many messages come again because of one refusal: it, and what was received behind it; measured on the embedded server."""
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes bursts on all keys while several callers pull, acknowledge and refuse."""
+
+    def decide(delivery: Delivery) -> None:
+        refuse = not delivery.again and context.random.random() < REFUSED_SHARE
+        moment_s = context.random.uniform(0.0, 2.0) * workload.ack_after_s
+        context.later(moment_s, delivery.nack if refuse else delivery.ack)
+
+    for _ in range(workload.subscribers):
+        context.pull(decide, messages_max=_batch_max(workload))
+    await asyncio.gather(*(_bursts(context, f"pull-{number}", workload) for number in workload.numbers))
+
+
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+    for _ in range(workload.bursts):
+        await context.publish(key, workload.burst_messages, workload.sizes)
+        await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once, and some again since one was refused."""
+    again = round(workload.messages * REFUSED_SHARE * AGAIN_EACH)
+    return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again)
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """One for each message behind the first of its key, one for each batch of a key but its last; and each message may be lost."""
+    batches = ceil(workload.bursts * workload.burst_messages / _batch_max(workload))
+    return chances_of_order(workload) | {"chances_overlap": workload.keys * (batches - 1)}
+
+
+def _batch_max(workload: Workload) -> int:
+    return max(2, workload.burst_messages // 2)
+
+
+PROBE = Experiment(
+    name="pull",
+    promise="Pull responses bring the messages of a key in order, and no second one while the first is outstanding.",
+    act=act,
+    traffic=traffic,
+    chances=chances,
+    workload=Workload(bursts=BURSTS[ProbeName.PULL], burst_messages=6, subscribers=3, ack_after_s=0.1),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "nacks": "nothing was refused",
+        "rewinds": "nothing was redelivered",
+        "pulls_concurrent": "no two pulls waited at the same time",
+    },
+    subscriptions=(SubscriptionPlan(mode=Mode.PULL),),
+)

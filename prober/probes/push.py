@@ -1,0 +1,138 @@
+"""`push`: one message of a key is outstanding at a time, and none is sent past one that failed.
+
+The messages of a burst are published together, so that behind each but the last others wait all the time. Each is answered after a
+moment, in which no other of its key may come. Of each burst the second message, and the last but one, are first answered with an error;
+then the same message must come again. On one key in `UNANSWERED_EVERY` the first message is never answered, which is a failure too, as
+soon as its time is up; on the next one it is answered late, though in time.
+
+Google's emulator leaves ordering keys out of what it pushes. So one message that is no probe's goes ahead: do keys come along?
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from prober.brokers.base import BrokerSession, Outgoing, Received
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.core.rules import Mode
+from prober.errors import NotSupported
+from prober.probes.context import Delivery, ProbeContext
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.unjudged import UnjudgedTap
+
+UNANSWERED_EVERY: Final = 10
+LATE_S: Final = 2.0
+AHEAD: Final = Outgoing("push-ahead", b"does the ordering key come along?")
+AHEAD_S: Final = 5.0
+"""How long the message that goes ahead is waited for. If it does not come, that is no answer, and the experiment will tell."""
+NO_KEYS: Final = "what the target pushes does not say its ordering key, so nothing can be said about the order of a key"
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes bursts on all keys, and answers."""
+    length = workload.burst_messages
+    unanswered = {_key(number) for number in workload.numbers[::UNANSWERED_EVERY]}
+    late = {_key(number) for number in workload.numbers[1::UNANSWERED_EVERY]}
+
+    def decide(delivery: Delivery) -> None:
+        moment_s = context.random.uniform(0.5, 1.5) * workload.ack_after_s
+        first = not delivery.again
+        if first and delivery.seq == 1 and delivery.key in unanswered:
+            delivery.let_expire()
+        elif first and delivery.seq == 1 and delivery.key in late:
+            context.later(LATE_S, delivery.ack)
+        elif first and 1 + (delivery.seq - 1) % length in _refused(length):
+            context.later(moment_s, delivery.nack)
+        else:
+            context.later(moment_s, delivery.ack)
+
+    await _require_keys(context)
+    context.receive_pushes(decide)
+    await asyncio.gather(*(_bursts(context, _key(number), workload) for number in workload.numbers))
+
+
+class _Ahead(UnjudgedTap):
+    """Waits for the message that goes ahead; what else comes meanwhile is refused, and so comes again later."""
+
+    def __init__(self, epoch: str) -> None:
+        super().__init__(epoch, lambda _key, _stamp: None)
+        self.key: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def received(self, session: BrokerSession, received: Received) -> None:
+        """Something came."""
+        if received.data != AHEAD.data:
+            session.nack(received)
+            return
+        session.ack(received)
+        if not self.key.done():
+            self.key.set_result(received.ordering_key)
+
+
+async def _require_keys(context: ProbeContext) -> None:
+    """Raises NotSupported if what is pushed does not say its ordering key."""
+    ahead, resources = _Ahead(context.epoch), context.resources
+    publisher = context.broker.publisher(resources.topic)
+    stop = context.broker.pushes.receive(resources.subscription, ahead)
+    try:
+        await publisher.publish([AHEAD], resources.publish_timeout_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ahead.key, AHEAD_S)
+    finally:
+        stop()
+        await publisher.close()
+    if ahead.key.done() and not ahead.key.cancelled() and not ahead.key.result():
+        raise NotSupported(NO_KEYS)
+
+
+def _key(number: int) -> str:
+    return f"push-{number}"
+
+
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+    for _ in range(workload.bursts):
+        await context.publish(key, workload.burst_messages, workload.sizes)
+        await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
+
+
+def _refused(length: int) -> frozenset[int]:
+    """The places of a burst that are refused first: something stands behind each."""
+    return frozenset({2, length - 1} - {1})
+
+
+def _failures(workload: Workload) -> int:
+    """How many requests fail."""
+    refused = workload.keys * workload.bursts * len(_refused(workload.burst_messages))
+    return refused + len(workload.numbers[::UNANSWERED_EVERY])
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once, and again if it failed."""
+    return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + _failures(workload))
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """One for each message that is answered in time while another waits behind it; one for each request that fails."""
+    return chances_of_order(workload) | {
+        "chances_overlap": workload.messages - workload.keys - len(workload.numbers[::UNANSWERED_EVERY]),
+        "chances_push_failed": _failures(workload),
+    }
+
+
+PROBE = Experiment(
+    name="push",
+    promise="Push requests bring one message of a key at a time, and none past one that failed.",
+    act=act,
+    traffic=traffic,
+    chances=chances,
+    workload=Workload(keys=10, bursts=BURSTS[ProbeName.PUSH], burst_messages=6, subscribers=1, ack_after_s=0.1),
+    requires={
+        "deliveries_first": "nothing was delivered",
+        "nacks": "nothing was refused",
+        "rewinds": "nothing was redelivered",
+    },
+    subscriptions=(SubscriptionPlan(mode=Mode.PUSH),),
+)

@@ -1,0 +1,51 @@
+"""What a run uses of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from prober.core.rules import Rules
+
+OURS: Final = {"managed-by": "ordering-keys-prober"}
+"""The label of everything that we create; nothing without it is ever deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a run uses, by full name, and how long one call may take.
+
+    topic, subscription  what it publishes to, and the first subscription of that.
+    region               the one that it publishes in, empty if that is not known.
+    peer_region          the one that it publishes in at the other endpoint of its target, if that has one.
+    others               its further subscriptions, by what their experiment calls them.
+    dead_letter_topic    where messages go after too many attempts; empty if no subscription has such a policy.
+    bounds               what may be relied on at the target, from its vantage.
+    seek_settles_s       how long after a seek the target may still deliver as before it.
+    """
+
+    topic: str
+    subscription: str
+    ack_deadline_s: int
+    publish_timeout_s: float
+    region: str = ""
+    others: Mapping[str, str] = field(default_factory=dict, hash=False)
+    dead_letter_topic: str = ""
+    bounds: Rules = field(default_factory=Rules)
+    seek_settles_s: float = 60.0
+    peer_region: str = ""
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The full names of all, the first one first."""
+        return (self.subscription, *self.others.values())
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The full names of its topics."""
+        return (self.topic, self.dead_letter_topic) if self.dead_letter_topic else (self.topic,)
+
+    def named(self, name: str) -> str:
+        """The full name of the subscription that the experiment calls so; the first one has no name."""
+        return self.others[name] if name else self.subscription

@@ -1,0 +1,190 @@
+"""`seek`: after a seek back, to a snapshot, or forward the messages of each key come in order, and all of them.
+
+Two bursts are published and acknowledged, a snapshot is made between them. Then, with everything else at rest,
+
+    back        the subscription is sought to a time between the bursts: all of the second comes again.
+    snapshot    it is sought to the snapshot: the same.
+    forward     it is sought back and then forward behind both: nothing comes but what is published after that.
+
+A seek takes a while to settle, and until then nothing is certain. So nobody consumes meanwhile, and no seek begins before the
+acknowledgements have certainly been applied: then what comes is judged, and what does not. What comes although it was sought past is
+counted (`sought_past_came`) and no finding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+from prober.brokers.base import Subscriber
+from prober.config.models import ProbeName
+from prober.config.workloads import BURSTS
+from prober.core.events import Sought
+from prober.errors import BrokerError, NotSupported
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.resources import OURS
+
+COMES_S: Final = 20.0
+"""How long to wait for everything to come; if it does not, nothing more is sought, and the checker waits for it."""
+GAP_S: Final = 1.0
+"""Between two bursts, so that a time lies between them by any clock of the service."""
+MARGIN_S: Final = 0.2
+_NANOSECONDS: Final = 1e9
+
+
+class Journal:
+    """What came, all of which is acknowledged. `awaited`: what has to, by key and number."""
+
+    def __init__(self, context: ProbeContext) -> None:
+        self._context = context
+        self._came = asyncio.Event()
+        self.awaited: set[tuple[str, int]] = set()
+        self.past: set[tuple[str, int]] = set()
+        self.publish_times: dict[tuple[str, int], int] = {}
+        self.last_ack_t = 0.0
+
+    def decide(self, delivery: Delivery) -> None:
+        """Notes and acknowledges it."""
+        place = delivery.key, delivery.seq
+        if delivery.received.publish_time is not None:
+            self.publish_times.setdefault(place, delivery.received.publish_time)
+        if place in self.past:
+            self._context.count("sought_past_came")
+        self.last_ack_t = self._context.now()
+        delivery.ack()
+        self.awaited.discard(place)
+        if not self.awaited:
+            self._came.set()
+
+    async def all_come(self) -> bool:
+        """Waits for everything that is awaited; whether it came."""
+        self._came.clear()
+        if self.awaited:
+            await comes_within(COMES_S, self._came)
+        return not self.awaited
+
+    def times_of(self, places: set[tuple[str, int]]) -> list[float]:
+        """When the service says that it stored these, in seconds since 1970."""
+        return [self.publish_times[place] / _NANOSECONDS for place in places if place in self.publish_times]
+
+
+class Consumption:
+    """The subscribers, who come and go together."""
+
+    def __init__(self, context: ProbeContext, journal: Journal, subscribers: int) -> None:
+        self._context, self._journal, self._number = context, journal, subscribers
+        self._open: list[Subscriber] = []
+
+    async def begin(self) -> None:
+        """Opens all."""
+        self._open = [await self._context.subscribe(self._journal.decide) for _ in range(self._number)]
+
+    async def pause(self) -> None:
+        """Closes all, and waits until every acknowledgement has been applied."""
+        applied_t = self._journal.last_ack_t + self._context.resources.bounds.ack_lag_max_s + MARGIN_S
+        await asyncio.sleep(max(0.0, applied_t - self._context.now()))
+        await asyncio.gather(*(subscriber.close() for subscriber in self._open))
+
+    async def seek(self, to: float | str, since_t: float | None = None) -> None:
+        """Seeks, and returns when that has settled. `since_t`: what was published since then comes again for certain."""
+        await self.ask(to, since_t)
+        await asyncio.sleep(self._context.resources.seek_settles_s + MARGIN_S)
+
+    async def ask(self, to: float | str, since_t: float | None = None) -> None:
+        """Seeks. From the request on everything is in doubt, until so long after the answer."""
+        self._sought(None)
+        subscription, admin = self._context.resources.subscription, self._context.admin
+        await (admin.seek_to_snapshot(subscription, to) if isinstance(to, str) else admin.seek(subscription, to))
+        self._sought(since_t)
+
+    def _sought(self, since_t: float | None) -> None:
+        resources = self._context.resources
+        self._context.record(Sought(self._context.now(), resources.subscription, resources.seek_settles_s, since_t))
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Publishes, and seeks back and forth, as long as everything comes."""
+    snapshot = f"{context.resources.subscription.replace('/subscriptions/', '/snapshots/')}-{context.epoch}"
+    try:
+        await _back_and_forth(context, workload, snapshot)
+    finally:
+        with suppress(BrokerError):
+            await context.admin.delete_snapshot(snapshot)
+
+
+async def _back_and_forth(context: ProbeContext, workload: Workload, snapshot: str) -> None:
+    journal = Journal(context)
+    consumption = Consumption(context, journal, workload.subscribers)
+    await consumption.begin()
+    first = await _publish(context, journal, workload, 0)
+    if not await journal.all_come():
+        return
+    await context.admin.create_snapshot(snapshot, context.resources.subscription, OURS)
+    await asyncio.sleep(GAP_S)
+    since_t = context.now()
+    second = await _publish(context, journal, workload, 1)
+    came = await journal.all_come()
+    before, behind = journal.times_of(first), journal.times_of(second)
+    if not before or not behind:
+        raise NotSupported("the target does not say when messages were published")
+    between = (max(before) + min(behind)) / 2
+    if min(behind) - max(before) < GAP_S / 2:
+        return  # something was stored late, or the clocks of the service differ: nobody knows what a seek brings back
+    for to in (between, snapshot):
+        if not came:
+            return
+        await consumption.pause()
+        await consumption.seek(to, since_t)
+        journal.awaited |= second
+        await consumption.begin()
+        came = await journal.all_come()
+    if came:
+        await consumption.pause()
+        await consumption.ask(between)
+        await consumption.seek(max(behind) + GAP_S / 2)
+        journal.past = second
+        await consumption.begin()
+        await _publish(context, journal, workload, 2)
+        await journal.all_come()
+
+
+async def _publish(context: ProbeContext, journal: Journal, workload: Workload, number: int) -> set[tuple[str, int]]:
+    """Publishes one burst on each key; what that is."""
+    keys = [f"seek-{key}" for key in workload.numbers]
+    seqs = range(number * workload.burst_messages + 1, (number + 1) * workload.burst_messages + 1)
+    places = {(key, seq) for key in keys for seq in seqs}
+    journal.awaited |= places
+    await asyncio.gather(*(context.publish(key, workload.burst_messages, workload.sizes) for key in keys))
+    return places
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once, and those of the second burst twice more."""
+    return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + _brought_back(workload))
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """One for each message that is brought back."""
+    return chances_of_order(workload) | {"chances_seek": _brought_back(workload)}
+
+
+def _brought_back(workload: Workload) -> int:
+    return 2 * workload.keys * workload.burst_messages
+
+
+PROBE = Experiment(
+    name="seek",
+    promise="After a seek, to a time or a snapshot, the messages of a key come in order, and all of them.",
+    act=act,
+    traffic=traffic,
+    chances=chances,
+    workload=Workload(keys=20, bursts=BURSTS[ProbeName.SEEK], burst_messages=15, subscribers=1),
+    requires={
+        "seeks": "nothing was sought",
+        "chances_seek": "nothing came back after a seek that certainly had to",
+    },
+    subscriptions=(SubscriptionPlan(retain_acked=True),),
+)

@@ -1,0 +1,41 @@
+"""What a probe reads without having it judged: deliveries on a subscription that promises nothing of their order.
+
+They are no events: no checker, no history and no count of deliveries hears of them. The probe is told of each message of its own run;
+everything is acknowledged at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prober.brokers.base import BrokerSession, Received
+from prober.probes.payload import Stamp, read
+
+Read = Callable[[str, Stamp], None]
+"""Told of a message: its ordering key, and what it says of itself. Called on the event loop; must not block."""
+
+
+class UnjudgedTap:
+    """Tells a probe what one subscriber receives of an epoch."""
+
+    def __init__(self, epoch: str, told: Read) -> None:
+        self._epoch, self._told = epoch, told
+
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
+        """A session is of no interest."""
+
+    def received(self, session: BrokerSession, received: Received) -> None:
+        """A message is acknowledged, whatever it is."""
+        message = read(received.ordering_key, received.data, received.attributes)
+        session.ack(received)
+        if message is not None and message.stamp.epoch == self._epoch:
+            self._told(received.ordering_key, message.stamp)
+
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        """Everything is answered."""
+
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
+        """Whether an acknowledgement was confirmed is of no interest."""
+
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
+        """A session that ends is of no interest."""

@@ -1,0 +1,58 @@
+"""What probes measure, over real gRPC: what a fault delays shows, what is as ever does not, and nobody is accused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from prober.cli.check import CheckRequest, result_as_text, run_checks
+from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
+
+pytestmark = pytest.mark.timeout(120)
+
+THRESHOLD_S = 1.0
+
+
+def run(probe: str, *faults: str) -> RunResult:
+    environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(faults)}
+    (result,) = asyncio.run(run_checks(load(None, environ), CheckRequest(probes=(probe,)), environ, lambda _: None))
+    assert result.verdict is Verdict.PASS, result.reason
+    return result
+
+
+def test_a_held_key_that_delays_others_shows_as_a_delay_and_accuses_nobody() -> None:
+    result = run("isolation", "head_of_line:p=1")
+    delays = result.durations[Indicator.HEAD_OF_LINE_DELAY]
+    assert delays.count == result.counters["delays_measured"] == 96
+    assert delays.max_s > THRESHOLD_S
+    during, after = result.figures[Figure.LATENCY_DURING_HOLD], result.figures[Figure.LATENCY_AFTER_HOLD]
+    assert during > 2 * max(after, result.figures[Figure.LATENCY_BEFORE_HOLD])
+    assert "  latency during hold: " in result_as_text(result)
+
+
+def test_jitter_that_is_as_before_is_no_delay() -> None:
+    delays = run("isolation", "jitter:p=1,seed=1").durations[Indicator.HEAD_OF_LINE_DELAY]
+    assert delays.count == 96
+    assert delays.max_s < THRESHOLD_S
+
+
+def test_a_backlog_begins_where_a_key_is_slow() -> None:
+    result = run("hot_key", "slow_delivery:p=1")
+    assert 0.0 < result.figures[Figure.BACKLOG_BEGINS] < 1_000_000
+    assert result.figures[Figure.HOT_KEY_BACKLOG_GROWTH] > 0.0
+    assert result.counters["backlogs_drained"] == 1
+
+
+def test_the_unordered_twin_is_read_and_in_no_count_of_deliveries() -> None:
+    result = run("control_group")
+    assert result.counters["deliveries_first"] == result.counters["unordered_deliveries"] == result.counters["pairs"] == 320
+    low, high = result.figures[Figure.ORDER_LATENCY_LOW], result.figures[Figure.ORDER_LATENCY_HIGH]
+    assert low < result.figures[Figure.ORDER_LATENCY] < high
+    assert result.figures[Figure.ORDER_UNAVAILABILITY] == 0.0
+    assert 0.0 <= result.figures[Figure.UNORDERED_REORDERED] <= 1.0

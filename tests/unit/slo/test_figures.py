@@ -1,0 +1,24 @@
+"""The closed list of figures: each has a sentence, and a unit at the end of its name."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from prober.slo.figures import HELP, Figure, name_of, value_as_text
+
+
+@pytest.mark.parametrize("figure", Figure)
+def test_each_is_a_metric_with_a_sentence_and_a_unit(figure: Figure) -> None:
+    assert re.fullmatch(r"[a-z][a-z_]*_(seconds|ratio|messages|bytes_per_second)", figure)
+    assert re.fullmatch(r"[A-Z].*\.", HELP[figure])
+    assert name_of(figure)
+
+
+def test_for_people() -> None:
+    assert name_of(Figure.BACKLOG_BEGINS) == "backlog begins"
+    assert value_as_text(Figure.BACKLOG_BEGINS, 712_345.6) == "712,346 bytes/s"
+    assert value_as_text(Figure.LATENCY_DURING_HOLD, 0.0123456) == "0.01235 s"
+    assert value_as_text(Figure.UNORDERED_REORDERED, 0.25) == "0.25"
+    assert value_as_text(Figure.UNORDERED_EXTENT, 3) == "3 messages"
