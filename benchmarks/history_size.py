@@ -31,18 +31,20 @@ PROGRAM = [sys.executable, "-c", "import sys; from prober.cli import main; sys.e
 class HistorySize:
     """What was written.
 
-    events, runs  by probe; runs that ended.
+    events, runs  by probe: the runs that ended, and their events.
+    all_events    those of interrupted runs too.
     file_bytes    of everything: events, runs, findings.
     """
 
     events: Mapping[str, int]
     runs: Mapping[str, int]
+    all_events: int
     file_bytes: int
 
     @property
     def bytes_per_event(self) -> float:
         """On disk, with its share of the other tables."""
-        return self.file_bytes / sum(self.events.values())
+        return self.file_bytes / self.all_events
 
     def events_per_run(self, probe: str) -> float:
         """On average."""
@@ -73,16 +75,20 @@ def measure(seconds: float) -> HistorySize:
 def counted(history: Path) -> HistorySize:
     """What is in a history."""
     files = [path for path in history.rglob("*.parquet") if not path.name.startswith(("_", "."))]
-    events: Counter[str] = Counter()
-    runs: Counter[str] = Counter()
+    events_of: Counter[str] = Counter()
+    probe_of: dict[str, str] = {}
     for path in files:
         kind = path.relative_to(history).parts[0]
         if kind == "events":
-            events.update(pq.read_table(path, columns=["probe"])["probe"].to_pylist())
+            events_of.update(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist())
         if kind == "runs":
-            table = pq.read_table(path, columns=["probe", "verdict"])
-            runs.update(table.filter(pc.is_valid(table["verdict"]))["probe"].to_pylist())
-    return HistorySize(events, runs, sum(path.stat().st_size for path in files))
+            table = pq.read_table(path, columns=["run_id", "probe", "verdict"])
+            ended = table.filter(pc.is_valid(table["verdict"]))
+            probe_of.update(zip(ended["run_id"].to_pylist(), ended["probe"].to_pylist(), strict=True))
+    events: Counter[str] = Counter()
+    for run_id, probe in probe_of.items():
+        events[probe] += events_of[run_id]
+    return HistorySize(events, Counter(probe_of.values()), events_of.total(), sum(path.stat().st_size for path in files))
 
 
 def main() -> None:

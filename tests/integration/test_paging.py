@@ -40,6 +40,8 @@ PAGE_S = 60.0
 END_S = 200.0
 START_S = 90.0
 OF_REPORTS = (families.HOT_KEYS, families.REVERIFIED_FINDINGS)
+PROBES = ("ordering", "redelivery", "affinity", "isolation")
+"""Together they measure everything that an alert reads."""
 ABSENT = {family.full_name for family in FAMILIES if family in OF_REPORTS or "drill" in family.labels}
 """There are none without a nightly report and without drills."""
 
@@ -190,7 +192,10 @@ def disarm_all(admin_url: str) -> None:
 
 def test_from_a_fault_to_a_page_and_back(tmp_path: Path) -> None:
     start = Stopwatch("everything starts")
-    settings = {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path / 'status.db'}"}
+    settings = {
+        "ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path / 'status.db'}",
+        "ORDERING_PROBER_TARGETS__0__PROBES": json.dumps(PROBES),
+    }
     with program("embedded", "--port", "0", "--admin-port", "0") as target, receiving() as receiver:
         address, admin_url = target.said(r"Pub/Sub on (\S+:\d+)"), target.said(r"Fault injection on (\S+)")
         with service(PUBSUB_EMULATOR_HOST=address, **settings) as (_, url), chain(url, receiver, tmp_path) as (prometheus, manager):
