@@ -65,6 +65,7 @@ class DrillPlan:
 _ORDERING: Final = ProbeName.ORDERING
 _REDELIVERY: Final = ProbeName.REDELIVERY
 _PULL: Final = ProbeName.PULL
+_ISOLATION: Final = ProbeName.ISOLATION
 _CONTROL_PLANE: Final = ProbeName.CONTROL_PLANE
 _PUSH: Final = ProbeName.PUSH
 _SOME: Final = "ordering-[024]"
@@ -102,7 +103,7 @@ _FAULTS: Final = (
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_slow", key=_SOME, probability=0.3)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
-    (DrillSort.AVAILABILITY, _REDELIVERY, Fault("head_of_line", key=_REDELIVERED)),
+    (DrillSort.AVAILABILITY, _ISOLATION, Fault("head_of_line", key="isolation-*")),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_slow", count=1)),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_error", probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
