@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from prober.clock import monotonic_s
 from prober.core.verdict import Verdict
 from tests.browser.looking import PAGES, Look, Scheme, looking
 from tests.browser.world import HOSTILE, REDELIVERY, World
@@ -15,7 +16,7 @@ from tests.commands import run
 
 PERIOD_MS = 5000
 """How often a page looks for news."""
-ATTEMPTS = 40
+PATIENCE_S = 60.0
 FIRST_STOPS = [
     "Skip to the content",
     "ordering-keys-prober",
@@ -56,8 +57,7 @@ class TestUpdating:
             look.page.clock.install()
             look.open("/findings")
             look.page.get_by_role("textbox", name="Key").fill("half a k")
-            look.page.clock.run_for(PERIOD_MS)
-            look.page.wait_for_load_state("networkidle")
+            look_again(look)
             expect(look.page.get_by_role("textbox", name="Key")).to_have_value("half a k")
 
     def test_a_prober_that_does_not_answer_is_not_shown_as_well(self, browser: Browser, world: World) -> None:
@@ -66,13 +66,12 @@ class TestUpdating:
             look.open("/")
             expect(look.page.locator("#silence")).to_be_hidden()
             look.page.context.set_offline(True)
-            look.page.clock.run_for(PERIOD_MS)
+            look_again(look)
             expect(look.page.locator("#silence")).to_be_visible()
             expect(look.page.locator("#silence")).to_contain_text("has not answered since")
             assert look.page.title() == "No answer · ordering-keys-prober"
             look.page.context.set_offline(False)
-            look.page.clock.run_for(PERIOD_MS)
-            expect(look.page.locator("#silence")).to_be_hidden()
+            _run_until(look, look.page.locator("#silence"), visible=False)
             assert "FAIL" in look.page.title()
 
 
@@ -290,23 +289,25 @@ class TestFindings:
             assert len(look.names("tbody tr")) > 0
 
 
-def _run_until(look: Look, shown: Locator, *, is_there: bool = True) -> None:
-    """Lets the page's clock run until something is to be seen, while somebody gives signs of life or has left."""
-    for _ in range(ATTEMPTS):
+def look_again(look: Look) -> None:
+    """Lets the page's clock run for a period, and waits until the page has the answer or knows that there is none."""
+    look.page.clock.run_for(PERIOD_MS)
+    look.page.evaluate("refresh()")
+
+
+def _run_until(look: Look, shown: Locator, *, is_there: bool = True, visible: bool = True) -> None:
+    """Lets the page's clock run until something is to be seen or no more, while somebody gives signs of life or has left."""
+    end_t = monotonic_s() + PATIENCE_S
+    while shown.is_visible() != visible and monotonic_s() < end_t:
         if is_there:
             look.page.keyboard.press("Shift")
-        look.page.clock.run_for(PERIOD_MS)
-        look.page.wait_for_load_state("networkidle")
-        if shown.is_visible():
-            return
-    expect(shown).to_be_visible()
+        look_again(look)
+    expect(shown).to_be_visible(visible=visible)
 
 
 def shown_within(look: Look, heading: str) -> None:
     """Lets the page's clock run until it shows this; the server gives the same answer for a second."""
-    for _ in range(ATTEMPTS):
-        look.page.clock.run_for(PERIOD_MS)
-        look.page.wait_for_load_state("networkidle")
-        if look.names("h1") == [heading]:
-            return
+    end_t = monotonic_s() + PATIENCE_S
+    while look.names("h1") != [heading] and monotonic_s() < end_t:
+        look_again(look)
     assert look.names("h1") == [heading]
