@@ -16,7 +16,7 @@ from prober.brokers.endpoint import EMULATOR_VARIABLE
 from tests.contract.context import WAIT_S, ProbeContext, standing_stage
 from tests.integration.embedded import running
 
-TEST_TIMEOUT_S = 60.0
+TEST_TIMEOUT_S = 300.0
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,7 +25,7 @@ from tests.exhaustive.oracle import Ack, Limits, Publish, Receipt, Sent, record_
 from tests.judging import judge, kinds
 
 FULL = bool(os.environ.get("FULL_EXHAUSTIVE"))
-pytestmark = pytest.mark.timeout(7200 if FULL else 120)
+pytestmark = pytest.mark.timeout(7200 if FULL else 1200)
 LENGTH = 6
 MIXTURES = (0.3, 0.8, 1.2)
 HOLDER = {Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}

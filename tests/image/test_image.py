@@ -49,7 +49,6 @@ def test_no_tool_is_there_that_the_service_does_not_need(service: Image, tmp_pat
     assert run(service, volumes(service, tmp_path), "python", "-c", "import pip").returncode == 1
 
 
-@pytest.mark.timeout(300)
 def test_the_prober_runs_with_what_the_chart_gives_it(service: Image, tmp_path: Path) -> None:
     container, place, text = prepared(CALM, "prober", tmp_path)
     configure(place, text)
@@ -68,7 +67,6 @@ def test_the_prober_runs_with_what_the_chart_gives_it(service: Image, tmp_path: 
     assert ended.code == 0, log.read_text()
 
 
-@pytest.mark.timeout(600)
 def test_the_jobs_judge_a_history(jobs: Image, tmp_path: Path) -> None:
     mounted = volumes(jobs, tmp_path)
     place, day = "/var/lib/ordering-prober", "2026-01-05"

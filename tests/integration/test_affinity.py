@@ -22,8 +22,6 @@ from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
 from prober.slo.figures import Figure
 
-pytestmark = pytest.mark.timeout(120)
-
 SETTLED_S = 2.0
 """How long acknowledgements may take here, so that nobody waits for long."""
 

@@ -36,8 +36,6 @@ from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
 
-pytestmark = pytest.mark.timeout(180)
-
 TRIALS = {
     "reply_lost": (ProbeName.PUBLISH, "p=0.1"),
     "partial_batch": (ProbeName.PUBLISH, "p=0.2"),

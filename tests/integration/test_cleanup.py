@@ -187,7 +187,6 @@ def test_what_a_living_prober_uses_stays_unless_told_so(place: Place, capsys: py
     assert place.there() == set()
 
 
-@pytest.mark.timeout(120)
 def test_a_running_prober_keeps_what_it_uses_and_a_killed_one_does_not(place: Place) -> None:
     place.configure("west")
     environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_INSTANCE": "real"}

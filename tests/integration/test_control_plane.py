@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.integration.programs import eventually, get, series, service
-
-pytestmark = pytest.mark.timeout(120)
 
 OFTEN = {
     "ORDERING_PROBER_TARGETS__0__PROBES": '["control_plane"]',

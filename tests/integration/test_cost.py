@@ -35,7 +35,6 @@ DELIVERIES_OFF = {
 what was stored of a publish whose answer nobody waited for."""
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
     config = load(None, {})

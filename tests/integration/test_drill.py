@@ -204,7 +204,6 @@ def chain(port: int, folder: Path) -> Iterator[tuple[str, str]]:
             yield prometheus, alertmanager
 
 
-@pytest.mark.timeout(240)
 def test_a_finding_is_followed_to_the_receiver_and_nobody_is_told_without_one(tmp_path: Path) -> None:
     port = free_port()
     environ = {"ORDERING_PROBER_DRILLS__SILENCE": "13s", "ORDERING_PROBER_DRILLS__DEADLINE": "60s"}

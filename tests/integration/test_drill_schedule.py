@@ -21,7 +21,7 @@ from prober.sinks.metrics import Metrics
 from tests.unit.sinks.metrics.scraping import page
 
 NAMES = ("swap_in_batch", CONTROL)
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 def settings(names: tuple[str, ...] = NAMES, **given: object) -> Drills:

@@ -20,8 +20,6 @@ from google.protobuf import duration_pb2, field_mask_pb2, timestamp_pb2
 
 from tests.integration.embedded import WAIT_S, Clients, Collected, Running, endpoint, running
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:

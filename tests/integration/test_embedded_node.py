@@ -13,8 +13,6 @@ import pytest
 
 from tests.integration.embedded import running
 
-pytestmark = pytest.mark.timeout(240)
-
 SOURCES = Path(__file__).parent / "node"
 INSTALL = ("npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
 

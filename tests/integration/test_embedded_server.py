@@ -20,8 +20,6 @@ from prober.embedded.catalogue import CATALOGUE, describe_faults
 from prober.embedded.faults import parse_fault
 from tests.integration.embedded import WAIT_S, Clients, Collected, running
 
-pytestmark = pytest.mark.timeout(60)
-
 IMPATIENT_S = 1.0  # less than a fault makes a call take
 
 SERVE = """

@@ -6,16 +6,12 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from prober.cli.run import A_FAULT, FAULTS_VARIABLE, next_steps
 from prober.config.loading import load
 from tests.integration.programs import service
 
 ROOT = Path(__file__).parents[2]
 LOGGED = ROOT / ".ci" / "logged"
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def logged(log: Path, script: str) -> subprocess.CompletedProcess[str]:

@@ -13,8 +13,6 @@ from prober.sinks.history.reader import HistoryReader
 from tests.commands import run
 from tests.integration.programs import eventually, series, service
 
-pytestmark = pytest.mark.timeout(180)
-
 FAULTS = '["swap_in_batch:p=0.02", "redeliver_unacked_only:p=0.5"]'
 
 

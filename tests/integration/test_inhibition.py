@@ -12,7 +12,6 @@ from threading import Event
 from typing import Any
 from urllib.request import Request, urlopen
 
-import pytest
 import yaml
 
 from prober.alerting.rules import Severity
@@ -22,8 +21,6 @@ from tests.alerts.stories import ALERTS, WRITTEN
 from tests.integration.daemons import daemon, free_port, written
 from tests.integration.programs import eventually, get
 from tests.integration.test_paging import Receiver, alertmanager_config, receiving
-
-pytestmark = pytest.mark.timeout(240)
 
 EVERY = everything(WRITTEN)
 PACE = 30.0

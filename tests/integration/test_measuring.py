@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
-import pytest
-
 from prober.cli.check import CheckRequest, result_as_text, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
-
-pytestmark = pytest.mark.timeout(120)
 
 THRESHOLD_S = 1.0
 

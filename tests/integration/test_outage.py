@@ -6,8 +6,6 @@ import pytest
 
 from tests.integration.outage import MINUTE_S, PAGER, Outage, Story, play
 
-pytestmark = pytest.mark.timeout(900)
-
 LASTS_S = 45 * MINUTE_S
 PACE = 20.0
 UNREACHABLE = "PubsubTargetUnreachable"

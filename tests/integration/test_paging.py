@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-import pytest
 import yaml
 
 from prober.alerting.files import rule_files
@@ -30,8 +29,6 @@ from tests.commands import ROOT
 from tests.integration.daemons import daemon, free_port, written
 from tests.integration.pace import quicken_rules, quickened
 from tests.integration.programs import eventually, get, program, series, service
-
-pytestmark = pytest.mark.timeout(400)
 
 NEWS_S = 30.0
 """How long a finding keeps its alert firing here, so that its end can be waited for."""

@@ -17,8 +17,6 @@ from prober.embedded.server import EmbeddedServer
 from prober.runs.result import RunResult
 from prober.schedule.instances import sites_of
 
-pytestmark = pytest.mark.timeout(120)
-
 PROBES = {
     "redeliver_single": "redelivery",
     "redeliver_unacked_only": "redelivery",

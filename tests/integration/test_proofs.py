@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.proofs import FAILING, SKIPS, listed, prove, settings
 from tests.integration.programs import eventually, service
-
-pytestmark = pytest.mark.timeout(120)
 
 ORDER = ("ORDER_GAP", "ORDER_INVERSION")
 SOON_S = 3.0

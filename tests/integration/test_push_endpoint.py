@@ -31,8 +31,6 @@ from prober.runs.result import RunResult
 from prober.schedule.pushing import PushReceivers
 from tests.unit.brokers.test_push_requests import SUBSCRIPTION, wrapped
 
-pytestmark = pytest.mark.timeout(60)
-
 ACCOUNT = "push@project.iam.gserviceaccount.com"
 WAIT_S = 10.0
 

@@ -9,8 +9,6 @@ import signal
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
-import pytest
-
 from api.app import create_app
 from api.view import Archive
 from prober.config.following import ConfigurationFile
@@ -23,8 +21,6 @@ from tests.integration.programs import eventually, get, program, series, status
 from tests.integration.test_service_inside import until
 from tests.unit.api.asking import client_of
 
-pytestmark = pytest.mark.timeout(180)
-
 QUIET = "schedule: {interval: 10m}"
 """A probe that runs once, at once."""
 TWO = f"""
@@ -34,7 +30,7 @@ probes:
   ordering: {{{QUIET}}}
   redelivery: {{{QUIET}}}
 """
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 _COUNTER = re.compile(r"^(\w+(?:_total|_count|_sum|_bucket)(?:\{.*\})?) (\S+)$", re.MULTILINE)
 
 

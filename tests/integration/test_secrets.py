@@ -12,8 +12,6 @@ import pytest
 from tests.commands import run
 from tests.integration.programs import eventually, get, series, service, status
 
-pytestmark = pytest.mark.timeout(120)
-
 TOKEN = "planted-token-5f1c"
 PASSWORD = "planted-password-77ab"
 SECRETS = {

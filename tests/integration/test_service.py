@@ -17,8 +17,6 @@ from prober.probes.catalogue import PROBES
 from tests.commands import ROOT
 from tests.integration.programs import eventually, get, program, series, server, service, status
 
-pytestmark = pytest.mark.timeout(240)
-
 OFTEN = {
     f"ORDERING_PROBER_PROBES__{name.upper()}__{key}": value
     for name in ("ordering", "redelivery", "affinity")

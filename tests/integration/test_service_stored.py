@@ -12,8 +12,6 @@ import pytest
 from tests.commands import run
 from tests.integration.programs import eventually, get, series, service, status
 
-pytestmark = pytest.mark.timeout(180)
-
 OFTEN = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "1s"}', "ORDERING_PROBER_PROBES__ORDERING__JITTER": "0s"}
 
 SURE = 5

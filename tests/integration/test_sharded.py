@@ -9,8 +9,6 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
 from prober.schedule.sharding import LEASE_S, TICK_S
@@ -21,8 +19,6 @@ from prober.sinks.status.records import RunFilter, RunRecord
 from prober.sinks.status.store import StatusStore
 from tests.integration.programs import Program, eventually, program, server, service, status
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
-
-pytestmark = pytest.mark.timeout(300)
 
 INTERVAL_S = 2.0
 RUN_MAX_S = 15.0

@@ -33,7 +33,7 @@ from tests.unit.sinks.status.examples import (
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 KILLS = 3
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from tests.runbooks.commands import FOLDER, LANGUAGES, PAGES, Command, blocks, c
 from tests.runbooks.running import TARGET, Surroundings, surroundings
 
 pytestmark = [
-    pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("curl") is None, reason="curl is missing; install it"),
 ]
 

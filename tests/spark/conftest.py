@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.session import session
 from spark_jobs.storage import JobError
-
-PATIENCE_S = 600.0
-"""On two busy cores a job takes far longer than by itself, and that is no failure."""
-
-
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Gives every test here that time."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.timeout(PATIENCE_S))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
 from prober.slo.counts import SloCounters
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 VARIABLES = {"ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "15m"}'}
 
 
