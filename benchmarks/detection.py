@@ -16,6 +16,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
@@ -23,8 +24,10 @@ from typing import Final
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
+from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s
 from prober.config.loading import load
+from prober.config.push import Push
 from prober.core.findings import FAILING
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
@@ -34,6 +37,7 @@ from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite, sites_of
+from prober.schedule.pushing import PushReceivers
 
 SHARES: Final = (0.2, 0.02)
 SEEDS: Final = 20
@@ -84,9 +88,13 @@ class Cell:
 
 async def trial(site: PlannedSite, faults: Sequence[Fault], seed: int) -> Trial:
     """One run of a probe on a server with these faults."""
-    async with EmbeddedServer(faults=faults) as server:
+    async with AsyncExitStack() as resources:
+        server = await resources.enter_async_context(EmbeddedServer(faults=faults))
         endpoint = parse_endpoint(server.address)
-        target, broker = site.at(endpoint), await connect(endpoint, site.vantage)
+        target = site.at(endpoint)
+        receivers = await resources.enter_async_context(PushReceivers(Push(), "detection"))
+        pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
+        broker = await connect(endpoint, site.vantage, pushes=pushes)
         seen = Trial(Counter(), Counter())
         began_t = monotonic_s()
 

@@ -9,7 +9,7 @@ What may be said is limited by what is on record:
 
 * After a hole in the numbering nothing from before counts: an interruption is put there, unless the recorder has done so itself.
 * Events after those that were judged online are left out, and what was on hold there stays so; the same holds at the end of a run
-  that was cut short.
+  that did not wait for deliveries: it was cut short, or could not go on.
 * In a run of several processes the events are merged by wall time, with the error of their clocks as the checker's bound. A publish is
   taken to have begun twice that error earlier, for no message is received before it was published. If two processes received messages
   of a key within twice the error, nobody knows in which order, and everything that depends on the order of the key is indeterminate
@@ -56,7 +56,7 @@ class JudgingPlan:
 
     rules       as in the table of runs.
     limit       judge no event with a larger number; None: all of them.
-    settled     whether what is on hold at the end may be settled.
+    settled     whether what is on hold at the end may be settled, if deliveries were waited for.
     merged      whether events come from several processes, in the order of `wall_t`; clocks may differ by `clock_error_s`.
     shards      into how many parts it is divided.
     """
@@ -127,7 +127,7 @@ class _Fold:
     def finish(self) -> list[dict[str, object]]:
         """Settles what may be settled; the last row says how it went."""
         number = self._numbers[-1] if self._numbers else 0
-        if self._plan.settled and not self._left_out:
+        if self._plan.settled and not self._left_out and self._judge.ended:
             self._recent.extend((finding, number) for finding in self._judge.finish(number))
         owed = self._left_out or not self._plan.settled or self._judge.owed
         return [

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from prober.core.events import Event
+from prober.core.events import Ended, Event
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict, verdict_of
@@ -61,6 +61,8 @@ class Judge:
     nor a pass. Nothing here raises. For one thread.
 
     findings         those kept, and how many there were.
+    ended            whether the history came to its end: deliveries were waited for. Of one that was cut off, what explains what is on
+                     hold may be missing, so whoever recorded it does not settle that.
     stopped_because  why judging ended before the history did, one line; empty if it did not.
     judged           after how many events it ended; None if it did not.
     fault            what the checker raised, if it did.
@@ -74,6 +76,7 @@ class Judge:
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
         self._told = told
         self.findings = KeptFindings()
+        self.ended = False
         self.stopped_because = ""
         self.judged: int | None = None
         self.fault: Exception | None = None
@@ -92,6 +95,8 @@ class Judge:
         """Judges the next event, which has this number in its history; what it shows. Nothing any more once judging has stopped."""
         if self.stopped_because:
             return ()
+        if isinstance(event, Ended):
+            self.ended = event.drained
         try:
             findings = self._verifier.observe(event)
         except Exception as fault:

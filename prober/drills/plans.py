@@ -73,6 +73,7 @@ _PULLED: Final = "pull-[024]"
 _PUSHED: Final = "push-[024]"
 _ONE: Final = "ordering-1"
 _PUBLISHED: Final = "publish-[024]"
+_CONFIRMED: Final = "exactly-once-[024]"
 _REDELIVERED: Final = "redelivery-*[02468]"
 
 _FAULTS: Final = (
@@ -90,6 +91,7 @@ _FAULTS: Final = (
     (DrillSort.AFFINITY, _PULL, Fault("overlap_pull", key=_PULLED)),
     (DrillSort.AFFINITY, _PUSH, Fault("overlap_push", key=_PUSHED)),
     (DrillSort.REDELIVERY, _PUSH, Fault("push_past_failure", key=_PUSHED)),
+    (DrillSort.REDELIVERY, ProbeName.EXACTLY_ONCE, Fault("redeliver_after_confirmed_ack", key=_CONFIRMED)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
@@ -98,6 +100,7 @@ _FAULTS: Final = (
     (DrillSort.INTEGRITY, _ORDERING, Fault("corrupt_payload", key=_SOME, probability=0.2)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
+    (DrillSort.LIVENESS, ProbeName.DEAD_LETTER, Fault("dead_letter_stalls_keys", count=1)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REDELIVERED)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REDELIVERED)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),
@@ -121,14 +124,6 @@ _FAULTS: Final = (
     (DrillSort.BENIGN, _PULL, Fault("lost_pull_answer", key=_PULLED, count=3)),
     (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
 )
-
-UNMET: Final = frozenset(
-    {
-        "dead_letter_stalls_keys",
-        "redeliver_after_confirmed_ack",
-    }
-)
-"""Faults for which there is no drill, since no probe looks for them yet: it would prove nothing."""
 
 PLANS: Final = MappingProxyType(
     {fault.name: DrillPlan(fault.name, sort, probe, fault) for sort, probe, fault in _FAULTS}

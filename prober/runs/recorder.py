@@ -158,15 +158,17 @@ class Recording:
         return kind
 
     def finish(self) -> Iterable[RecordedFinding]:
-        """Ends the history, settles what is on hold and returns the findings that were kept.
+        """Ends the history and returns the findings that were kept. What is on hold is settled if deliveries were waited for; in a run that
+        was cut off it stays on hold, since what explains it may have been still to come.
 
         What follows, such as closing our own streams, is no longer part of the history: it says nothing about the service, but would
         look as if streams had broken.
         """
         if not self._finished:
             self._finished = True
-            self.late = self.judge.finish(self.events_seen)
-            self._notice_overdue(self.late)
+            if self.judge.ended:
+                self.late = self.judge.finish(self.events_seen)
+                self._notice_overdue(self.late)
         return self.judge.findings.kept
 
     @property

@@ -1,7 +1,6 @@
 """What the documents allow and few expect, over real gRPC: the embedded server does it, from both vantages, and nobody is accused.
 
-The server's own ledger says that it was really done. No probe pulls yet, so what can happen to pulls is tried with an experiment that
-stands here.
+The server's own ledger says that it was really done. What can happen to pulls is tried with an experiment that stands here.
 """
 
 from __future__ import annotations
@@ -50,6 +49,12 @@ MORE_TRIALS = (
     (ProbeName.EXACTLY_ONCE, "ack_lost", "p=0.1"),
     (ProbeName.EXACTLY_ONCE, "duplicate_publish_same_id", "p=0.2"),
     (ProbeName.SEEK, "duplicate_publish_same_id", "p=0.2"),
+    (ProbeName.PUSH, "reply_lost", "p=0.1"),
+    (ProbeName.PUSH, "duplicate_publish_same_id", "p=0.2"),
+    (ProbeName.PUSH, "ack_lost", "p=0.1"),
+    (ProbeName.PUSH, "forget_holds", "p=0.1"),
+    (ProbeName.PUSH, "lease_short", "p=1"),
+    (ProbeName.PUSH, "slow_ack_extension", "p=0.3"),
 )
 PULL_TRIALS = {
     "lost_pull_answer": "p=0.2",

@@ -159,6 +159,22 @@ def test_a_run_that_was_cut_short_is_judged_as_far_as_it_goes(spark: SparkSessio
     assert [row["owed"] for row in rows if row["kind"] is None] == [True]
 
 
+def overtaken() -> list[Event]:
+    """Message 1 may be on its way on the other stream of the same client."""
+    streams = [Opened(0.0, S, "A", "client"), Opened(0.0, S, "B", "client")]
+    return [*streams, *published(1, 2), *received(2, session="B")]
+
+
+def test_what_is_on_hold_is_settled_only_if_deliveries_were_waited_for(spark: SparkSession) -> None:
+    """The target was gone before; or the prober was stopped, or killed. Online nothing is found there either."""
+    gone = Taped(R, {S: RULES}).add(*overtaken())
+    assert found_in(again(spark, gone.ended(0.0, 10.0, "UNKNOWN"))) == []
+    stopped = Taped(R, {S: RULES}).add(*overtaken()).began(0.0)
+    assert found_in(again(spark, stopped)) == []
+    drained = Taped(R, {S: RULES}).add(*overtaken(), Ended(9.0, drained=True)).ended(0.0, 10.0, "FAIL")
+    assert [kind for _, kind, _, _ in found_in(again(spark, drained))] == ["ORDER_GAP"]
+
+
 def test_after_a_hole_nothing_from_before_counts(spark: SparkSession) -> None:
     """Without message 3's delivery on record message 4 would look like a gap."""
     run = Taped(R, {S: RULES}).add(Opened(0.0, S, "A", "A"), *published(1, 2, 3, 4), *received(1, 2))

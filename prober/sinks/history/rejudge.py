@@ -147,8 +147,9 @@ class _Slice:
         self._judge.observe(event, number)
 
     def judged(self) -> Rejudged:
-        """Settles what is on hold; what is said about the run."""
-        self._judge.finish(self._numbers[-1] if self._numbers else 0)
+        """Settles what is on hold, unless the run was cut off; what is said about the run."""
+        if self._judge.ended:
+            self._judge.finish(self._numbers[-1] if self._numbers else 0)
         judgement = Judgement(
             self._run.run_id,
             self._judge.verdict(incomplete=self._left_out),

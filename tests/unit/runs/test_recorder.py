@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from prober.core.events import Delivered, Ended, Event
-from prober.core.findings import Finding
+from prober.core.findings import Finding, Kind
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.runs import classification
@@ -21,6 +21,7 @@ from prober.slo.indicators import Indicator
 from tests.notation import history
 
 SKIP = "P1,2,3 A<1@1 A<3@2"
+OVERTAKEN = "open A of client c open B of client c P1,2 B<2@1"
 
 
 class Clock:
@@ -59,6 +60,19 @@ def test_events_are_judged_kept_and_told(recording: Recording, clock: Clock) -> 
     assert [event for event, _ in told] == recording.events == history(SKIP)
     assert [finding.kind for _, findings in told for finding in findings] == [made.finding.kind for made in recording.finish()]
     assert recording.judge.findings.failed
+
+
+@pytest.mark.parametrize("end", ["", " stop @1.1"])
+def test_what_is_on_hold_when_a_run_is_cut_off_stays_so(recording: Recording, clock: Clock, end: str) -> None:
+    """Message 1 may be on its way on the other stream of the same client."""
+    record(recording, clock, OVERTAKEN + end)
+    assert list(recording.finish()) == []
+    assert recording.judge.owed
+
+
+def test_what_is_on_hold_when_deliveries_were_waited_for_is_settled(recording: Recording, clock: Clock) -> None:
+    record(recording, clock, OVERTAKEN + " end @2")
+    assert [made.finding.kind for made in recording.finish()] == [Kind.ORDER_GAP]
 
 
 def test_after_the_end_nothing_is_recorded(recording: Recording, clock: Clock) -> None:

@@ -137,6 +137,15 @@ def test_a_run_that_was_cut_short_is_unknown_while_something_is_owed(recorder: R
     assert judged.run.result is None
 
 
+def test_what_was_on_hold_when_a_run_was_cut_off_stays_so(recorder: Recorder) -> None:
+    log = recorder.begin()
+    for event in history("open A of client c open B of client c P1,2 B<2@1"):
+        log.record(event)
+    recorder.save()
+    (judged,) = rejudge(reader(recorder), "k")
+    assert (judged.judgement.verdict, judged.judgement.findings) == (Verdict.UNKNOWN, ())
+
+
 def test_what_was_not_judged_online_is_not_judged_later(recorder: Recorder) -> None:
     log = recorder.begin()
     for event in history(GAP):

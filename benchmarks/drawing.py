@@ -1,0 +1,65 @@
+"""Series over time as one SVG: a panel for each thing that is measured, below each other, on one axis of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+WIDTH: Final = 900
+HEIGHT: Final = 150
+"""Of a panel, without what is around it."""
+LEFT: Final = 70
+ABOVE: Final = 44
+BELOW: Final = 24
+COLOURS: Final = ("#0b6bcb", "#c4540a", "#5b8c00", "#8a3ffc")
+TICKS: Final = 3
+LINE: Final = "#d0d0d0"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A named line: times and values, in the order of time."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What is drawn on one axis, from zero on."""
+
+    title: str
+    series: Sequence[Series]
+
+    @property
+    def top(self) -> float:
+        """The upper end of the axis: a little above the highest value."""
+        return 1.1 * max((value for one in self.series for _, value in one.points), default=0.0) or 1.0
+
+
+def picture(panels: Sequence[Panel], unit: str) -> str:
+    """The SVG. `unit`: of the times."""
+    end = max((t for panel in panels for one in panel.series for t, _ in one.points), default=1.0) or 1.0
+    step = ABOVE + HEIGHT + BELOW
+    drawn = "".join(line for at, panel in enumerate(panels) for line in _panel(panel, end, at * step + ABOVE, unit))
+    size = f'width="{LEFT + WIDTH + 20}" height="{step * len(panels)}"'
+    style = "font: 13px sans-serif"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}"><rect width="100%" height="100%" fill="white"/>{drawn}</svg>\n'
+
+
+def _panel(panel: Panel, end: float, top: float, unit: str) -> Iterator[str]:
+    bottom = top + HEIGHT
+    yield f'<text x="{LEFT}" y="{top - 24}" font-weight="bold">{escape(panel.title)}</text>'
+    for tick in range(TICKS + 1):
+        y, value = bottom - HEIGHT * tick / TICKS, panel.top * tick / TICKS
+        yield f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.3g}</text>'
+        x = LEFT + WIDTH * tick / TICKS
+        yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{end * tick / TICKS:,.0f} {escape(unit)}</text>'
+    for at, one in enumerate(panel.series):
+        colour = COLOURS[at % len(COLOURS)]
+        yield f'<text x="{LEFT + 140 * at}" y="{top - 8}" fill="{colour}">{escape(one.name)}</text>'
+        points = " ".join(f"{LEFT + WIDTH * t / end:.1f},{bottom - HEIGHT * value / panel.top:.1f}" for t, value in one.points)
+        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
