@@ -128,7 +128,7 @@ def scheduled_s(pid: int) -> tuple[float, float]:
 
 def sample(url: str, t: float, service: Program, server: Program) -> Sample:
     """Reads everything."""
-    sums: dict[str, Counter[Any]] = defaultdict(Counter)
+    sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
     names = {
         "probe_runs": ("probe", "verdict"),
         "probe_runs_expected": ("probe",),

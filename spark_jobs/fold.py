@@ -56,7 +56,7 @@ class JudgingPlan:
 
     rules       as in the table of runs.
     limit       judge no event with a larger number; None: all of them.
-    settled     whether what is on hold at the end may be settled, if deliveries were waited for.
+    settled     whether what is on hold at the end may be settled: of a run of one process only if that waited for deliveries.
     merged      whether events come from several processes, in the order of `wall_t`; clocks may differ by `clock_error_s`.
     shards      into how many parts it is divided.
     """
@@ -127,7 +127,7 @@ class _Fold:
     def finish(self) -> list[dict[str, object]]:
         """Settles what may be settled; the last row says how it went."""
         number = self._numbers[-1] if self._numbers else 0
-        if self._plan.settled and not self._left_out and self._judge.ended:
+        if self._plan.settled and not self._left_out and (self._judge.ended or self._plan.merged):
             self._recent.extend((finding, number) for finding in self._judge.finish(number))
         owed = self._left_out or not self._plan.settled or self._judge.owed
         return [

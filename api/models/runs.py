@@ -136,7 +136,7 @@ class Run(Answer):
     topic: Topic
     """Full name of its topic."""
     subscription: Subscription
-    """Full name of its subscription."""
+    """Full name of its subscription; the first one of several."""
     internal_error: bool
     """It ended by a mistake of the prober, which says nothing about the target."""
     instance: Instance
@@ -146,6 +146,8 @@ class Run(Answer):
 class RunDetail(Run):
     """One finished run with all that was counted in it."""
 
+    subscriptions: tuple[Subscription, ...]
+    """Full names of all its subscriptions."""
     findings: tuple[FindingCount, ...]
     """What it found, by kind and status, also what is not kept one by one."""
     unreachable: bool

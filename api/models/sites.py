@@ -127,7 +127,9 @@ class Site(SiteState):
     topic: Annotated[Topic, Field(validation_alias=AliasPath("site", "topic"))]
     """Full name of the topic that its runs use."""
     subscription: Annotated[Subscription, Field(validation_alias=AliasPath("site", "subscription"))]
-    """Full name of the subscription that its runs use."""
+    """Full name of the subscription that its runs use; the first one of several."""
+    subscriptions: Annotated[tuple[Subscription, ...], Field(validation_alias=AliasPath("site", "subscriptions"))]
+    """Full names of all subscriptions that its runs use."""
     schedule: Annotated[str, Field(validation_alias=AliasPath("site", "schedule"), examples=["every 10s"])]
     """When it runs."""
     interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("site", "interval_s"))]

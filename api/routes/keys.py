@@ -62,7 +62,7 @@ def _key(archive: Archive, key: str) -> KeyAnswer:
 def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | None) -> SubscriptionList:
     since = snapshot.at - DAY_S if since is None else since
     groups = archive.queries.findings_by_subscription(since)
-    probed = {site.site.subscription for site in snapshot.sites if site.site.subscription}
+    probed = {name for site in snapshot.sites for name in site.site.subscriptions}
     report = _newest(archive)
     spreads = {} if report is None else {spread.subscription: KeySpread.model_validate(spread) for spread in report.subscriptions}
     names = sorted(probed | {group.subscription for group in groups})
@@ -73,7 +73,7 @@ def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | No
 def _subscription(
     name: str, snapshot: StatusSnapshot, groups: Iterable[records.FindingGroup], spread: KeySpread | None
 ) -> SubscriptionAnswer:
-    sites = [site for site in snapshot.sites if site.site.subscription == name]
+    sites = [site for site in snapshot.sites if name in site.site.subscriptions]
     return SubscriptionAnswer(
         subscription=name,
         topic=sites[0].site.topic if sites else None,

@@ -23,6 +23,7 @@ from prober.probes.administration import Administered, nobody_times, timed
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS, Resources
 from prober.runs.backlog import Backlog, BacklogTracker, joined
+from prober.runs.names import CHANGING
 from prober.runs.site import Target
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
@@ -33,9 +34,8 @@ ABANDONED_AFTER_S: Final = 24 * 3600.0
 DEAD_LETTERS: Final = "dead-letters"
 """What the dead-letter topic of a site is called."""
 
-_CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
-_NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{_CHANGING}")
-_SHORT_NAME: Final = re.compile(rf"(okp-.*){_CHANGING}")
+_NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{CHANGING}")
+_SHORT_NAME: Final = re.compile(rf"(okp-.*){CHANGING}")
 
 
 class Provisioner:

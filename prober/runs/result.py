@@ -8,6 +8,7 @@ from math import ceil
 
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
+from prober.runs.names import subscriptions_of
 from prober.runs.site import SiteKey
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -45,7 +46,7 @@ class RunResult:
     verdict     three-valued. `reason` says in one line why it is FAIL or UNKNOWN, and is empty for PASS.
     started_at  seconds since 1970. `duration_s` comes from the monotonic clock.
     seed        repeats what was random in the experiment.
-    topic, subscription   full names of what it used.
+    topic, subscription   full names of what it used; the first one of several subscriptions.
     findings    those kept; `counts` says how many there were of each kind and status.
     counters    what the checker saw and judged.
     checks      good, bad and undecided per indicator that counts messages or redeliveries; of availability, only what was never sent.
@@ -82,3 +83,8 @@ class RunResult:
     def site(self) -> SiteKey:
         """Where it ran."""
         return SiteKey(self.target, self.probe, self.vantage, self.part)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """Full names of all that it received from, the first one first."""
+        return subscriptions_of(self.probe, self.subscription)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from prober.core.rules import Rules
+from prober.runs.names import subscriptions_of
 
 
 class SiteKey(NamedTuple):
@@ -24,7 +25,7 @@ class Site:
 
     endpoint       where the target is, as text.
     promise        the promise under test, in one sentence.
-    topic, subscription   full names of what its runs use.
+    topic, subscription   full names of what its runs use; the first one of several subscriptions.
     schedule       when it runs, as text; `interval_s` is the longest time between the starts of two runs.
     part           which part of the probe's keys it has, such as `2/4`; empty if they are not divided.
     """
@@ -47,6 +48,11 @@ class Site:
     def key(self) -> SiteKey:
         """What tells it apart from other sites."""
         return SiteKey(self.target, self.probe, self.vantage, self.part)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """Full names of all that its runs receive from, the first one first."""
+        return subscriptions_of(self.probe, self.subscription)
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def test_the_document_has_the_promised_fields() -> None:
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
     for _ in range(3):  # on a machine under load it may not even answer in time
-        probes = ("ordering", "redelivery", "affinity", "publish", "push", "control_plane", "limits", "region")
+        probes = ("ordering", "redelivery", "affinity", "pull", "publish", "push", "control_plane", "limits", "region")
         results = run(CheckRequest(probes=probes), {"PUBSUB_EMULATOR_HOST": emulator_address})
         by_probe = {result.probe: result for result in results}
         undecided = {name for name, result in by_probe.items() if result.verdict is Verdict.UNKNOWN}
@@ -155,6 +155,7 @@ def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_addre
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason
     assert by_probe["publish"].verdict is Verdict.PASS, by_probe["publish"].reason
+    assert by_probe["pull"].reason == "PULL_BATCH_ORDER"
     assert (by_probe["push"].verdict, by_probe["push"].reason) == (Verdict.UNKNOWN, NO_KEYS)
     assert by_probe["redelivery"].verdict is Verdict.FAIL
     assert "REDELIVERY_SKIP" in failures([by_probe["redelivery"]])

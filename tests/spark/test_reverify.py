@@ -70,7 +70,8 @@ def skipping(key: str = "k") -> list[Event]:
 
 
 def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped:
-    """Records the events and what the checker found online."""
+    """Records the events and what the checker found online: what was on hold is settled if deliveries were waited for."""
+    drained_last = isinstance(events[-1], Ended) and events[-1].drained
     verifier = Verifier(next(iter(run.rules.values())), subscriptions=run.rules, rules_by_subscription=run.rules)
     counts: dict[tuple[str, str], int] = {}
     for number, event in enumerate(events, 1):
@@ -78,7 +79,7 @@ def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped
         for finding in verifier.observe(event):
             run.found(finding, number)
             counts[finding.kind, finding.status] = counts.get((finding.kind, finding.status), 0) + 1
-    for finding in verifier.finish() if finish else ():
+    for finding in verifier.finish() if finish and drained_last else ():
         run.found(finding, len(events))
         counts[finding.kind, finding.status] = counts.get((finding.kind, finding.status), 0) + 1
     run.counts = [{"kind": str(kind), "status": str(status), "count": count} for (kind, status), count in counts.items()]
