@@ -11,6 +11,7 @@ WIDTH: Final = 900
 HEIGHT: Final = 150
 """Of a panel, without what is around it."""
 LEFT: Final = 70
+RIGHT: Final = 50
 ABOVE: Final = 44
 BELOW: Final = 24
 COLOURS: Final = ("#0b6bcb", "#c4540a", "#5b8c00", "#8a3ffc")
@@ -44,9 +45,13 @@ def picture(panels: Sequence[Panel], unit: str) -> str:
     end = max((t for panel in panels for one in panel.series for t, _ in one.points), default=1.0) or 1.0
     step = ABOVE + HEIGHT + BELOW
     drawn = "".join(line for at, panel in enumerate(panels) for line in _panel(panel, end, at * step + ABOVE, unit))
-    size = f'width="{LEFT + WIDTH + 20}" height="{step * len(panels)}"'
+    size = f'width="{LEFT + WIDTH + RIGHT}" height="{step * len(panels)}"'
     style = "font: 13px sans-serif"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}"><rect width="100%" height="100%" fill="white"/>{drawn}</svg>\n'
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"
 
 
 def _panel(panel: Panel, end: float, top: float, unit: str) -> Iterator[str]:
@@ -55,7 +60,7 @@ def _panel(panel: Panel, end: float, top: float, unit: str) -> Iterator[str]:
     for tick in range(TICKS + 1):
         y, value = bottom - HEIGHT * tick / TICKS, panel.top * tick / TICKS
         yield f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y:.1f}" y2="{y:.1f}" stroke="{LINE}"/>'
-        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.3g}</text>'
+        yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_number(value)}</text>'
         x = LEFT + WIDTH * tick / TICKS
         yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{end * tick / TICKS:,.0f} {escape(unit)}</text>'
     for at, one in enumerate(panel.series):

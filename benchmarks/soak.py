@@ -221,7 +221,7 @@ class Soak:
         skipped = Series("skipped runs", [(one.t, sum(one.skipped.values())) for one in self.samples])
         return [
             Panel("Resident memory, MiB", memory),
-            Panel("Event loop late by at most, ms", [lag]),
+            Panel("Event loop late, ms: 99 of 100 times at most (bounds of the histogram)", [lag]),
             Panel("Runs ended, by verdict", ended),
             Panel("What may not be", [accused, skipped]),
         ]
@@ -323,7 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = parser.parse_args(arguments)
     seen = soak(wanted.minutes)
     report(seen)
-    wanted.picture.write_text(picture(seen.panels(), "seconds"), encoding="utf-8")
+    wanted.picture.write_text(picture(seen.panels(), "s"), encoding="utf-8")
     print(f"drawn: {wanted.picture}")
     broken = list(seen.broken())
     for what in broken:

@@ -61,6 +61,7 @@ class Provisioner:
         self._trackers = tuple(BacklogTracker(target.rules.delivery_deadline_s) for _ in self.names)
         self._target, self._lasting, self._now = target, lasting, now
         self._plans = subscriptions
+        self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
         self._left: list[Resources] = []
         self._move()
 
@@ -98,13 +99,17 @@ class Provisioner:
     def run_ended(self, *, passed: bool) -> None:
         """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as nothing is owed there,
         very old ones in any case: others would take them for abandoned.
+
+        So are those on which something is owed by push. Until the next run nobody takes it, so the service waits longer from try to try,
+        up to a minute, and may not try at all during that run.
         """
         if not self._lasting:
             self._move()
         self._there &= passed
         age_s = self._now() - self._made_at
-        settled = passed and not joined(self.backlogs.values()).undelivered
-        if age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
+        owed = bool(joined(self.backlogs.values()).undelivered)
+        settled = passed and not owed
+        if (owed and self._pushed) or age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
             self._left.append(self.resources)
             self._move()
 

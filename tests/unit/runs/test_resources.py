@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from prober.brokers.base import AdminOperation, SubscriptionSettings, TopicSettings
-from prober.core.rules import Rules
+from prober.brokers.base import AdminOperation, PushConfig, SubscriptionSettings, TopicSettings
+from prober.core.rules import Mode, Rules
 from prober.errors import BrokerUnavailable, NotOurs, PermissionRefused
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS
@@ -78,6 +80,9 @@ class Service:
         self.there[name] = labels
 
 
+PUSHES: Any = SimpleNamespace(config_of=lambda name: PushConfig(f"http://127.0.0.1/{name}"))
+
+
 class World:
     """A provisioner, the service that it is on, and a clock."""
 
@@ -103,7 +108,7 @@ class World:
         self.service.calls.clear()
 
         async def run() -> None:
-            async with self.provisioner.prepared(self.service):
+            async with self.provisioner.prepared(self.service, PUSHES):
                 for event in history(line):
                     self.provisioner.backlog_trackers[self.provisioner.resources.subscription].listen(event)
 
@@ -225,6 +230,18 @@ def test_an_old_place_is_left_when_nothing_is_owed_there(age_s: float, passed: b
     if moves:
         assert world.run() == ["create", "create", "delete", "delete"]
         assert set(world.service.there) == {world.provisioner.resources.topic, world.provisioner.resources.subscription}
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("line", ["P1 A<1@1", "P1 A<1@1 A ack 1@2"])
+def test_what_is_owed_by_push_does_not_wait_for_the_next_run(mode: Mode, line: str) -> None:
+    """The service tries a push again less and less often, since nobody takes it between two runs."""
+    world = World(SubscriptionPlan(mode=mode))
+    old = world.provisioner.resources
+    world.run(passed=False, line=line)
+    moves = mode is Mode.PUSH and "ack" not in line
+    assert (world.provisioner.resources != old) is moves
+    assert world.run().count("delete") == (2 if moves else 0)
 
 
 def test_what_is_not_ours_is_left_for_another_name() -> None:
