@@ -91,6 +91,16 @@ class TestSubscriptions:
         assert (other["subscription"], other["topic"], other["sites"]) == ("s", None, [])
         assert (probed["spread"], other["spread"]["keys"]) == (None, 3)
 
+    def test_all_of_a_probe_with_several(self) -> None:
+        name = "projects/p/subscriptions/okp-europe-publish-wire-0123abcd-012345"
+        place = replace(EUROPE, probe="publish", subscription=name)
+        both = [name, "projects/p/subscriptions/okp-europe-publish-wire-second-0123abcd-012345"]
+        listed = told(view(place), "/api/v1/subscriptions")["items"]
+        assert [item["subscription"] for item in listed] == sorted(both)
+        assert [site["probe"] for item in listed for site in item["sites"]] == ["publish", "publish"]
+        (shown,) = told(view(place), "/api/v1/probes/publish")["sites"]
+        assert shown["subscriptions"] == both
+
     def test_a_day_back_unless_it_is_told_otherwise(self) -> None:
         listed = answer("/api/v1/subscriptions")
         assert listed["since"] == "2026-02-28T12:00:00Z"
