@@ -1,15 +1,64 @@
-"""The only place where the project reads a clock."""
+"""The only place where the project takes from its machine what no two runs share: the time, chance, and numbers of the process.
+
+A simulation puts a machine of its own in the place of the real one (`on_machine`), for everything that begins within it.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import count
+from random import Random, SystemRandom
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a process takes them from; each field is described at the function of this module that asks for it."""
+
+    monotonic_s: Callable[[], float]
+    wall_s: Callable[[], float]
+    chance: Random
+    numbers: Iterator[int]
+
+
+_HERE: Final = Machine(time.monotonic, time.time, SystemRandom(), count(1))
+_MACHINE: Final[ContextVar[Machine]] = ContextVar("machine", default=_HERE)
+
+
+@contextmanager
+def on_machine(machine: Machine) -> Iterator[None]:
+    """Within this, and in tasks that begin within it, everything comes from that machine. Threads keep the real one."""
+    token = _MACHINE.set(machine)
+    try:
+        yield
+    finally:
+        _MACHINE.reset(token)
 
 
 def monotonic_s() -> float:
     """Seconds of a clock that never goes back, for durations and for the time of events."""
-    return time.monotonic()
+    return _MACHINE.get().monotonic_s()
 
 
 def wall_s() -> float:
     """Seconds since 1970, for people and for files; never for durations."""
-    return time.time()
+    return _MACHINE.get().wall_s()
+
+
+def chance_bits(bits: int) -> int:
+    """So many bits that nobody can foretell: for seeds."""
+    return _MACHINE.get().chance.getrandbits(bits)
+
+
+def chance_name(digits: int) -> str:
+    """So many hexadecimal digits that nobody can foretell: for names that nobody else has."""
+    return f"{chance_bits(4 * digits):0{digits}x}"
+
+
+def next_number() -> int:
+    """1, 2, 3, ...: each once in this process."""
+    return next(_MACHINE.get().numbers)

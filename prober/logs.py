@@ -40,7 +40,7 @@ def set_up(telemetry: Telemetry, stream: TextIO) -> None:
     level = logging.getLevelNamesMapping()[telemetry.log_level.upper()]
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
     logging.captureWarnings(True)
-    for name in ("apscheduler", "google", "uvicorn", "uvicorn.access", "uvicorn.error"):
+    for name in ("google", "uvicorn", "uvicorn.access", "uvicorn.error"):
         _forward(logging.getLogger(name))
     for name in OURS:
         logging.getLogger(name).setLevel(level)

@@ -14,7 +14,7 @@ something to close until they are closed, and then forgotten; what is open is cl
 from __future__ import annotations
 
 import asyncio
-from itertools import count
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import google.auth
@@ -27,6 +27,7 @@ import grpc.aio
 from prober.brokers.call_errors import CallFailed, CallWatch, ThreadedCallWatch, nobody_asks
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import let_go
+from prober.clock import next_number
 from prober.errors import PermissionRefused
 
 SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
@@ -58,12 +59,10 @@ _WIRE: Final[Options] = (
     ("grpc.max_reconnect_backoff_ms", 5000),
 )
 
-_SESSION_NUMBERS: Final = count(1)
-
 
 def session_name(owner: str) -> str:
     """A name that no other session of this process has."""
-    return f"{owner}#{next(_SESSION_NUMBERS)}"
+    return f"{owner}#{next_number()}"
 
 
 async def credentials_for(endpoint: Endpoint) -> grpc.ChannelCredentials | None:
@@ -116,6 +115,9 @@ def _open_threaded_channel(endpoint: Endpoint, credentials: grpc.ChannelCredenti
     return grpc.secure_channel(endpoint.address, credentials, options=_EVERY + _GOOGLE_KEEPALIVE)
 
 
+OpenChannel: TypeAlias = Callable[[Endpoint, grpc.ChannelCredentials | None], grpc.aio.Channel]
+
+
 class Closable(Protocol):
     """A publisher, subscriber or puller."""
 
@@ -129,11 +131,17 @@ class Connection:
     Who calls through `channel` tells `watch` how that ended.
     """
 
-    def __init__(self, endpoint: Endpoint, credentials: grpc.ChannelCredentials | None, failed: CallFailed = nobody_asks) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: grpc.ChannelCredentials | None,
+        failed: CallFailed = nobody_asks,
+        open_channel: OpenChannel = open_async_channel,
+    ) -> None:
         """`failed` is told of every call that ends with an error."""
         self._endpoint, self._credentials = endpoint, credentials
         self.watch = CallWatch(failed)
-        self.channel = open_async_channel(endpoint, credentials)
+        self.channel = open_channel(endpoint, credentials)
         self._open: set[Closable] = set()
 
     def open_threaded_channel(self) -> grpc.Channel:

@@ -33,7 +33,7 @@ from prober.brokers.base import (
     Unknown,
 )
 from prober.brokers.call_errors import CallFailed, nobody_asks
-from prober.brokers.connection import Connection, session_name
+from prober.brokers.connection import Connection, OpenChannel, open_async_channel, session_name
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
 from prober.brokers.push.nowhere import NOWHERE
@@ -249,10 +249,11 @@ class WireBroker:
         failed: CallFailed = nobody_asks,
         peer: Broker | None = None,
         pushes: PushReceiver = NOWHERE,
+        open_channel: OpenChannel = open_async_channel,
     ) -> None:
         self.peer = peer
         """The same vantage on the other endpoint, if there is one; closed with this one."""
-        self._connection = Connection(endpoint, credentials, failed)
+        self._connection = Connection(endpoint, credentials, failed, open_channel)
         self._pushes = pushes
         self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
 

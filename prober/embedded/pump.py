@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, Protocol
 
 import aiohttp
 
@@ -87,10 +88,11 @@ class Outlet:
 class Pump:
     """Drives one state. `now` gives seconds since the epoch and never goes back."""
 
-    def __init__(self, state: State, now: Callable[[], float], signer: Signer) -> None:
+    def __init__(self, state: State, now: Callable[[], float], signer: Signer, posts: Posts | None = None) -> None:
+        """`posts`: how to reach endpoints; by default over HTTP."""
         self.state = state
         self.now = now
-        self._pusher = Pusher(self._pushed, signer, now)
+        self._pusher = Pusher(self._pushed, signer, now, posts or HttpPosts())
         self._outlets: dict[str, Outlet] = {}
         self._pulls: dict[str, asyncio.Future[list[Delivery]]] = {}
         self._loop = asyncio.get_running_loop()
@@ -183,14 +185,48 @@ class Pump:
         self._timer = self._loop.call_later(max(at - now, 0.0), self.ask)
 
 
+class Posts(Protocol):
+    """Sends POST requests."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
+        """The status of the answer, however long it takes; None if there is none."""
+
+    async def close(self) -> None:
+        """Lets go of all connections."""
+
+
+class HttpPosts:
+    """Over HTTP."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
+        """See the port; redirections are not followed."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX)
+            timeout = aiohttp.ClientTimeout(total=None)  # the state cancels what takes too long
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        try:
+            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                return response.status
+        except (aiohttp.ClientError, OSError):
+            return None
+
+    async def close(self) -> None:
+        """Lets go of all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
 class Pusher:
     """Carries out pushes and reports each outcome, once, unless the push was cancelled."""
 
-    def __init__(self, report: Callable[[Push, bool], None], signer: Signer, now: Callable[[], float]) -> None:
+    def __init__(self, report: Callable[[Push, bool], None], signer: Signer, now: Callable[[], float], posts: Posts) -> None:
         self._signer, self._now = signer, now
         self._report = report
+        self._posts = posts
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._session: aiohttp.ClientSession | None = None
 
     def handle(self, effect: Push | CancelPush) -> None:
         """Start a push, or give one up."""
@@ -207,34 +243,21 @@ class Pusher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        await self._posts.close()
 
     async def _push(self, push: Push) -> None:
-        accepted = False
-        try:
-            config = push.config
-            request = _bare(push) if config.unwrapped else _wrapped(push)
-            if config.oidc_email:
-                audience = config.oidc_audience or config.push_endpoint
-                token = await self._signer.token(config.oidc_email, audience, self._now())
-                request["headers"]["Authorization"] = f"Bearer {token}"
-            async with self._opened().post(config.push_endpoint, allow_redirects=False, **request) as response:
-                accepted = response.status in _ACCEPTED
-        except (aiohttp.ClientError, OSError):
-            pass  # could not be delivered: a refusal
-        self._report(push, accepted)
-
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=_CONNECTIONS_MAX)
-            timeout = aiohttp.ClientTimeout(total=None)  # the state cancels what takes too long
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
-        return self._session
+        config = push.config
+        headers, body = _bare(push) if config.unwrapped else _wrapped(push)
+        if config.oidc_email:
+            audience = config.oidc_audience or config.push_endpoint
+            token = await self._signer.token(config.oidc_email, audience, self._now())
+            headers["Authorization"] = f"Bearer {token}"
+        status = await self._posts.post(config.push_endpoint, headers, body)
+        self._report(push, status in _ACCEPTED)
 
 
-def _wrapped(push: Push) -> dict[str, Any]:
-    """The JSON body, with the old names of two fields beside the new ones, as the service sends it."""
+def _wrapped(push: Push) -> tuple[dict[str, str], bytes]:
+    """Headers and the JSON body, with the old names of two fields beside the new ones, as the service sends it."""
     message = push.delivery.message
     published = rfc3339(message.publish_time)
     inner: dict[str, Any] = {
@@ -251,11 +274,11 @@ def _wrapped(push: Push) -> dict[str, Any]:
     document: dict[str, Any] = {"message": inner, "subscription": push.subscription}
     if push.delivery.delivery_attempt:
         document["deliveryAttempt"] = push.delivery.delivery_attempt
-    return {"json": document, "headers": {}}
+    return {"Content-Type": "application/json"}, json.dumps(document).encode()
 
 
-def _bare(push: Push) -> dict[str, Any]:
-    """The data alone, with what is known about it as headers if that is wanted."""
+def _bare(push: Push) -> tuple[dict[str, str], bytes]:
+    """Headers and the data alone, with what is known about it as headers if that is wanted."""
     message = push.delivery.message
     headers = {"Content-Type": "application/octet-stream"}
     if push.config.write_metadata:
@@ -265,4 +288,4 @@ def _bare(push: Push) -> dict[str, Any]:
         if message.ordering_key:
             headers["x-goog-pubsub-ordering-key"] = message.ordering_key
         headers.update(message.attributes)
-    return {"data": message.data, "headers": headers}
+    return headers, message.data

@@ -11,12 +11,11 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from secrets import token_hex
 from typing import Final, NamedTuple
 
 from prober.brokers.base import Admin, AdminOperation, PushReceiver, SubscriptionSettings, TopicSettings
 from prober.brokers.push.nowhere import NOWHERE
-from prober.clock import monotonic_s, wall_s
+from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.rules import Mode, Rules
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.administration import Administered, nobody_times, timed
@@ -119,7 +118,7 @@ class Provisioner:
 
     def _move(self) -> None:
         self._made_at = self._now()
-        changing = f"{int(self._made_at):08x}-{token_hex(3)}"
+        changing = f"{int(self._made_at):08x}-{chance_name(6)}"
         project, first = f"projects/{self._target.project}", self._plans[0]
         subscriptions = {plan.name: f"{project}/subscriptions/{self._named(plan.name)}-{changing}" for plan in self._plans}
         dead_letters = f"{project}/topics/{self._named(DEAD_LETTERS)}-{changing}"

@@ -17,10 +17,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from math import inf
-from secrets import token_hex
 
 from prober.brokers.base import Broker
-from prober.clock import monotonic_s, wall_s
+from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Rules
@@ -294,7 +293,7 @@ def _following(trackers: Mapping[str, BacklogTracker]) -> Listener:
 
 def new_run_id(probe: str) -> str:
     """A name for a run that no other run of any prober has."""
-    return f"{probe}-{token_hex(6)}"
+    return f"{probe}-{chance_name(12)}"
 
 
 def _vacuous(probe: Experiment, counters: Mapping[str, int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Final
 
 from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
-from prober.clock import monotonic_s, wall_s
+from prober.clock import chance_bits, monotonic_s, wall_s
 from prober.config.models import Maintenance, ProbeName, TargetSettings
 from prober.config.values import write_duration
 from prober.config.workloads import ADMIN_CALLS
@@ -177,7 +176,7 @@ class ProbeLoop:
         if self.maintenance() is not None:
             self._metrics.skipped(site.probe, SkipReason.MAINTENANCE)
             return
-        seed = secrets.randbits(32)
+        seed = chance_bits(32)
         run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)
         run.begin(self.shown, self._sinks)
         self._running, self._running_since_t = run, monotonic_s()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any
 
 import httpx
 import pytest
@@ -257,10 +257,11 @@ def test_a_server_without_tokens_on_this_machine_is_let_in() -> None:
 def test_a_target_that_pushes_without_ordering_keys_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pump._wrapped
 
-    def without_key(push: Push) -> dict[str, Any]:
-        request = whole(push)
-        request["json"]["message"].pop("orderingKey", None)
-        return request
+    def without_key(push: Push) -> tuple[dict[str, str], bytes]:
+        headers, body = whole(push)
+        document = json.loads(body)
+        document["message"].pop("orderingKey", None)
+        return headers, json.dumps(document).encode()
 
     monkeypatch.setattr(pump, "_wrapped", without_key)
     (result,) = asyncio.run(run_checks(load(None, {}), CheckRequest(probes=("push",)), {}, lambda _: None))

@@ -20,7 +20,7 @@ from uvicorn.config import LOGGING_CONFIG
 from prober.config.telemetry import LogFormat, LogLevel, Telemetry
 from prober.logs import set_up
 
-LOGGERS = ("", "api", "apscheduler", "prober", "py.warnings", "uvicorn", "uvicorn.access", "uvicorn.error")
+LOGGERS = ("", "api", "prober", "py.warnings", "uvicorn", "uvicorn.access", "uvicorn.error")
 
 
 @pytest.fixture(autouse=True)
@@ -154,13 +154,13 @@ def test_a_field_cannot_hide_the_line() -> None:
 
 def test_the_level_is_ours_and_libraries_only_warn() -> None:
     stream = started(LogFormat.JSON, LogLevel.DEBUG)
-    for name in ("prober.x", "api.x", "uvicorn.access", "apscheduler.scheduler", "google.auth"):
+    for name in ("prober.x", "api.x", "uvicorn.access", "urllib3.x", "google.auth"):
         logging.getLogger(name).debug("debug")
         logging.getLogger(name).warning("warning")
     said = [(line["logger"], line["level"]) for line in objects(stream)]
     assert said == [
         *((name, level) for name in ("prober.x", "api.x", "uvicorn.access") for level in ("debug", "warning")),
-        ("apscheduler.scheduler", "warning"),
+        ("urllib3.x", "warning"),
         ("google.auth", "warning"),
     ]
 
@@ -168,7 +168,7 @@ def test_the_level_is_ours_and_libraries_only_warn() -> None:
 def test_a_higher_level_holds_for_all() -> None:
     logging.config.dictConfig(LOGGING_CONFIG)
     stream = started(LogFormat.JSON, LogLevel.ERROR)
-    for name in ("prober", "uvicorn.access", "apscheduler", "google"):
+    for name in ("prober", "uvicorn.access", "urllib3", "google"):
         logging.getLogger(name).warning("warning")
         logging.getLogger(name).error("error")
     assert [line["level"] for line in objects(stream)] == ["error"] * 4

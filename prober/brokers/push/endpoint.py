@@ -118,7 +118,7 @@ class PushEndpoint:
     async def __aenter__(self) -> Self:
         up: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._serving = asyncio.create_task(
-            serve(self._app(), self._host, self._port, announce=up.set_result, section="push"), name="push endpoint"
+            serve(self.app(), self._host, self._port, announce=up.set_result, section="push"), name="push endpoint"
         )
         await asyncio.wait((self._serving, up), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
@@ -139,7 +139,8 @@ class PushEndpoint:
         pushes = self._targets[name] = TargetPushes(base, verifier, service_account, audience)
         return pushes
 
-    def _app(self) -> FastAPI:
+    def app(self) -> FastAPI:
+        """What is served."""
         app = FastAPI(openapi_url=None)
         app.add_api_route("/healthz", lambda: Response("ok"), methods=["GET"])
         app.add_api_route("/{place:path}/{target}/{subscription}", self._push, methods=["POST"])

@@ -12,7 +12,7 @@ from prober.brokers import subscriber
 from prober.brokers.base import Tap
 from prober.brokers.connection import Connection
 from prober.errors import BrokerError, BrokerUnavailable, NotThere
-from tests.unit.virtual_time import VirtualTime
+from prober.simulation.virtual_time import VirtualTime
 
 
 class Brief:

@@ -12,7 +12,7 @@ from prober.core.verdict import Verdict
 from prober.drills.chain import NoAnswer, Patience
 from prober.drills.following import EARLIER_S, came, gone, stayed_away
 from prober.drills.results import Step, StepName
-from tests.unit.virtual_time import VirtualTime
+from prober.simulation.virtual_time import VirtualTime
 
 RULE = StepName.RULE
 Result = TypeVar("Result")

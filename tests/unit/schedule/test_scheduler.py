@@ -1,4 +1,4 @@
-"""The schedule under virtual time, with the real APScheduler: what starts, what does not, and that each is told."""
+"""The schedule under virtual time, what starts, what does not, and that each is told."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from prober.clock import on_machine
 from prober.config.models import Schedule
 from prober.schedule.scheduler import HEARTBEAT_S, LATE_MAX_S, MISSED_COUNTED_MAX, Scheduler
+from prober.simulation.virtual_time import STARTED_AT, VirtualTime
 from prober.sinks.metrics.families import SkipReason
-from tests.unit.virtual_time import STARTED_AT, VirtualTime
 
 
 class Told:
@@ -56,16 +57,8 @@ class Told:
 class Trial:
     """A scheduler in virtual time."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.loop = loop = VirtualTime()
-
-        class Clock(datetime):
-            @classmethod
-            def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-                return loop.wall().astimezone(tz)
-
-        for module in ("schedulers", "executors"):
-            monkeypatch.setattr(f"apscheduler.{module}.base.datetime", Clock)
         self.told = Told(loop)
         self.scheduler = Scheduler(self.told, seed=1, clock=loop.time)
 
@@ -80,7 +73,7 @@ class Trial:
             await (then or asyncio.sleep(until_s))
             await self.scheduler.stop(grace_s)
 
-        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+        with on_machine(self.loop.machine(seed=1)), asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             runner.run(trial())
         return self.told.counts
 
@@ -92,8 +85,8 @@ class Trial:
 
 
 @pytest.fixture
-def trial(monkeypatch: pytest.MonkeyPatch) -> Iterator[Trial]:
-    trial = Trial(monkeypatch)
+def trial() -> Iterator[Trial]:
+    trial = Trial()
     yield trial
     trial.loop.close()
 
@@ -214,10 +207,10 @@ def test_the_random_wait_leaves_the_points_where_they_are(trial: Trial) -> None:
     assert 0.8 < sum(waits[1:]) / 99 < 1.2
 
 
-def test_a_seed_repeats_the_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_repeats_the_waits() -> None:
     starts = []
     for _ in range(2):
-        trial = Trial(monkeypatch)
+        trial = Trial()
         trial.add(trial.told.lasting(0), jitter_s=2.0)
         trial.run(until_s=45)
         starts.append(trial.told.starts)

@@ -1,0 +1,398 @@
+"""The network between a prober and a service: gRPC in one event loop, without sockets.
+
+The client sees what `grpc.aio` would show it, the service is given as the handlers that it would register with a server; so both run
+unchanged. A connection is one pipe there and one back, each of which keeps the order of what is put into it, as HTTP/2 over TCP does;
+how long it takes to get through is a matter of the weather, and of the seed. A cut loses what is under way, ends every call with
+UNAVAILABLE, and lets nobody connect for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NoReturn, TypeAlias, cast
+
+import grpc
+import grpc.aio
+
+from prober.brokers.endpoint import Endpoint
+from prober.simulation.weather import Weather
+
+Metadata: TypeAlias = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Details(grpc.HandlerCallDetails):
+    """What a server is told of a call before it has its request."""
+
+    method: str
+    invocation_metadata: tuple[tuple[str, str | bytes], ...] = ()
+
+
+class Network:
+    """All connections to one service."""
+
+    def __init__(self, weather: Weather, chance: Random) -> None:
+        self._handlers: tuple[grpc.GenericRpcHandler, ...] = ()
+        self.weather, self._chance = weather, chance
+        self._channels: list[SimulatedChannel] = []
+        self.faults: list[Exception] = []
+        """Mistakes of the service."""
+        self.down_until_t = 0.0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether nobody can connect."""
+        return asyncio.get_running_loop().time() < self.down_until_t
+
+    def serve(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        """These handle calls, as a server would be given them."""
+        self._handlers = tuple(handlers)
+
+    def open_channel(self, _endpoint: Endpoint, _credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+        """A connection of its own, wherever it is said to go."""
+        channel = SimulatedChannel(self)
+        self._channels.append(channel)
+        return cast(grpc.aio.Channel, channel)
+
+    def cut(self, down_s: float) -> None:
+        """Breaks every connection; nobody can connect for so long."""
+        self.down_until_t = asyncio.get_running_loop().time() + down_s
+        for channel in self._channels:
+            channel.broken()
+
+    def delay_s(self) -> float:
+        """How long the next thing takes to get through."""
+        return self.weather.delay_s(self._chance)
+
+    def handled_after_s(self) -> float:
+        """How long a request of its own waits at the service for somebody to take it up."""
+        return self._chance.uniform(0.0, self.weather.disorder_s)
+
+    def handler(self, method: str) -> Any:
+        """Who handles a method; its types are gRPC's private matter."""
+        details = _Details(method)
+        return next(found for one in self._handlers if (found := one.service(details)) is not None)
+
+
+class Pipe:
+    """One direction of a connection: what is put in comes out in that order, later."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._loop = asyncio.get_running_loop()
+        self._under_way: deque[Callable[[], None]] = deque()
+        self._last_t = 0.0
+        self._generation = 0
+
+    def put(self, arrive: Callable[[], None]) -> None:
+        """Calls `arrive` when it has got through, unless the connection breaks before."""
+        self._last_t = max(self._last_t, self._loop.time() + self._network.delay_s())
+        self._under_way.append(arrive)
+        self._loop.call_at(self._last_t, self._arrived, self._generation)
+
+    def lose(self) -> None:
+        """What is under way never arrives."""
+        self._under_way.clear()
+        self._generation += 1
+
+    def _arrived(self, generation: int) -> None:
+        if generation == self._generation:
+            self._under_way.popleft()()
+
+
+class SimulatedChannel:
+    """The client's end of a connection, as far as our adapter uses `grpc.aio.Channel`."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self.there, self.back = Pipe(network), Pipe(network)
+        self.calls: dict[_Call, None] = {}
+        self._closed = False
+
+    def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
+        """How the connection is; it connects by itself."""
+        del try_to_connect
+        if self._closed:
+            return grpc.ChannelConnectivity.SHUTDOWN
+        return grpc.ChannelConnectivity.TRANSIENT_FAILURE if self._network.is_down else grpc.ChannelConnectivity.READY
+
+    def unary_unary(
+        self,
+        method: str,
+        request_serializer: Callable[[Any], bytes] | None = None,
+        response_deserializer: Callable[[bytes], Any] | None = None,
+    ) -> Callable[..., UnaryCall]:
+        """What calls a method with one request."""
+
+        def call(request: Any, *, timeout: float, metadata: Metadata) -> UnaryCall:
+            content = request if request_serializer is None else request_serializer(request)
+            return UnaryCall(self._opened(method, timeout, metadata), content, response_deserializer)
+
+        return call
+
+    def stream_stream(self, method: str) -> Callable[..., StreamCall]:
+        """What opens a stream."""
+
+        def call(*, metadata: Metadata) -> StreamCall:
+            return StreamCall(self._opened(method, None, metadata))
+
+        return call
+
+    async def close(self) -> None:
+        """Ends all calls."""
+        self._closed = True
+        for call in list(self.calls):
+            call.cancel()
+
+    def broken(self) -> None:
+        """The connection is gone, and both ends notice."""
+        self.there.lose()
+        self.back.lose()
+        for call in list(self.calls):
+            call.broken()
+
+    def _opened(self, method: str, timeout_s: float | None, metadata: Metadata) -> _Call:
+        if self._closed:
+            raise grpc.aio.UsageError("Channel is closed.")
+        call = _Call(self, self._network, method, timeout_s, metadata)
+        if self._network.is_down:
+            call.end(grpc.StatusCode.UNAVAILABLE, "failed to connect to all addresses")
+        return call
+
+
+class _Call:
+    """What both ends share of a call: how it ends for the client, and the task that handles it at the service."""
+
+    def __init__(
+        self, channel: SimulatedChannel, network: Network, method: str, timeout_s: float | None, metadata: Metadata
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.channel, self.network, self.metadata = channel, network, metadata
+        self.handler = network.handler(method)
+        self.deadline_t = None if timeout_s is None else self.loop.time() + timeout_s
+        self.status: grpc.aio.AioRpcError | None = None
+        self.is_cancelled = False
+        self.ended = asyncio.Event()
+        self.woken: list[asyncio.Event] = [self.ended]
+        """What is set when it ends."""
+        self._task: asyncio.Task[None] | None = None
+        self._timer = None if timeout_s is None else self.loop.call_later(timeout_s, self._late)
+        channel.calls[self] = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client has heard the end."""
+        return self.ended.is_set()
+
+    def end(self, code: grpc.StatusCode = grpc.StatusCode.OK, details: str = "", trailing: Metadata = ()) -> None:
+        """The client hears the end; only the first counts."""
+        if self.is_over:
+            return
+        if code is not grpc.StatusCode.OK:
+            self.status = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
+        if self._timer is not None:
+            self._timer.cancel()
+        for event in self.woken:
+            event.set()
+        self.channel.calls.pop(self, None)
+
+    def cancel(self) -> None:
+        """The client gives up; the service hears of it, if it still works at the call."""
+        if not self.is_over:
+            self.is_cancelled = True
+            self.end(grpc.StatusCode.CANCELLED, "Locally cancelled by application!")
+            self.channel.there.put(self._stop)
+
+    def broken(self) -> None:
+        """The connection is gone."""
+        self.end(grpc.StatusCode.UNAVAILABLE, "Connection reset by peer")
+        self._stop()
+
+    def begin(self, handling: Callable[[], Any]) -> None:
+        """The request has arrived at the service."""
+        self._task = self.loop.create_task(self._handle(handling))
+
+    def raise_end(self) -> NoReturn:
+        """Raises how it ended badly, as `grpc.aio` does."""
+        if self.is_cancelled:
+            raise asyncio.CancelledError
+        assert self.status is not None
+        raise self.status
+
+    async def _handle(self, handling: Callable[[], Any]) -> None:
+        try:
+            await handling()
+        except _Aborted as refusal:
+            code, details, trailing = refusal.args
+            self.channel.back.put(lambda: self.end(code, details, trailing))
+        except Exception as fault:
+            self.network.faults.append(fault)
+            words = f"Unexpected {type(fault).__name__}: {fault}"
+            self.channel.back.put(lambda: self.end(grpc.StatusCode.UNKNOWN, words))
+
+    def _late(self) -> None:
+        self.end(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+class UnaryCall:
+    """One request and its answer, to be awaited once."""
+
+    def __init__(self, call: _Call, content: bytes, read: Callable[[bytes], Any] | None) -> None:
+        self._call, self._content, self._read = call, content, read
+        self._response = b""
+        if not call.is_over:
+            call.channel.there.put(self._arrived)
+
+    def cancel(self) -> None:
+        """Gives up."""
+        self._call.cancel()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._answer().__await__()
+
+    async def _answer(self) -> Any:
+        call = self._call
+        try:
+            await call.ended.wait()
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        if call.status is not None:
+            call.raise_end()
+        return self._response if self._read is None else self._read(self._response)
+
+    def _arrived(self) -> None:
+        self._call.begin(self._handle)
+
+    async def _handle(self) -> None:
+        call = self._call
+        await asyncio.sleep(call.network.handled_after_s())
+        response = await call.handler.unary_unary(call.handler.request_deserializer(self._content), _Context(call))
+        call.channel.back.put(lambda: self._answered(response))
+
+    def _answered(self, response: bytes) -> None:
+        self._response = response
+        self._call.end()
+
+
+class StreamCall:
+    """A stream of requests and one of responses."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+        self._is_greeted, self._greeted = False, asyncio.Event()
+        self._requests: deque[bytes | None] = deque()
+        self._requested = asyncio.Event()
+        self._responses: deque[bytes] = deque()
+        self._responded = asyncio.Event()
+        call.woken += (self._greeted, self._responded)
+        if not call.is_over:
+            call.channel.there.put(lambda: call.begin(self._handle))
+
+    def cancel(self) -> None:
+        """Gives up."""
+        self._call.cancel()
+
+    async def initial_metadata(self) -> None:
+        """Waits until the service has said anything."""
+        await self._greeted.wait()
+        if not self._is_greeted and self._call.status is not None:
+            self._call.raise_end()
+
+    async def write(self, request: bytes) -> None:
+        """Sends a request."""
+        if self._call.status is not None:
+            self._call.raise_end()
+        if self._call.is_over:
+            raise asyncio.InvalidStateError("RPC already finished.")
+        self._call.channel.there.put(lambda: self._take(request))
+
+    async def done_writing(self) -> None:
+        """Says that no more requests will come."""
+        if not self._call.is_over:
+            self._call.channel.there.put(lambda: self._take(None))
+
+    async def read(self) -> Any:
+        """The next response; EOF at the end."""
+        while not self._responses:
+            if self._call.is_over:
+                if self._call.status is not None:
+                    self._call.raise_end()
+                return grpc.aio.EOF
+            self._responded.clear()
+            try:
+                await self._responded.wait()
+            except asyncio.CancelledError:
+                self._call.cancel()
+                raise
+        return self._responses.popleft()
+
+    def greeted(self) -> None:
+        """The service has said something."""
+        self._is_greeted = True
+        self._greeted.set()
+
+    def respond(self, response: bytes) -> None:
+        """A response has arrived."""
+        if not self._call.is_over:
+            self._responses.append(response)
+            self._responded.set()
+
+    def _take(self, request: bytes | None) -> None:
+        self._requests.append(request)
+        self._requested.set()
+
+    async def _handle(self) -> None:
+        call = self._call
+        await call.handler.stream_stream(self._read_requests(), _Context(call, self))
+        call.channel.back.put(call.end)
+
+    async def _read_requests(self) -> AsyncIterator[Any]:
+        while True:
+            while not self._requests:
+                self._requested.clear()
+                await self._requested.wait()
+            request = self._requests.popleft()
+            if request is None:
+                return
+            yield self._call.handler.request_deserializer(request)
+
+
+class _Aborted(Exception):
+    """The service ends a call with an error."""
+
+
+class _Context:
+    """The service's end of a call, as far as ours uses `grpc.aio.ServicerContext`."""
+
+    def __init__(self, call: _Call, stream: StreamCall | None = None) -> None:
+        self._call, self._stream = call, stream
+
+    def time_remaining(self) -> float | None:
+        """Seconds until the client gives up; None if it never does."""
+        deadline_t = self._call.deadline_t
+        return None if deadline_t is None else max(0.0, deadline_t - self._call.loop.time())
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing: Metadata = ()) -> NoReturn:
+        """Ends the call with an error."""
+        raise _Aborted(code, details, trailing)
+
+    async def send_initial_metadata(self, _metadata: Metadata) -> None:
+        """Says that the call was taken."""
+        if self._stream is not None:
+            self._call.channel.back.put(self._stream.greeted)
+
+    async def write(self, response: bytes) -> None:
+        """Sends a response on a stream."""
+        stream = self._stream
+        assert stream is not None
+        self._call.channel.back.put(lambda: stream.respond(response))

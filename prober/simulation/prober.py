@@ -1,0 +1,87 @@
+"""One life of a prober in the simulation: the same schedule, probe loops, runs and sinks as in the service, on a broker at the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from prober.brokers.endpoint import local_endpoint
+from prober.brokers.push.endpoint import PushEndpoint
+from prober.brokers.wire import WireBroker
+from prober.clock import wall_s
+from prober.config.models import Config, TargetSettings
+from prober.runs.sink import RunSink
+from prober.runs.site import Site
+from prober.schedule.assignments import Assignments
+from prober.schedule.instances import sites_of
+from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.schedule.unshared import Unshared
+from prober.simulation.network import Network
+from prober.sinks.live.state import LiveState
+from prober.sinks.metrics import Metrics, exemplar_of
+from prober.sinks.metrics.measurements import MetricsSink
+from prober.slo.counts import SloCounters
+
+ADDRESS: Final = "simulated:1"
+PUSHED_TO: Final = "http://prober"
+VERSION: Final = "simulated"
+AGE_S: Final = 1.0
+
+
+class SimulatedProber:
+    """Works from `start` to `stop`, at everything that is configured for the one target. `sinks` hear of every run."""
+
+    def __init__(self, config: Config, network: Network, pushes: PushEndpoint, sinks: Sequence[RunSink]) -> None:
+        (target,) = config.targets
+        self._config, self._sinks = config, sinks
+        self.faults: list[Exception] = []
+        """Mistakes of ours."""
+        self.metrics = Metrics(config.objectives, VERSION, [target.environment])
+        self.live = LiveState((), version=VERSION, instance=config.name, started_at=wall_s())
+        self._assignments = Assignments(config, self.live, self.metrics.health)
+        self._broker = _broker(target, network, pushes)
+        endpoint = local_endpoint(ADDRESS, paired=target.peer is not None)
+        instances = [ProbeInstance(site, endpoint, self._broker, config.name) for site in sites_of(target)]
+        self.live.follow((instance.shown for instance in instances), config.objectives)
+        self._assignments.follow(config, instances, {target.series: self._surroundings(target)})
+        self._unshared = Unshared(self._assignments, self._assignments.renew, self.faults.append)
+        self._aging: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to probe."""
+        self._assignments.start()
+        self._unshared.follow()
+        self._aging = asyncio.create_task(self._age(), name="ages")
+
+    async def stop(self) -> None:
+        """Ends, as a service does that is told to."""
+        assert self._aging is not None
+        self._aging.cancel()
+        await self._assignments.stop()
+        await self._assignments.leave()
+        await self._broker.close()
+
+    def _surroundings(self, target: TargetSettings) -> Surroundings:
+        counters = SloCounters(self._config.objectives)
+        metrics = self.metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
+
+        def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
+            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, site.probe)
+            return [measuring, self.live, *self._sinks]
+
+        return Surroundings(metrics, self.live, sinks, counters)
+
+    async def _age(self) -> None:
+        while True:
+            await asyncio.sleep(AGE_S)
+            self._assignments.age()
+
+
+def _broker(target: TargetSettings, network: Network, pushes: PushEndpoint) -> WireBroker:
+    """The wire vantage, with a second one if the target has two endpoints."""
+    endpoint, open_channel = local_endpoint(ADDRESS), network.open_channel
+    peer = WireBroker(endpoint, None, open_channel=open_channel) if target.peer is not None else None
+    receiver = pushes.target(target.name, PUSHED_TO, None)
+    return WireBroker(endpoint, None, peer=peer, pushes=receiver, open_channel=open_channel)

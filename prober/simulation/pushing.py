@@ -1,0 +1,70 @@
+"""Push requests without sockets: what the service posts goes to the app of the prober's endpoint, through the same weather."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+
+from prober.simulation.network import Network
+
+
+class SimulatedPosts:
+    """Carries requests to one app."""
+
+    def __init__(self, network: Network, app: FastAPI) -> None:
+        self._network, self._app = network, app
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
+        """The status of the answer; None if the network is down."""
+        await asyncio.sleep(self._network.delay_s())
+        if self._network.is_down:
+            return None
+        exchange = _Exchange(url, headers, body)
+        try:
+            await exchange.carried_out(self._app)
+        except asyncio.CancelledError:
+            asyncio.get_running_loop().call_later(self._network.delay_s(), exchange.given_up.set)
+            raise
+        await asyncio.sleep(self._network.delay_s())
+        return exchange.status
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class _Exchange:
+    """One request and its answer, in the words of ASGI."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
+        self.status: int | None = None
+        self.given_up = asyncio.Event()
+        self._request: list[bytes] = [body]
+        self._scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": urlsplit(url).path,
+            "query_string": b"",
+            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        }
+
+    async def carried_out(self, app: FastAPI) -> None:
+        """Returns when the app has answered. If nobody waits for that any more, it goes on, and hears it by `given_up`."""
+        answering = asyncio.ensure_future(app(self._scope, self._receive, self._send))
+        await asyncio.shield(answering)
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._request:
+            return {"type": "http.request", "body": self._request.pop(), "more_body": False}
+        await self.given_up.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
