@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI
-
 from prober.simulation.network import Network
+
+App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+"""In the words of ASGI."""
 
 
 class SimulatedPosts:
     """Carries requests to one app."""
 
-    def __init__(self, network: Network, app: FastAPI) -> None:
+    def __init__(self, network: Network, app: App) -> None:
         self._network, self._app = network, app
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int | None:
@@ -54,7 +55,7 @@ class _Exchange:
             "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
         }
 
-    async def carried_out(self, app: FastAPI) -> None:
+    async def carried_out(self, app: App) -> None:
         """Returns when the app has answered. If nobody waits for that any more, it goes on, and hears it by `given_up`."""
         answering = asyncio.ensure_future(app(self._scope, self._receive, self._send))
         await asyncio.shield(answering)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
-from fastapi import FastAPI
-
 from prober.embedded.faults import Fault, Faults
 from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.pump import Pump
@@ -16,7 +14,7 @@ from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
 from prober.embedded.state import State
 from prober.simulation.network import Network
-from prober.simulation.pushing import SimulatedPosts
+from prober.simulation.pushing import App, SimulatedPosts
 from prober.simulation.virtual_time import STARTED_AT
 from prober.simulation.weather import Weather
 
@@ -26,7 +24,7 @@ _SERIALS_PER_SECOND: Final = 1_000_000
 class SimulatedService:
     """A service with faults; `app` takes what it pushes. Its clock is nobody else's, and is never set."""
 
-    def __init__(self, faults: Iterable[Fault], weather: Weather, chance: Random, app: FastAPI) -> None:
+    def __init__(self, faults: Iterable[Fault], weather: Weather, chance: Random, app: App) -> None:
         loop, began = asyncio.get_running_loop(), STARTED_AT.timestamp()
 
         def now() -> float:

@@ -19,7 +19,7 @@ HOMES = {
     "alembic": ("prober.sinks.status",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
-    "fastapi": ("api", "prober.brokers.push", "prober.serving", "prober.simulation.pushing"),
+    "fastapi": ("api", "prober.brokers.push", "prober.serving"),
     "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer", "prober.embedded.signing"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer", "prober.simulation.network"),
     "grafana_foundation_sdk": ("dashboards",),

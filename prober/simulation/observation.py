@@ -1,0 +1,147 @@
+"""What the simulation notes of each run: what struck it, by the ledger of the service; what was found; what other rules would have said.
+
+A run is *clean* if nothing that breaks a promise has ever struck its topic or subscriptions: whatever is found in it is a false alarm. A
+fault that struck it while it was judged was *observable*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prober.core.findings import FAILING, Finding
+from prober.core.verdict import Verdict
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import Injection, Ledger
+from prober.evidence.explain import explain
+from prober.probes.catalogue import PROBES
+from prober.runs.classification import Observation
+from prober.runs.sink import RunBegun, RunEnded
+from prober.simulation.other_rules import OTHER_RULES
+from prober.simulation.virtual_time import STARTED_AT
+
+PROOFS_MAX = 3
+
+
+def caught_as(fault: str, probe: str) -> Sequence[str]:
+    """The findings that must catch a fault at a probe; none if it is allowed there."""
+    known = CATALOGUE[fault]
+    exactly_once = any(plan.exactly_once for plan in PROBES[probe].subscriptions)
+    return known.exactly_once if exactly_once and known.exactly_once else known.findings
+
+
+@dataclass(slots=True)
+class RunNote:
+    """One run.
+
+    judged   whether it was judged to its end: nobody stood still, and it was not cut short.
+    struck   how often each fault struck it; `struck_t` is when the first did that breaks a promise there.
+    found    the findings that fail a run, by kind, with the time of the first of each.
+    alarms   how often other rules raised one.
+    proofs   the first findings, in words.
+    """
+
+    probe: str
+    run_id: str
+    began_t: float
+    verdict: Verdict = Verdict.UNKNOWN
+    reason: str = ""
+    events: int = 0
+    judged: bool = False
+    clean: bool = True
+    struck: Counter[str] = field(default_factory=Counter)
+    struck_t: float | None = None
+    found: dict[str, float] = field(default_factory=dict)
+    alarms: dict[str, int] = field(default_factory=dict)
+    proofs: list[str] = field(default_factory=list)
+    internal_error: bool = False
+
+    @property
+    def is_false_alarm(self) -> bool:
+        """Whether the service was accused of what it did not do."""
+        return self.clean and bool(self.found)
+
+    def caught(self, fault: str) -> bool:
+        """Whether one of the findings was made that must catch a fault."""
+        return any(kind in self.found for kind in caught_as(fault, self.probe))
+
+    def after_s(self, fault: str) -> float | None:
+        """How long after it struck first it was found."""
+        times = [t for kind, t in self.found.items() if kind in caught_as(fault, self.probe)]
+        return None if not times or self.struck_t is None else max(0.0, min(times) - self.struck_t)
+
+
+class Observer:
+    """Hears of all runs of a simulation. `notes` are those that are over."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.notes: list[RunNote] = []
+        self._ledger = ledger
+        self._tainted: set[str] = set()
+        self._all_tainted = False
+
+    def begin(self, run: RunBegun) -> RunObserver:
+        """A run begins."""
+        self.taint()
+        return RunObserver(self, run)
+
+    def taint(self) -> None:
+        """Notes what was struck by something that breaks a promise."""
+        for injection in self._ledger.latest:
+            known = CATALOGUE[injection.fault]
+            if known.findings or known.exactly_once:
+                self._tainted.add(injection.where)
+                self._all_tainted |= not injection.where
+
+    def is_tainted(self, names: Sequence[str]) -> bool:
+        """Whether something that breaks a promise has ever struck one of these topics and subscriptions."""
+        return self._all_tainted or not self._tainted.isdisjoint(names)
+
+    def strikes(self, names: Sequence[str], since_t: float) -> list[Injection]:
+        """What has struck them since."""
+        began = STARTED_AT.timestamp() + since_t
+        here = {*names, ""}
+        return [injection for injection in self._ledger.latest if injection.t >= began and injection.where in here]
+
+
+class RunObserver:
+    """Listens to one run."""
+
+    def __init__(self, observer: Observer, run: RunBegun) -> None:
+        self._observer, self._names = observer, (run.site.topic, *run.rules)
+        self._rules = {name: rule() for name, rule in OTHER_RULES.items()}
+        self._note = RunNote(run.site.probe, run.run_id, 0.0)
+        self._began = False
+
+    def event(self, seen: Observation) -> None:
+        """The next event."""
+        if not self._began:
+            self._began, self._note.began_t = True, seen.event.t
+        self._note.events += 1
+        for rule in self._rules.values():
+            rule.event(seen.event)
+        self._take(seen.findings)
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        note, observer = self._note, self._observer
+        self._take(end.findings)
+        observer.taint()
+        note.verdict, note.reason = end.result.verdict, end.result.reason
+        note.internal_error = end.result.internal_error
+        note.judged = self._began and not end.cut_short and end.recorded.judged is None
+        note.clean = not observer.is_tainted(self._names)
+        for injection in observer.strikes(self._names, note.began_t) if self._began else ():
+            note.struck[injection.fault] += 1
+            if note.struck_t is None and caught_as(injection.fault, note.probe):
+                note.struck_t = injection.t - STARTED_AT.timestamp()
+        note.alarms = {name: rule.alarms for name, rule in self._rules.items()}
+        observer.notes.append(note)
+
+    def _take(self, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            if finding.status in FAILING:
+                self._note.found.setdefault(str(finding.kind), finding.t)
+                if len(self._note.proofs) < PROOFS_MAX:
+                    self._note.proofs.append(f"{finding.kind} on {finding.subscription}, key {finding.key}: {explain(finding)}")

@@ -1,0 +1,92 @@
+"""Two other rules for the same events, to compare with: what simpler probers would have said.
+
+*Arrival order*: of each key, a sequence number is at most one more than the last one that arrived.
+
+*Google's prober*: the published logic of `ordering-keys-prober` (GoogleCloudPlatform/pubsub, OrderedProber.processMessage). Of each key it
+knows the largest number, the last delivery, and the last 250 deliveries. It raises an alarm for a number that is larger than the largest
+by more than one, and for one that is larger than the last by more than one, unless the message came to another subscriber or its id
+differs from the one that the number had.
+
+Both look at each run by itself, since the numbers of a key begin again there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from prober.core.events import Delivered, Event, Opened
+
+HISTORY: Final = 250
+
+
+class OtherRule(Protocol):
+    """Hears of the events of one run; `alarms` says how often it raised one."""
+
+    alarms: int
+
+    def event(self, event: Event) -> None:
+        """The next event."""
+
+
+class ArrivalOrder:
+    """At most one more than the last."""
+
+    def __init__(self) -> None:
+        self.alarms = 0
+        self._last: dict[tuple[str, str, str], int] = {}
+
+    def event(self, event: Event) -> None:
+        """The next event."""
+        if isinstance(event, Delivered):
+            key = event.subscription, event.key, event.epoch
+            self.alarms += event.seq > self._last.get(key, 0) + 1
+            self._last[key] = event.seq
+
+
+@dataclass(slots=True)
+class _Key:
+    largest: int | None = None
+    last: tuple[int, str] | None = None
+    history: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+
+class GooglesProber:
+    """The published logic; see the head of this file."""
+
+    def __init__(self) -> None:
+        self.alarms = 0
+        self._keys: dict[tuple[str, str, str], _Key] = {}
+        self._subscribers: dict[str, str] = {}
+
+    def event(self, event: Event) -> None:
+        """The next event."""
+        if isinstance(event, Opened):
+            self._subscribers[event.session] = event.subscriber
+        elif isinstance(event, Delivered):
+            known = self._keys.setdefault((event.subscription, event.key, event.epoch), _Key())
+            self._delivered(known, event)
+
+    def _delivered(self, known: _Key, event: Delivered) -> None:
+        if known.largest is None or event.seq > known.largest:
+            self.alarms += known.largest is not None and event.seq > known.largest + 1
+            known.largest = event.seq
+        known.history.append((event.seq, event.message_id))
+        subscriber = self._subscribers.get(event.session, event.session)
+        previous, known.last = known.last, (event.seq, subscriber)
+        if previous is None:
+            return
+        same_id = next((message_id == event.message_id for seq, message_id in known.history if seq == event.seq), True)
+        if event.seq <= previous[0]:
+            if not same_id:
+                known.last = previous  # published twice: skipped
+        elif event.seq > previous[0] + 1:
+            self.alarms += same_id and subscriber == previous[1]
+
+
+OTHER_RULES: Final[dict[str, Callable[[], OtherRule]]] = {
+    "arrival order": ArrivalOrder,
+    "Google's prober": GooglesProber,
+}

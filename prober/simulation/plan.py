@@ -1,0 +1,171 @@
+"""What happens in one simulation, drawn from its seed: which probes work how hard, what goes wrong with the service, and what around it.
+
+A third of all simulations is calm apart from one fault of the service, so that it must be found. A third is rough: whatever may happen to
+legal services, networks and probers happens, and nobody may be accused. The rest is both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from random import Random
+from types import MappingProxyType
+from typing import Final
+
+from prober.config.models import ProbeName, ProbeSettings, Schedule
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import Fault
+from prober.probes.catalogue import PROBES
+from prober.simulation.weather import Weather
+
+HOURS_DEFAULT: Final = 0.1
+WHOLE_HOUR_S: Final = 3600.0
+
+MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
+    {
+        "overlap_pull": (ProbeName.PULL,),
+        "lost_pull_answer": (ProbeName.PULL,),
+        "overlap_push": (ProbeName.PUSH,),
+        "push_past_failure": (ProbeName.PUSH,),
+        "dead_letter_stalls_keys": (ProbeName.DEAD_LETTER,),
+        "redeliver_after_confirmed_ack": (ProbeName.EXACTLY_ONCE,),
+        "diverge_subscriptions": (ProbeName.PUBLISH, ProbeName.CONTROL_PLANE),
+        "split_holder": (ProbeName.AFFINITY, ProbeName.ORDERING, ProbeName.REDELIVERY),
+        "admin_slow": (ProbeName.CONTROL_PLANE,),
+        "admin_error": (ProbeName.CONTROL_PLANE,),
+    }
+)
+"""Faults that need a subscription, or calls, of a certain sort."""
+
+_SHARES: Final = (0.02, 0.05, 0.2)
+_SIDE_SHARES: Final = (0.002, 0.01, 0.05)
+_BENIGN: Final = tuple(name for name, known in CATALOGUE.items() if known.benign and not known.exactly_once)
+_EXPENSIVE: Final = frozenset({ProbeName.ORDERING, ProbeName.AFFINITY, ProbeName.HOT_KEY})
+
+
+class Temper(StrEnum):
+    """What sort of day it is."""
+
+    CALM = "calm"
+    ROUGH = "rough"
+    BOTH = "both"
+
+
+class Trouble(StrEnum):
+    """What may happen around the service, and is none of its doing."""
+
+    CUT = "cut"
+    """All connections break, and nobody can connect for a while: the network, or a front end of the service that begins again."""
+    RESTART = "restart"
+    """The prober is told to stop, and begins again."""
+    KILL = "kill"
+    """The prober vanishes from the network, and another one begins."""
+    CLOCK = "clock"
+    """The clock of the prober's machine is set."""
+    STANDSTILL = "standstill"
+    """The prober's machine is suspended."""
+    BUSY = "busy"
+    """The prober's machine is busy again and again for half a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """One trouble, `at_s` seconds after the begin; `amount`: how many seconds it lasts, or the clock is set by."""
+
+    at_s: float
+    trouble: Trouble
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One simulation. `fault` is the one that is looked for, among `faults`; empty if there is none."""
+
+    seed: int
+    hours: float
+    temper: Temper
+    probes: Mapping[ProbeName, ProbeSettings]
+    weather: Weather
+    fault: str
+    faults: tuple[Fault, ...]
+    disturbances: tuple[Disturbance, ...]
+
+
+def planned(seed: int, hours: float, defaults: Mapping[ProbeName, ProbeSettings], faults: Sequence[str] = ()) -> Plan:
+    """The simulation of a seed. `faults`: only these are looked for, and nothing else goes wrong with the service."""
+    chance = Random(f"plan {seed}")
+    temper = Temper.CALM if faults else chance.choice(list(Temper))
+    names = tuple(faults) or tuple(sorted(CATALOGUE))
+    fault = "" if temper is Temper.ROUGH else names[seed % len(names)]
+    chosen = _chosen(chance, fault)
+    armed = _armed(chance, fault, temper)
+    return Plan(
+        seed,
+        hours,
+        temper,
+        {name: _settings(chance, name, defaults[name]) for name in chosen},
+        _weather(chance),
+        fault,
+        armed,
+        () if temper is Temper.CALM else _disturbances(chance, hours * WHOLE_HOUR_S),
+    )
+
+
+def _chosen(chance: Random, fault: str) -> tuple[ProbeName, ...]:
+    """Which probes work, those that can meet the fault among them."""
+    fit = MET_ONLY_BY.get(fault, tuple(map(ProbeName, PROBES)))
+    first = chance.choice(fit)
+    second = chance.choice(list(map(ProbeName, PROBES)))
+    return tuple(dict.fromkeys((first, second)))
+
+
+def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> ProbeSettings:
+    """How hard a probe works: a workload that is not much more than it needs, often enough that it runs a few times."""
+    changed: dict[str, object] = {
+        "schedule": Schedule(interval=timedelta(seconds=chance.choice((30, 45, 60)))),
+        "ack_deadline": timedelta(seconds=chance.choice((10, 10, 15))),
+    }
+    if name in _EXPENSIVE and name is not ProbeName.HOT_KEY:
+        changed["keys"] = chance.randint(2, 6)
+    if name is ProbeName.ORDERING:
+        changed |= {"messages": chance.randint(2, 12), "rate": chance.choice((0.0, 50.0, 500.0))}
+    if name in (ProbeName.ORDERING, ProbeName.REDELIVERY, ProbeName.AFFINITY, ProbeName.PULL):
+        changed["subscribers"] = chance.randint(2, 5)
+    return settings.model_copy(update=changed)
+
+
+def _weather(chance: Random) -> Weather:
+    latency_s = chance.choice((0.0005, 0.005, 0.04, 0.1))
+    return Weather(
+        latency_s=latency_s,
+        jitter_s=latency_s * chance.choice((0.0, 0.5, 2.0)),
+        lull_share=chance.choice((0.0, 0.0, 0.001, 0.005)),
+        lull_s=chance.uniform(0.1, 0.8),
+        disorder_s=chance.choice((0.0, latency_s, 0.05)),
+    )
+
+
+def _armed(chance: Random, fault: str, temper: Temper) -> tuple[Fault, ...]:
+    armed = [Fault(fault, chance.choice(_SHARES), seed=chance.getrandbits(31))] if fault else []
+    if temper is not Temper.CALM:
+        benign = chance.sample(_BENIGN, chance.randint(1, 4))
+        armed += [Fault(name, chance.choice(_SIDE_SHARES), seed=chance.getrandbits(31)) for name in benign if name != fault]
+    return tuple(armed)
+
+
+def _disturbances(chance: Random, until_s: float) -> tuple[Disturbance, ...]:
+    """Up to four, in their order."""
+    drawn = []
+    for _ in range(chance.randint(1, 4)):
+        trouble = chance.choice(list(Trouble))
+        amount = {
+            Trouble.CUT: chance.choice((0.1, 1.0, 5.0, 20.0)),
+            Trouble.KILL: chance.choice((0.1, 5.0)),
+            Trouble.CLOCK: chance.choice((-3600.0, -5.0, 0.5, 5.0, 7200.0)),
+            Trouble.STANDSTILL: chance.choice((0.3, 1.5, 2.5, 8.0, 60.0)),
+            Trouble.BUSY: chance.choice((0.02, 0.2, 0.6)),
+        }.get(trouble, 0.0)
+        drawn.append(Disturbance(chance.uniform(10.0, until_s), trouble, amount))
+    return tuple(sorted(drawn, key=lambda one: one.at_s))

@@ -1,0 +1,126 @@
+"""One simulation from begin to end: a service, a network, one prober after the other, and what happens around them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import Any, Final, cast
+
+from prober.brokers.push.endpoint import PushEndpoint
+from prober.clock import on_machine
+from prober.config.loading import load
+from prober.config.models import Config
+from prober.runs.sink import RunSink
+from prober.simulation.observation import Observer, RunNote
+from prober.simulation.plan import WHOLE_HOUR_S, Disturbance, Plan, Trouble
+from prober.simulation.prober import SimulatedProber
+from prober.simulation.service import SimulatedService
+from prober.simulation.virtual_time import VirtualTime
+
+INSTANCE: Final = "simulated"
+BUSY_FOR_S: Final = 30.0
+BUSY_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What came of a simulation; `faults` are mistakes of ours."""
+
+    plan: Plan
+    notes: tuple[RunNote, ...]
+    faults: tuple[str, ...]
+
+    @property
+    def events(self) -> int:
+        """How many events were recorded."""
+        return sum(note.events for note in self.notes)
+
+
+def defaults() -> Config:
+    """The configuration that holds where nobody says anything."""
+    return load(None, {"ORDERING_PROBER_INSTANCE": INSTANCE})
+
+
+def simulate(plan: Plan, sinks: Callable[[], Sequence[RunSink]] = tuple) -> Simulated:
+    """Carries a plan out. `sinks` is asked in the simulation who else hears of its runs."""
+    loop = VirtualTime()
+    with _quiet(), on_machine(loop.machine(plan.seed)), asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(_World(plan, loop).live(sinks))
+
+
+class _World:
+    def __init__(self, plan: Plan, loop: VirtualTime) -> None:
+        self._plan, self._loop = plan, loop
+        self._faults: list[Exception] = []
+
+    async def live(self, sinks: Callable[[], Sequence[RunSink]]) -> Simulated:
+        plan = self._plan
+        self._loop.set_exception_handler(self._failed)
+        self._config = _configured(plan)
+        self._pushes = PushEndpoint("", 0, INSTANCE)
+        self._service = SimulatedService(plan.faults, plan.weather, Random(f"network {plan.seed}"), self._pushes.app())
+        observer = Observer(self._service.faults.ledger)
+        self._sinks = [observer, *sinks()]
+        self._begin()
+        for disturbance in plan.disturbances:
+            await asyncio.sleep(max(0.0, disturbance.at_s - self._loop.time()))
+            await self._happen(disturbance)
+        await asyncio.sleep(max(0.0, plan.hours * WHOLE_HOUR_S - self._loop.time()))
+        await self._end()
+        await self._service.stop()
+        faults = [*self._faults, *self._service.network.faults]
+        return Simulated(plan, tuple(observer.notes), tuple(map(repr, faults)))
+
+    def _begin(self) -> None:
+        self._prober = SimulatedProber(self._config, self._service.network, self._pushes, self._sinks)
+        self._prober.start()
+
+    async def _end(self) -> None:
+        await self._prober.stop()
+        self._faults += self._prober.faults
+
+    async def _happen(self, disturbance: Disturbance) -> None:
+        amount, network = disturbance.amount, self._service.network
+        match disturbance.trouble:
+            case Trouble.CUT:
+                network.cut(amount)
+            case Trouble.RESTART:
+                await self._end()
+                self._begin()
+            case Trouble.KILL:
+                network.cut(amount)
+                await self._end()
+                self._begin()
+            case Trouble.CLOCK:
+                self._loop.set_forward += timedelta(seconds=amount)
+            case Trouble.STANDSTILL:
+                self._loop.stand_still(amount)
+            case Trouble.BUSY:
+                for _ in range(int(BUSY_FOR_S / BUSY_EVERY_S)):
+                    self._loop.stand_still(amount)
+                    await asyncio.sleep(BUSY_EVERY_S)
+
+    def _failed(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._faults.append(cast(Exception, context.get("exception") or RuntimeError(context["message"])))
+
+
+def _configured(plan: Plan) -> Config:
+    config = defaults()
+    (target,) = config.targets
+    return config.model_copy(update={"targets": (target.model_copy(update={"probes": dict(plan.probes)}),)})
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What is logged in a simulation is of no concern outside of it."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
