@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "alerts": "commands:alerts",
     "api": "api:api",
     "drill": "drill:drill",
+    "simulate": "simulate:simulate",
     "cleanup": "cleanup:cleanup",
     "history": "history:history_app",
     "config": "commands:config_app",

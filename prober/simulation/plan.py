@@ -20,7 +20,7 @@ from prober.embedded.faults import Fault
 from prober.probes.catalogue import PROBES
 from prober.simulation.weather import Weather
 
-HOURS_DEFAULT: Final = 0.1
+HOURS_DEFAULT: Final = 0.05
 WHOLE_HOUR_S: Final = 3600.0
 
 MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
@@ -42,7 +42,21 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
 _SHARES: Final = (0.02, 0.05, 0.2)
 _SIDE_SHARES: Final = (0.002, 0.01, 0.05)
 _BENIGN: Final = tuple(name for name, known in CATALOGUE.items() if known.benign and not known.exactly_once)
-_EXPENSIVE: Final = frozenset({ProbeName.ORDERING, ProbeName.AFFINITY, ProbeName.HOT_KEY})
+_INTERVALS_S: Final = (60, 90, 120)
+_FEWER_KEYS: Final = {
+    ProbeName.ORDERING: (2, 6),
+    ProbeName.AFFINITY: (2, 5),
+    ProbeName.REDELIVERY: (6, 8),
+    ProbeName.PULL: (3, 6),
+    ProbeName.PUSH: (3, 6),
+    ProbeName.PUBLISH: (3, 6),
+    ProbeName.SEEK: (3, 6),
+    ProbeName.REGION: (3, 6),
+    ProbeName.CONTROL_PLANE: (3, 6),
+    ProbeName.CONTROL_GROUP: (3, 6),
+    ProbeName.EXACTLY_ONCE: (3, 6),
+}
+_SHARED: Final = (ProbeName.ORDERING, ProbeName.REDELIVERY, ProbeName.AFFINITY, ProbeName.PULL)
 
 
 class Temper(StrEnum):
@@ -122,16 +136,16 @@ def _chosen(chance: Random, fault: str) -> tuple[ProbeName, ...]:
 
 
 def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> ProbeSettings:
-    """How hard a probe works: a workload that is not much more than it needs, often enough that it runs a few times."""
+    """How hard a probe works: often enough to run a few times, with not much more keys than it needs."""
     changed: dict[str, object] = {
-        "schedule": Schedule(interval=timedelta(seconds=chance.choice((30, 45, 60)))),
+        "schedule": Schedule(interval=timedelta(seconds=chance.choice(_INTERVALS_S))),
         "ack_deadline": timedelta(seconds=chance.choice((10, 10, 15))),
     }
-    if name in _EXPENSIVE and name is not ProbeName.HOT_KEY:
-        changed["keys"] = chance.randint(2, 6)
+    if name in _FEWER_KEYS:
+        changed["keys"] = chance.randint(*_FEWER_KEYS[name])
     if name is ProbeName.ORDERING:
         changed |= {"messages": chance.randint(2, 12), "rate": chance.choice((0.0, 50.0, 500.0))}
-    if name in (ProbeName.ORDERING, ProbeName.REDELIVERY, ProbeName.AFFINITY, ProbeName.PULL):
+    if name in _SHARED:
         changed["subscribers"] = chance.randint(2, 5)
     return settings.model_copy(update=changed)
 

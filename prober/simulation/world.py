@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,6 +19,7 @@ from prober.runs.sink import RunSink
 from prober.simulation.observation import Observer, RunNote
 from prober.simulation.plan import WHOLE_HOUR_S, Disturbance, Plan, Trouble
 from prober.simulation.prober import SimulatedProber
+from prober.simulation.recording import recorded
 from prober.simulation.service import SimulatedService
 from prober.simulation.virtual_time import VirtualTime
 
@@ -46,11 +47,11 @@ def defaults() -> Config:
     return load(None, {"ORDERING_PROBER_INSTANCE": INSTANCE})
 
 
-def simulate(plan: Plan, sinks: Callable[[], Sequence[RunSink]] = tuple) -> Simulated:
-    """Carries a plan out. `sinks` is asked in the simulation who else hears of its runs."""
+def simulate(plan: Plan, history: str | None = None) -> Simulated:
+    """Carries a plan out, in no event loop but its own. `history`: where to write it as one, if at all."""
     loop = VirtualTime()
     with _quiet(), on_machine(loop.machine(plan.seed)), asyncio.Runner(loop_factory=lambda: loop) as runner:
-        return runner.run(_World(plan, loop).live(sinks))
+        return runner.run(_World(plan, loop).live(history))
 
 
 class _World:
@@ -58,14 +59,18 @@ class _World:
         self._plan, self._loop = plan, loop
         self._faults: list[Exception] = []
 
-    async def live(self, sinks: Callable[[], Sequence[RunSink]]) -> Simulated:
+    async def live(self, history: str | None) -> Simulated:
+        async with recorded(history, f"seed-{self._plan.seed}") as sinks:
+            return await self._live(sinks)
+
+    async def _live(self, sinks: Sequence[RunSink]) -> Simulated:
         plan = self._plan
         self._loop.set_exception_handler(self._failed)
         self._config = _configured(plan)
         self._pushes = PushEndpoint("", 0, INSTANCE)
         self._service = SimulatedService(plan.faults, plan.weather, Random(f"network {plan.seed}"), self._pushes.app())
         observer = Observer(self._service.faults.ledger)
-        self._sinks = [observer, *sinks()]
+        self._sinks = [observer, *sinks]
         self._begin()
         for disturbance in plan.disturbances:
             await asyncio.sleep(max(0.0, disturbance.at_s - self._loop.time()))

@@ -1,0 +1,121 @@
+"""The command `ordering-prober simulate`: the whole prober against the embedded service in virtual time, for many seeds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from prober.cli.bars import while_running
+from prober.cli.process import ExitCode, Format, collect_between_runs, must_know
+from prober.embedded.catalogue import CATALOGUE
+from prober.errors import ConfigError
+from prober.simulation.detection import Detection, rules
+from prober.simulation.many import Order, simulated
+from prober.simulation.plan import HOURS_DEFAULT
+from prober.simulation.seeds import read_seeds
+from prober.simulation.world import Simulated
+
+
+def simulate(
+    seeds: Annotated[str, typer.Option(metavar="A..B", help="Which simulations.")] = "1..200",
+    hours: Annotated[float, typer.Option(help="Simulated hours of each.")] = HOURS_DEFAULT,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option("--fault", metavar="NAME", help="Inject only this fault, and nothing else; may be given several times."),
+    ] = None,
+    history: Annotated[str | None, typer.Option(metavar="DIR", help="Write what happens as a history, too.")] = None,
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
+    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+) -> None:
+    """Simulate the whole prober on the embedded service in virtual time, and tell which faults were found.
+
+    Exit code 0: as expected. 1: a fault was missed, or there was a false alarm. 2: wrong usage.
+    """
+    must_know("fault", fault or (), CATALOGUE)
+    if not 0.0 < hours < float("inf"):
+        raise ConfigError(f"--hours is {hours:g}: write how many hours each simulation takes, such as {HOURS_DEFAULT:g}")
+    order = Order(read_seeds(seeds), hours, tuple(fault or ()), history)
+    collect_between_runs()
+    with while_running() as show:
+        results = simulated(order, jobs or os.cpu_count() or 1, collect_between_runs)
+        detection = Detection.of(_shown(results, order, show))
+    print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
+    raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))
+
+
+def _shown(results: Iterable[Simulated], order: Order, show: Any) -> Iterator[Simulated]:
+    for one in results:
+        show(f"seed {one.plan.seed}", len(order.seeds))
+        yield one
+
+
+def as_text(detection: Detection, order: Order) -> str:
+    """The matrix of faults and findings; then what was not as expected, each with the command that repeats it."""
+    lines = [
+        f"{detection.simulations:,} simulations, {detection.hours:.1f} hours, {detection.runs:,} runs, {detection.events:,} events"
+    ]
+    if detection.cells:
+        lines += ["", *_aligned(_matrix(detection))]
+    lines += ["", f"false alarms in {detection.clean_runs:,} clean runs: {len(detection.failures)}"]
+    lines += [f"    other rules: {name}: {detection.false_alarms[name]:,}" for name in rules()]
+    for failure in detection.failures:
+        lines += ["", f"{failure.what}; again with: {order.again(failure.seed)}", *(f"    {line}" for line in failure.evidence)]
+    for fault in detection.below:
+        probe, cell = detection.best(fault)
+        seeds = detection.missing.get(fault, ())
+        lines += ["", f"{fault} was found in {cell.found} of {cell.observable} observable runs of {probe}, its best probe"]
+        lines += [f"    not found at all; again with: {order.again(seed)}" for seed in seeds]
+    return "\n".join(lines)
+
+
+def _matrix(detection: Detection) -> Iterator[Sequence[str]]:
+    yield ("fault", "probe", "found", "of", "after", *rules(), "as")
+    for (fault, probe), cell in sorted(detection.cells.items()):
+        after = "" if cell.median_after_s is None else f"{cell.median_after_s:.1f} s"
+        kinds = ", ".join(f"{kind} {count}" for kind, count in cell.kinds.most_common(2))
+        yield (fault, probe, str(cell.found), str(cell.observable), after, *(str(cell.others[name]) for name in rules()), kinds)
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def as_json(detection: Detection, order: Order) -> str:
+    """The same as one JSON document."""
+    document = {
+        "simulations": detection.simulations,
+        "hours": detection.hours,
+        "runs": detection.runs,
+        "events": detection.events,
+        "clean_runs": detection.clean_runs,
+        "failures": [
+            {"seed": failure.seed, "what": failure.what, "again": order.again(failure.seed), "evidence": failure.evidence}
+            for failure in detection.failures
+        ],
+        "below": list(detection.below),
+        "missing": {fault: [order.again(seed) for seed in seeds] for fault, seeds in sorted(detection.missing.items())},
+        "matrix": [
+            {
+                "fault": fault,
+                "probe": probe,
+                "vantage": "wire",
+                "observable": cell.observable,
+                "found": cell.found,
+                "share_low": cell.bounds.low,
+                "share_high": cell.bounds.high,
+                "median_after_s": cell.median_after_s,
+                "findings": dict(cell.kinds),
+                "other_rules": {name: cell.others[name] for name in rules()},
+            }
+            for (fault, probe), cell in sorted(detection.cells.items())
+        ],
+        "false_alarms_of_other_rules": {name: detection.false_alarms[name] for name in rules()},
+    }
+    return json.dumps(document, indent=2)

@@ -1,0 +1,144 @@
+"""What many simulations show together: which probe found which fault, how often, as what and how fast; who was accused in vain."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from types import MappingProxyType
+from typing import Final
+
+from prober.simulation.observation import RunNote, caught_as
+from prober.simulation.other_rules import OTHER_RULES
+from prober.simulation.world import Simulated
+from prober.slo.proportions import ProportionBounds, interval
+
+FOUND_AT_LEAST: Final = 0.99
+"""Of the runs in which a fault was observable, at the probe that finds it best."""
+
+KNOWN_BELOW: Final[Mapping[str, str]] = MappingProxyType({})
+"""Faults that are found less often than that, each with its reason."""
+
+
+@dataclass(slots=True)
+class Cell:
+    """The runs of one probe that one fault struck while they were judged, and in which it must be found."""
+
+    observable: int = 0
+    found: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    after_s: list[float] = field(default_factory=list)
+    others: Counter[str] = field(default_factory=Counter)
+
+    def add(self, note: RunNote, fault: str) -> None:
+        """Takes one run."""
+        self.observable += 1
+        self.others.update(name for name, alarms in note.alarms.items() if alarms)
+        if note.caught(fault):
+            self.found += 1
+            self.kinds.update(kind for kind in note.found if kind in caught_as(fault, note.probe))
+            after_s = note.after_s(fault)
+            self.after_s += [] if after_s is None else [after_s]
+
+    @property
+    def bounds(self) -> ProportionBounds:
+        """Between which shares the true one lies, with 95 %."""
+        return interval(self.found, self.observable)
+
+    @property
+    def median_after_s(self) -> float | None:
+        """How long after the fault it was found, at the median."""
+        return median(self.after_s) if self.after_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What should not have happened in the simulation of a seed, with its evidence."""
+
+    seed: int
+    what: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Detection:
+    """The sum of simulations, in any order."""
+
+    simulations: int = 0
+    hours: float = 0.0
+    runs: int = 0
+    events: int = 0
+    clean_runs: int = 0
+    cells: defaultdict[tuple[str, str], Cell] = field(default_factory=lambda: defaultdict(Cell))
+    false_alarms: Counter[str] = field(default_factory=Counter)
+    """Clean runs in which another rule raised an alarm, by rule."""
+    failures: list[Failure] = field(default_factory=list)
+    missing: dict[str, list[int]] = field(default_factory=dict)
+    """Faults that struck observably in the simulations of these seeds, in which no run found them."""
+
+    @classmethod
+    def of(cls, simulated: Iterable[Simulated]) -> Detection:
+        """The sum of these."""
+        total = cls()
+        for one in simulated:
+            total.add(one)
+        return total
+
+    def add(self, simulated: Simulated) -> None:
+        """Takes one simulation."""
+        self.simulations += 1
+        self.hours += simulated.plan.hours
+        seed = simulated.plan.seed
+        self.failures += [Failure(seed, "an internal error", (fault,)) for fault in simulated.faults]
+        for note in simulated.notes:
+            self._add_run(seed, note)
+        self._add_missing(simulated)
+
+    def _add_run(self, seed: int, note: RunNote) -> None:
+        self.runs += 1
+        self.events += note.events
+        if note.is_false_alarm:
+            self.failures.append(Failure(seed, f"a false alarm in run {note.run_id}", tuple(note.proofs)))
+        if note.internal_error:
+            self.failures.append(Failure(seed, f"an internal error in run {note.run_id}", (note.reason,)))
+        if note.judged and note.clean:
+            self.clean_runs += 1
+            self.false_alarms.update(name for name, alarms in note.alarms.items() if alarms)
+        for fault in observable_in(note):
+            self.cells[fault, note.probe].add(note, fault)
+
+    def _add_missing(self, simulated: Simulated) -> None:
+        struck = [note for note in simulated.notes if simulated.plan.fault in observable_in(note)]
+        if struck and not any(note.caught(simulated.plan.fault) for note in struck):
+            self.missing.setdefault(simulated.plan.fault, []).append(simulated.plan.seed)
+
+    def best(self, fault: str) -> tuple[str, Cell]:
+        """The probe that finds a fault best, by what is proven."""
+        cells = [(probe, cell) for (name, probe), cell in self.cells.items() if name == fault]
+        return max(cells, key=lambda one: (one[1].bounds.low, one[0]))
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """Those that were observable at all."""
+        return sorted({fault for fault, _ in self.cells})
+
+    @property
+    def below(self) -> Sequence[str]:
+        """Faults that even the best probe certainly finds too rarely, and of which nobody knows why."""
+        return [fault for fault in self.faults if fault not in KNOWN_BELOW and self.best(fault)[1].bounds.high < FOUND_AT_LEAST]
+
+    @property
+    def is_as_expected(self) -> bool:
+        """Whether nobody was accused in vain, and nothing was missed."""
+        return not self.failures and not self.below
+
+
+def observable_in(note: RunNote) -> Sequence[str]:
+    """The faults that struck a run while it was judged, and that must be found there."""
+    return [fault for fault in note.struck if caught_as(fault, note.probe)] if note.judged else []
+
+
+def rules() -> Sequence[str]:
+    """The names of the other rules."""
+    return tuple(OTHER_RULES)

@@ -1,0 +1,42 @@
+"""Simulations of many seeds, on all cores; the results come in the order of the seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from prober.simulation.plan import HOURS_DEFAULT, planned
+from prober.simulation.world import Simulated, defaults, simulate
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Which simulations are wanted. `faults`: only these are injected. `history`: where to write them as a history, if at all."""
+
+    seeds: range
+    hours: float = HOURS_DEFAULT
+    faults: tuple[str, ...] = ()
+    history: str | None = None
+
+    def again(self, seed: int) -> str:
+        """The command that repeats one of them."""
+        hours = f" --hours {self.hours:g}" if self.hours != HOURS_DEFAULT else ""
+        faults = "".join(f" --fault {fault}" for fault in self.faults)
+        return f"ordering-prober simulate --seeds {seed}..{seed}{hours}{faults}"
+
+
+def simulated(order: Order, jobs: int, prepare: Callable[[], object] = lambda: None) -> Iterator[Simulated]:
+    """Carries them out in so many processes, in each of which `prepare` is called first; with one, in this one."""
+    one = partial(_simulated, order)
+    if jobs == 1 or len(order.seeds) == 1:
+        yield from map(one, order.seeds)
+        return
+    with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+        yield from pool.map(one, order.seeds)
+
+
+def _simulated(order: Order, seed: int) -> Simulated:
+    (target,) = defaults().targets
+    return simulate(planned(seed, order.hours, target.probes, order.faults), order.history)

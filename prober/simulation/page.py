@@ -1,0 +1,180 @@
+"""The page docs/detection.md: `python -m prober.simulation.page docs/detection.md [FIRST..LAST]`. It simulates, so it takes a while."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from prober.config.models import ProbeName, ProbeSettings
+from prober.core.chances import CHANCES
+from prober.embedded.catalogue import CATALOGUE
+from prober.probes.power import SURE, share_found
+from prober.schedule.instances import sites_of
+from prober.simulation.detection import FOUND_AT_LEAST, KNOWN_BELOW, Cell, Detection, rules
+from prober.simulation.many import Order, simulated
+from prober.simulation.seeds import read_seeds
+from prober.simulation.world import defaults
+from prober.slo.objectives import DAY_S, HOUR_S
+from prober.slo.proportions import upper_bound
+
+SEEDS: Final = range(1, 601)
+MONTH_S: Final = 30 * DAY_S
+
+INTRODUCTION: Final = """\
+# What is found, and how well
+
+`ordering-prober simulate` runs the real probes, schedule, recorder, checker and sinks against the state machine of the embedded
+service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service notes in a ledger which fault it injected, when and
+where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
+on it was measured on the real service.
+
+This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:.0f}
+simulated hours at the wire. Every run is at a network and with workloads drawn from its seed; a third of the simulations has no
+fault that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again,
+clocks that are set, machines that stand still.
+"""
+
+MATRIX: Final = """\
+## Which probe finds which fault
+
+*Observable* are runs which the fault struck, by the ledger, while they were judged to their end; a run may be struck once or a
+hundred times. *Found* are those that reported one of the findings that must catch the fault; in brackets between which shares
+the true one lies, with 95 %. *After* is the median from the first strike to the first such finding. *Arrival order* and
+*Google's prober* are [other rules](#other-rules) on the same events.
+"""
+
+OTHERS: Final = """\
+## Other rules
+
+Two simpler rules saw the same events. *Arrival order* raises an alarm when a sequence number is more than one above the last
+that arrived. *Google's prober* is the published logic of `ordering-keys-prober` (`OrderedProber.processMessage`): an alarm when
+a number is more than one above the largest, or above the last one if the message came to the same subscriber and has the id
+that the number had. A *clean* run is one whose topic and subscriptions nothing has ever struck that breaks a promise: an alarm
+there is false. Some probes do on purpose what these rules were not made for, such as seeks.
+"""
+
+POWER: Final = """\
+## How rare a fault may be
+
+If the service does wrong each time with this probability, independently, the default schedule finds it within an hour, a day or
+a month with {sure:.0%}. This is arithmetic: chances as the probes plan them ([core/chances.py](../prober/core/chances.py)),
+over all probes that give them.
+"""
+
+
+def page(order: Order, detection: Detection, probes: Mapping[ProbeName, ProbeSettings]) -> str:
+    """The page."""
+    introduction = INTRODUCTION.format(
+        simulations=detection.simulations,
+        first=order.seeds[0],
+        last=order.seeds[-1],
+        runs=detection.runs,
+        events=detection.events,
+        hours=detection.hours,
+    )
+    sections = (introduction, _alarms(detection), _below(detection), MATRIX, _matrix(detection), OTHERS, _others(detection))
+    return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
+
+
+def _alarms(detection: Detection) -> str:
+    """How often somebody was accused in vain."""
+    false = sum("false alarm" in failure.what for failure in detection.failures)
+    clean = detection.clean_runs
+    most = _percent(upper_bound(false, clean))
+    return (
+        f"**False alarms: {false} in {clean:,} clean runs**; so there is one in at most {most} of runs, with 95 %.\n\n"
+        f"**Simulations in which a fault was observable and no run found it: {sum(map(len, detection.missing.values()))}.**\n"
+    )
+
+
+def _below(detection: Detection) -> str:
+    """What is found less often than it should be."""
+    lines = [
+        f"- `{fault}`: {_share(detection.best(fault)[1])} at `{detection.best(fault)[0]}`" for fault in _found_too_rarely(detection)
+    ]
+    lines = [line + (f": {KNOWN_BELOW[fault]}" if (fault := line.split("`")[1]) in KNOWN_BELOW else "") for line in lines]
+    unmet = [name for name, known in CATALOGUE.items() if known.findings and name not in detection.faults]
+    lines += [f"- `{name}`: no run met it." for name in unmet]
+    head = f"Faults of which the best probe found less than {FOUND_AT_LEAST:.0%} of the observable runs:\n"
+    return (
+        f"{head}\n" + "\n".join(lines) + "\n"
+        if lines
+        else f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%}.\n"
+    )
+
+
+def _found_too_rarely(detection: Detection) -> Sequence[str]:
+    best = {fault: detection.best(fault)[1] for fault in detection.faults}
+    return [fault for fault, cell in best.items() if cell.found < FOUND_AT_LEAST * cell.observable]
+
+
+def _matrix(detection: Detection) -> str:
+    head = ("fault", "probe", "observable", "found", "as", "after", *rules())
+    rows = []
+    for (fault, probe), cell in sorted(detection.cells.items()):
+        after_s = cell.median_after_s
+        others = [f"{cell.others[name]} of {cell.observable}" for name in rules()]
+        kinds = ", ".join(kind for kind, _ in cell.kinds.most_common(2))
+        after = "" if after_s is None else f"{after_s:.1f} s"
+        rows.append((f"`{fault}`", f"`{probe}`", str(cell.observable), _share(cell), kinds, after, *others))
+    return _table(head, rows)
+
+
+def _others(detection: Detection) -> str:
+    """How each rule did."""
+    observable, found, by_rule = 0, 0, Counter[str]()
+    for cell in detection.cells.values():
+        observable += cell.observable
+        found += cell.found
+        by_rule += cell.others
+    false = sum("false alarm" in failure.what for failure in detection.failures)
+    clean = f"of {detection.clean_runs:,} clean runs"
+    rows = [("this project", f"{found:,} of {observable:,}", f"{false} {clean}")]
+    rows += [(name, f"{by_rule[name]:,} of {observable:,}", f"{detection.false_alarms[name]:,} {clean}") for name in rules()]
+    return _table(("rule", "alarms in observable runs", "false alarms"), rows)
+
+
+def _power(probes: Mapping[ProbeName, ProbeSettings]) -> str:
+    hourly = Counter[str]()
+    (target,) = defaults().targets
+    for site in sites_of(target.model_copy(update={"probes": dict(probes)})):
+        runs = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
+        for counter, chances in site.experiment.chances(site.workload).items():
+            hourly[counter] += round(chances * runs)
+    rows = [(what, f"{hourly[counter]:,}", *_found(hourly[counter])) for counter, what in CHANCES.items() if hourly[counter]]
+    return _table(("chances", "an hour", "within an hour", "within a day", "within a month"), rows)
+
+
+def _found(hourly: float) -> Iterator[str]:
+    for period_s in (HOUR_S, DAY_S, MONTH_S):
+        yield _percent(share_found(hourly * period_s / HOUR_S))
+
+
+def _share(cell: Cell) -> str:
+    low, high = cell.bounds
+    return f"{cell.found} ({100 * low:.0f} to {100 * high:.0f} %)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Writes the page to the file that the first argument names, from the seeds that the second one gives."""
+    order = Order(read_seeds(arguments[1]) if len(arguments) > 1 else SEEDS)
+    detection = Detection.of(simulated(order, os.cpu_count() or 1))
+    (target,) = defaults().targets
+    Path(arguments[0]).write_text(page(order, detection, target.probes), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
