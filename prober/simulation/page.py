@@ -33,9 +33,9 @@ where; so it is known what could have been found. `python -m prober.simulation.p
 on it was measured on the real service.
 
 This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:.0f}
-simulated hours at the wire. Every run is at a network and with workloads drawn from its seed; a third of the simulations has no
+simulated hours at the wire. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has no
 fault that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again,
-clocks that are set, machines that stand still.
+clocks that are set, machines that stand still. Half have such a fault and nothing else, a quarter both.
 """
 
 MATRIX: Final = """\

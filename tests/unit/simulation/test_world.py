@@ -1,0 +1,97 @@
+"""Whole simulations: the same again for the same seed, what is wrong is found, and what is allowed is not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from prober.core.verdict import Verdict
+from prober.embedded.faults import Fault
+from prober.probes.catalogue import PROBES
+from prober.simulation.plan import Disturbance, Plan, Temper, Trouble, planned
+from prober.simulation.weather import CALM, Weather
+from prober.simulation.world import Simulated, defaults, simulate
+
+DEFAULTS = defaults().targets[0].probes
+HOURS = 1 / 60
+
+
+def plan(*probes: str, faults: tuple[Fault, ...] = (), disturbances: tuple[Disturbance, ...] = (), weather: Weather = CALM) -> Plan:
+    """A minute or so of these probes."""
+    settings = {name: DEFAULTS[name] for name in DEFAULTS if name in probes}
+    fault = faults[0].name if faults else ""
+    return Plan(1, HOURS, Temper.CALM, settings, weather, fault, faults, disturbances)
+
+
+def files(folder: Path) -> dict[str, str]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+@pytest.mark.parametrize("probe", sorted(PROBES))
+def test_every_probe_passes_in_calm_weather(probe: str) -> None:
+    simulated = simulate(plan(probe))
+    assert simulated.faults == ()
+    first = simulated.notes[0]
+    assert (first.verdict, first.reason) == (Verdict.PASS, "")
+    assert first.judged
+    assert first.clean
+
+
+def test_what_is_wrong_is_found() -> None:
+    simulated = simulate(plan("limits", faults=(Fault("hole", 0.2, seed=3),)))
+    (note,) = simulated.notes
+    assert note.struck["hole"] > 0
+    assert note.caught("hole")
+    assert not note.is_false_alarm
+
+
+def test_a_machine_that_stood_still_knows_nothing() -> None:
+    simulated = simulate(plan("redelivery", disturbances=(Disturbance(2.0, Trouble.STANDSTILL, 8.0),)))
+    assert simulated.faults == ()
+    first = simulated.notes[0]
+    assert (first.verdict, first.judged, first.found) == (Verdict.UNKNOWN, False, {})
+    assert "stood still" in first.reason
+
+
+@pytest.mark.parametrize(("trouble", "amount"), [(Trouble.CUT, 20.0), (Trouble.CLOCK, 7200.0), (Trouble.BUSY, 0.2)])
+def test_what_is_none_of_the_services_doing_is_not_held_against_it(trouble: Trouble, amount: float) -> None:
+    simulated = simulate(plan("redelivery", disturbances=(Disturbance(1.0, trouble, amount),)))
+    assert simulated.faults == ()
+    assert not any(note.found for note in simulated.notes)
+
+
+@pytest.mark.parametrize("trouble", [Trouble.RESTART, Trouble.KILL])
+def test_a_prober_begins_again(trouble: Trouble) -> None:
+    simulated = simulate(plan("publish", disturbances=(Disturbance(1.0, trouble, 0.1),)))
+    assert simulated.faults == ()
+    assert [note.judged for note in simulated.notes] == [False, True]
+    assert not any(note.found for note in simulated.notes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_false_alarm(seed: int) -> None:
+    simulated = simulate(planned(seed, 0.03, DEFAULTS))
+    assert simulated.faults == ()
+    assert [note.proofs for note in simulated.notes if note.is_false_alarm] == []
+
+
+def shown(simulated: Simulated) -> str:
+    return repr((simulated.notes, simulated.faults))
+
+
+def test_the_same_seed_gives_the_same_history_here_and_in_another_process(tmp_path: Path) -> None:
+    seed = 2
+    command = [sys.executable, "-c", "from prober.cli import main; import sys; sys.exit(main(sys.argv[1:]))"]
+    command += ["simulate", "--seeds", f"{seed}..{seed}", "--hours", "0.03", "--history", str(tmp_path / "there")]
+    environ = os.environ | {"PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run(command, check=True, capture_output=True, env=environ)
+    once, again = (simulate(planned(seed, 0.03, DEFAULTS), str(tmp_path / name)) for name in ("once", "again"))
+    assert shown(once) == shown(again)
+    assert files(tmp_path / "once") == files(tmp_path / "again") == files(tmp_path / "there")
+    assert any(name.startswith("events/") for name in files(tmp_path / "once"))
