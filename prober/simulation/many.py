@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ def simulated(order: Order, jobs: int, prepare: Callable[[], object] = lambda: N
     if jobs == 1 or len(order.seeds) == 1:
         yield from map(one, order.seeds)
         return
-    with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
+    # Libraries in here have threads of their own, which a forked process would miss.
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=prepare) as pool:
         yield from pool.map(one, order.seeds)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 from random import Random
 from typing import Any, Final, cast
 
@@ -98,8 +99,9 @@ class _World:
                 await self._end()
                 self._begin()
             case Trouble.KILL:
-                network.cut(amount)
+                network.cut(inf)
                 await self._end()
+                network.cut(amount)
                 self._begin()
             case Trouble.CLOCK:
                 self._loop.set_forward += timedelta(seconds=amount)

@@ -68,9 +68,9 @@ def test_what_is_none_of_the_services_doing_is_not_held_against_it(trouble: Trou
 
 @pytest.mark.parametrize("trouble", [Trouble.RESTART, Trouble.KILL])
 def test_a_prober_begins_again(trouble: Trouble) -> None:
-    simulated = simulate(plan("publish", disturbances=(Disturbance(1.0, trouble, 0.1),)))
+    simulated = simulate(plan("exactly_once", disturbances=(Disturbance(1.0, trouble, 0.1),)))
     assert simulated.faults == ()
-    assert [note.judged for note in simulated.notes] == [False, True]
+    assert [note.judged for note in simulated.notes][:2] == [False, True]
     assert not any(note.found for note in simulated.notes)
 
 
