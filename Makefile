@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots platform-checks sbom audit chart costs outage lock clean help
+.PHONY: run test check format mutants bench compiled pure screenshots platform-checks sbom audit chart simulate detection costs outage lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -61,6 +61,12 @@ audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities in the packages of th
 chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
 	@mkdir -p dist
 	@$(BIN)/python -c "import helm_python; print(helm_python.package('helm/ordering-keys-prober', destination='dist'))"
+
+simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 times: every fault must be found, and nobody accused in vain
+	$(BIN)/ordering-prober simulate --seeds 1..200
+
+detection: $(VENV)/runtime.stamp  ## Write docs/detection.md again: which probe finds which fault
+	$(BIN)/python -m prober.simulation.page docs/detection.md
 
 costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
 	@$(BIN)/python -m tests.helm.costs_page docs/costs.md

@@ -38,6 +38,7 @@ from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite, sites_of
 from prober.schedule.pushing import PushReceivers
+from prober.simulation.observation import caught_as
 
 SHARES: Final = (0.2, 0.02)
 SEEDS: Final = 20
@@ -57,13 +58,6 @@ class Trial:
     def caught(self, findings: Sequence[str]) -> bool:
         """Whether one of these was reported."""
         return any(self.found[kind] for kind in findings)
-
-
-def caught_as(fault: str, probe: str) -> Sequence[str]:
-    """The findings that must catch a fault at a probe; none if it is allowed there."""
-    known = CATALOGUE[fault]
-    exactly_once = any(plan.exactly_once for plan in PROBES[probe].subscriptions)
-    return known.exactly_once if exactly_once and known.exactly_once else known.findings
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The only place where the project takes from its machine what no two runs share: the time, chance, and numbers of the process.
+"""The only place where the project takes from its machine what no two processes share: the time, chance, and numbers of its own.
 
 A simulation puts a machine of its own in the place of the real one (`on_machine`), for everything that begins within it.
 """

@@ -1,0 +1,52 @@
+"""How fast the simulation is: simulated hours in an hour of CPU time, and events in a second of it.
+
+    python -m benchmarks.simulation [--hours H] [--seeds N] [--probe P]...
+
+First each probe alone, with its default workload and schedule in calm weather; then the simulations of `ordering-prober simulate`, which
+have smaller workloads. The goal is 1,000 simulated hours in an hour, on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from time import process_time
+
+from prober.cli.process import collect_between_runs
+from prober.config.models import ProbeName
+from prober.simulation.plan import HOURS_DEFAULT, WHOLE_HOUR_S, Plan, Temper, planned
+from prober.simulation.weather import CALM
+from prober.simulation.world import defaults, simulate
+
+
+def row(name: str, plans: Iterable[Plan]) -> str:
+    """What some simulations took together."""
+    began_s, hours, events = process_time(), 0.0, 0
+    for plan in plans:
+        simulated = simulate(plan)
+        hours += plan.hours
+        events += simulated.events
+    taken_s = process_time() - began_s
+    return f"| {name} | {hours * WHOLE_HOUR_S / taken_s:,.0f} | {events / taken_s:,.0f} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the table as Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--hours", type=float, default=0.2, help="simulated hours of each probe")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--probe", action="append", choices=[str(name) for name in ProbeName])
+    wanted = parser.parse_args(arguments)
+    (target,) = defaults().targets
+    collect_between_runs()
+    print("| simulated | hours in an hour of CPU time | events in a second of it |\n|---|---|---|")
+    for name, settings in target.probes.items():
+        if not wanted.probe or name in wanted.probe:
+            alone = Plan(1, wanted.hours, Temper.CALM, {name: settings}, CALM, "", (), ())
+            print(row(f"`{name}`, default workload", [alone]), flush=True)
+    if not wanted.probe:
+        print(row("`simulate`", (planned(seed, HOURS_DEFAULT, target.probes) for seed in range(wanted.seeds))))
+
+
+if __name__ == "__main__":
+    main()
