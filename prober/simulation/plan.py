@@ -50,6 +50,9 @@ ALLOWED: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if name
 """Faults that break no promise anywhere."""
 
 _SHARES: Final = (0.02, 0.05, 0.2)
+_FEW_CASES: Final = frozenset({"resume_past_unacked", "dead_letter_stalls_keys", "stall_run", "diverge_subscriptions"})
+"""Faults that could strike only a few times in a run; there they strike at least in this share of them."""
+_SHARE_OF_FEW_MIN: Final = 0.3
 _SIDE_SHARES: Final = (0.002, 0.01, 0.05)
 _INTERVALS_S: Final = (60, 90, 120)
 _FEWER_KEYS: Final = {
@@ -171,7 +174,10 @@ def _weather(chance: Random) -> Weather:
 
 
 def _armed(chance: Random, fault: str, temper: Temper) -> tuple[Fault, ...]:
-    armed = [Fault(fault, chance.choice(_SHARES), seed=chance.getrandbits(31))] if fault else []
+    armed = []
+    if fault:
+        share = max(chance.choice(_SHARES), _SHARE_OF_FEW_MIN if fault in _FEW_CASES else 0.0)
+        armed.append(Fault(fault, share, seed=chance.getrandbits(31)))
     if temper is not Temper.CALM:
         benign = chance.sample(ALLOWED, chance.randint(1, 4))
         armed += [Fault(name, chance.choice(_SIDE_SHARES), seed=chance.getrandbits(31)) for name in benign if name != fault]

@@ -53,7 +53,7 @@ def test_what_struck_and_was_found_counts_with_its_time() -> None:
 
 
 def test_another_finding_does_not_reveal_it() -> None:
-    detection = total(note("drop", {"PHANTOM": 2.0}))
+    detection = total(note("drop", {"PHANTOM": 2.0}), note("drop", {"PHANTOM": 2.0}))
     assert detection.cells["drop", "ordering"].found == 0
     assert detection.missing == {"drop": [0]}
     assert detection.below == ["drop"]
@@ -75,12 +75,18 @@ def test_the_best_probe_decides() -> None:
 
 def test_too_few_are_not_certainly_too_rarely() -> None:
     assert total(*[note("drop", {"ORDER_GAP": 2.0})] * 3, note("drop")).is_as_expected
+    assert total(note("drop")).is_as_expected
     assert not total(*[note("drop", {"ORDER_GAP": 2.0})] * 6, *[note("drop")] * 3).is_as_expected
+
+
+def test_what_is_known_to_be_found_rarely_is_no_failure() -> None:
+    assert total(*[note("never_redeliver")] * 5, fault="never_redeliver").is_as_expected
 
 
 @pytest.mark.parametrize(("probe", "must_be_found"), [("exactly_once", True), ("ordering", False)])
 def test_some_are_allowed_but_with_exactly_once(probe: str, *, must_be_found: bool) -> None:
-    detection = total(note("lease_short", probe=probe), fault="lease_short")
+    notes = [note("lease_short", probe=probe)] * 2
+    detection = total(*notes, fault="lease_short")
     assert bool(detection.cells) == must_be_found
     assert detection.is_as_expected is not must_be_found
 

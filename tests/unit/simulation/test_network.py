@@ -27,8 +27,7 @@ class Service(grpc.GenericRpcHandler):
         self.given_up: list[bytes] = []
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
-        method: str = handler_call_details.method  # type: ignore[assignment]  # its stub says bytes or text
-        if method == "/stream":
+        if handler_call_details.method == "/stream":
             return grpc.stream_stream_rpc_method_handler(self.stream, request_deserializer=bytes)
         return grpc.unary_unary_rpc_method_handler(self.unary, request_deserializer=bytes)
 
@@ -61,7 +60,8 @@ class Place:
         self.channel = self.network.open_channel(local_endpoint("nowhere:1"), None)
 
     async def ask(self, content: bytes, timeout_s: float = 60.0) -> Any:
-        return await self.channel.unary_unary("/unary")(content, timeout=timeout_s, metadata=())
+        unary: Any = self.channel.unary_unary("/unary")
+        return await unary(content, timeout=timeout_s, metadata=())
 
 
 def at(weather: Weather, scenario: Callable[[Place], Awaitable[None]]) -> None:

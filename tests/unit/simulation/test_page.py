@@ -1,0 +1,37 @@
+"""The page docs/detection.md: what it says of few simulations, and that the one that is committed speaks of every fault."""
+
+from __future__ import annotations
+
+from prober.embedded.catalogue import CATALOGUE
+from prober.probes.catalogue import PROBES
+from prober.simulation.detection import Detection
+from prober.simulation.many import Order
+from prober.simulation.page import page
+from prober.simulation.plan import TO_BE_FOUND
+from prober.simulation.world import Simulated
+from tests.architecture import tree
+from tests.unit.simulation.test_detection import PROBES as SETTINGS
+from tests.unit.simulation.test_detection import note, plan
+
+
+def test_what_is_missed_and_what_was_never_met_is_said() -> None:
+    notes = (note("drop", {"ORDER_GAP": 2.0}), note("drop"), note(clean=True))
+    text = page(Order(range(3, 9)), Detection.of([Simulated(plan("drop"), notes, ())]), SETTINGS)
+    assert "seeds 3 to 8" in text
+    assert "**False alarms: 0 in 1 clean runs**" in text
+    assert "- `drop`: 1 of 2 (1 to 99 %) at `ordering`; too few runs" in text
+    assert "- `hole`: no run met it." in text
+    assert "| `drop` | `ordering` | 1 of 2 (1 to 99 %) | ORDER_GAP | 1.0 s | 2 of 2 | 0 of 2 |" in text
+    assert "| arrival order | 2 of 2 | 1 of 1 clean runs |" in text
+
+
+def test_nothing_is_missed() -> None:
+    notes = [note(name, {CATALOGUE[name].findings[0]: 2.0}) for name in TO_BE_FOUND if CATALOGUE[name].findings]
+    text = page(Order(range(1)), Detection.of([Simulated(plan("drop"), tuple(notes), ())]), SETTINGS)
+    assert "At its best probe, every fault was found in at least 99% of the observable runs." in text
+
+
+def test_the_committed_page_speaks_of_every_fault_and_probe() -> None:
+    text = (tree.ROOT / "docs" / "detection.md").read_text(encoding="utf-8")
+    assert [name for name in TO_BE_FOUND if f"`{name}`" not in text] == []
+    assert [name for name in PROBES if f"`{name}`" not in text] == []
