@@ -73,10 +73,10 @@ def cloud_monitoring(recorded: Recorded) -> Iterator[str]:
         if recorded.refusal is not None:
             context.abort(recorded.refusal, "not for you")
         body = json.dumps(recorded.answer(ListTimeSeriesRequest.deserialize(request)))
-        return ListTimeSeriesResponse.serialize(ListTimeSeriesResponse.from_json(body))
+        return bytes(ListTimeSeriesResponse.serialize(ListTimeSeriesResponse.from_json(body)))
 
     class Handler(grpc.GenericRpcHandler):
-        def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
             return grpc.unary_unary_rpc_method_handler(answer) if details.method == METHOD else None
 
     with ThreadPoolExecutor(2) as threads:

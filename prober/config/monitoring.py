@@ -7,7 +7,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from prober.config.values import DnsLabel, EndpointText, Positive, Section, Written, at_least, named_like
+from prober.config.values import DnsLabel, Positive, Section, Written, at_least, named_like
 
 SUBSCRIPTIONS_MAX: Final = 50
 EVERY_MIN: Final = timedelta(seconds=30)
@@ -19,6 +19,16 @@ SubscriptionPath = Annotated[
         "is not a full name: write projects/PROJECT/subscriptions/SUBSCRIPTION",
     ),
     Written("`projects/PROJECT/subscriptions/SUBSCRIPTION`"),
+]
+
+
+Address = Annotated[
+    str,
+    named_like(
+        r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:\d{1,5})?|[A-Za-z0-9-]+:\d{1,5}",
+        "is not an address: write HOST.DOMAIN or HOST:PORT",
+    ),
+    Written("`HOST.DOMAIN` or `HOST:PORT`"),
 ]
 
 
@@ -40,8 +50,8 @@ class Monitoring(Section):
     """Which; at most 50."""
     every: Annotated[Positive, at_least(EVERY_MIN, "since Cloud Monitoring has a point each minute")] = timedelta(seconds=60)
     """How often they are read."""
-    endpoint: EndpointText = "monitoring.googleapis.com"
-    """Where Cloud Monitoring is."""
+    endpoint: Address = "monitoring.googleapis.com"
+    """Where Cloud Monitoring is. An address that is not Google's is on a plain connection, without credentials."""
 
     @model_validator(mode="after")
     def _once(self) -> Self:

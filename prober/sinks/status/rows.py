@@ -217,7 +217,7 @@ def prober_from_row(row: RowMapping) -> ProberRecord:
 
 
 def _own_from_json(told: Mapping[str, Any]) -> OwnSubscriptionStatus:
-    reading = {name: Point(*value) if isinstance(value, list) else value for name, value in told["reading"].items()}
+    reading: dict[str, Any] = {name: Point(*value) if isinstance(value, list) else value for name, value in told["reading"].items()}
     prober = {**told["prober"], "side": Side(told["prober"]["side"])}
     return OwnSubscriptionStatus(**{**told, "reading": Reading(**reading), "prober": ProberSide(**prober)})
 
