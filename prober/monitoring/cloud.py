@@ -6,7 +6,6 @@ Four requests a project and look, one for each metric, whatever the number of su
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
@@ -17,7 +16,7 @@ from google.auth.exceptions import GoogleAuthError
 
 from prober.brokers.endpoint import Endpoint
 from prober.errors import ProberError
-from prober.monitoring.comparison import Point, Reading
+from prober.monitoring.comparison import Point, ReadFailure, Reading
 
 SPAN_S: Final = 900
 """So far back points are asked for."""
@@ -28,16 +27,6 @@ LINE_LENGTH_MAX: Final = 200
 _PREFIX: Final = "pubsub.googleapis.com/subscription/"
 _GAUGES: Final = {"oldest_unacked_age": "oldest_unacked_message_age", "undelivered": "num_undelivered_messages"}
 _DELTAS: Final = {"acked": "ack_message_count", "expired": "expired_ack_deadlines_count"}
-
-
-class ReadFailure(StrEnum):
-    """Why own subscriptions could not be read."""
-
-    PERMISSION = "permission"
-    CREDENTIALS = "credentials"
-    UNAVAILABLE = "unavailable"
-    REFUSED = "refused"
-    NOT_INSTALLED = "not_installed"
 
 
 class MonitoringError(ProberError):

@@ -43,6 +43,16 @@ class Late(StrEnum):
     UNKNOWN = "unknown"
 
 
+class ReadFailure(StrEnum):
+    """Why own subscriptions could not be read."""
+
+    PERMISSION = "permission"
+    CREDENTIALS = "credentials"
+    UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
+    NOT_INSTALLED = "not_installed"
+
+
 class Point(NamedTuple):
     """A value of Cloud Monitoring, and the end of what it is about, in seconds since 1970."""
 

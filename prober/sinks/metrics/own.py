@@ -7,8 +7,7 @@ from math import nan
 from typing import Final
 
 from prober.config import TargetSettings
-from prober.monitoring.cloud import ReadFailure
-from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point
+from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, ReadFailure
 from prober.sinks.metrics import families
 from prober.sinks.metrics.store import MetricStore
 

@@ -9,8 +9,8 @@ import pytest
 
 from prober.brokers.endpoint import Endpoint
 from prober.clock import wall_s
-from prober.monitoring.cloud import CloudMonitoring, MonitoringError, ReadFailure
-from prober.monitoring.comparison import Reading
+from prober.monitoring.cloud import CloudMonitoring, MonitoringError
+from prober.monitoring.comparison import ReadFailure, Reading
 from tests.cloud_monitoring import ACKED, AGE, EXPIRED, UNDELIVERED, Recorded, cloud_monitoring
 
 MINE, OTHER = "projects/p/subscriptions/mine", "projects/p/subscriptions/other"

@@ -12,8 +12,8 @@ import pytest
 
 from prober.clock import wall_s
 from prober.config import load
-from prober.monitoring.cloud import MonitoringError, ReadFailure
-from prober.monitoring.comparison import Late, OwnSubscriptionStatus, Point, Reading, shown
+from prober.monitoring.cloud import MonitoringError
+from prober.monitoring.comparison import Late, OwnSubscriptionStatus, Point, ReadFailure, Reading, shown
 from prober.runs.backlog import Backlog
 from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule import own_subscriptions
