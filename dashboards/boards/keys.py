@@ -42,7 +42,7 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("Now", (_oldest_now(thresholds), _undelivered_now(), _stalled_now(), _standing_still())),
             PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
-            PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(thresholds), _own_subscriptions())),
+            PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
             PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
             PanelRow("Measured once a run", measured_panels()),
         ),
@@ -61,13 +61,13 @@ def _late() -> Panel:
     return state_timeline_panel(words, Look(PLAIN), _LATE, query)
 
 
-def _own_oldest(thresholds: Thresholds) -> Panel:
+def _own_oldest() -> Panel:
     words = Words(
         "Oldest unacknowledged message of yours",
         "By the newest point of Cloud Monitoring. A gap: it has none, or could not be read.",
     )
     ages = total(select(families.OWN_OLDEST_UNACKED_AGE), "own_subscription", how="max")
-    return graph_panel(words, Look(SECONDS, thresholds.age()), Query(ages, "{{own_subscription}}"))
+    return graph_panel(words, Look(SECONDS), Query(ages, "{{own_subscription}}"))
 
 
 def _own_subscriptions() -> Panel:
