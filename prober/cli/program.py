@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "alerts": "commands:alerts",
     "api": "api:api",
     "drill": "drill:drill",
+    "export": "export:export",
     "cleanup": "cleanup:cleanup",
     "history": "history:history_app",
     "config": "commands:config_app",

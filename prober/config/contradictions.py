@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
 from prober.config.models import Api, Embedded, HistorySettings, ProbeName, Sharding, StatusSettings, TargetSettings
+from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem
 from prober.config.push import Push, is_here
 from prober.config.values import EMBEDDED
@@ -78,6 +79,16 @@ def push_problems(push: Push, targets: Iterable[tuple[Path, TargetSettings]]) ->
         yield Problem(("push", "service_account"), text)
     if push.address is not None and not push.port:
         yield Problem(("push", "port"), "must be fixed, since push.address leads to it: write one, such as 8081")
+
+
+def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Iterator[Problem]:
+    """Own subscriptions that are compared with no target, or of which nobody knows with which."""
+    there = ", ".join(sorted(targets))
+    for at, own in enumerate(monitoring.subscriptions):
+        if own.target is None and len(targets) > 1:
+            yield Problem(("monitoring", "subscriptions", at, "target"), f"is missing: write which it is compared with, of {there}")
+        elif own.target is not None and own.target not in targets:
+            yield Problem(("monitoring", "subscriptions", at, "target"), f"{own.target!r} is no target; there are {there}")
 
 
 def port_problems(api: Api, push: Push, embedded: Embedded, drills: Drills) -> Iterator[Problem]:

@@ -30,7 +30,14 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from prober.config.contradictions import history_problems, peer_problems, port_problems, push_problems, sharding_problems
+from prober.config.contradictions import (
+    history_problems,
+    monitoring_problems,
+    peer_problems,
+    port_problems,
+    push_problems,
+    sharding_problems,
+)
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.drills import Drills
@@ -46,6 +53,7 @@ from prober.config.models import (
     StatusSettings,
     TargetSettings,
 )
+from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
@@ -324,6 +332,7 @@ def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
     yield from history_problems(_section(raw, "history", HistorySettings))
     if opens_store:
         yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
+    yield from monitoring_problems(_section(raw, "monitoring", Monitoring), [target.name for _, target in _valid_targets(raw)])
     push = _section(raw, "push", Push)
     yield from push_problems(push, _valid_targets(raw))
     yield from port_problems(_section(raw, "api", Api), push, _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))

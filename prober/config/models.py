@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
 from prober.config.drills import Drills
+from prober.config.monitoring import Monitoring
 from prober.config.push import Push
 from prober.config.telemetry import Telemetry
 from prober.config.values import (
@@ -376,6 +377,8 @@ class Config(Section):
     """Whether several probers share the work."""
     budget: Budget = Budget()
     """What probing may cost."""
+    monitoring: Monitoring = Monitoring()
+    """Your own subscriptions."""
     embedded: Embedded = Embedded()
     """The server in this process."""
     drills: Drills = Drills()

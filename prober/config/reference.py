@@ -30,6 +30,7 @@ from prober.config.models import (
     StatusSettings,
     TargetSettings,
 )
+from prober.config.monitoring import Monitoring, OwnSubscription
 from prober.config.problems import fields_by_key
 from prober.config.push import Push
 from prober.config.rates import FEEDS
@@ -148,6 +149,8 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("budget", Budget, ""),
     ("embedded", Embedded, ""),
     ("drills", Drills, ""),
+    ("monitoring", Monitoring, ""),
+    ("monitoring.subscriptions[]", OwnSubscription, ""),
 )
 # Completed by `load`, so that the models see them always.
 _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {

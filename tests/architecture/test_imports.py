@@ -20,9 +20,17 @@ HOMES = {
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
+    "fastavro": ("prober.exports",),
     "fastapi": ("api", "prober.brokers.push", "prober.serving"),
-    "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer", "prober.embedded.signing"),
-    "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
+    "google": (
+        "prober.brokers",
+        "prober.embedded.protobuf",
+        "prober.embedded.servicer",
+        "prober.embedded.signing",
+        "prober.exports",
+        "prober.monitoring.cloud",
+    ),
+    "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer", "prober.monitoring.cloud"),
     "grafana_foundation_sdk": ("dashboards",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
@@ -153,9 +161,8 @@ def test_a_broken_contract_is_noticed(tmp_path: Path, module: str, line: str, co
 
 def test_a_library_away_from_home_is_noticed() -> None:
     assert library_away_from_home(Path("prober/brokers/wire.py"), "import grpc.aio\nfrom google import pubsub_v1") == []
-    complaint = (
-        "prober/runs/runner.py: grpc.aio may only be imported by prober.brokers, prober.embedded.server, prober.embedded.servicer"
-    )
+    homes = "prober.brokers, prober.embedded.server, prober.embedded.servicer, prober.monitoring.cloud"
+    complaint = f"prober/runs/runner.py: grpc.aio may only be imported by {homes}"
     assert library_away_from_home(Path("prober/runs/runner.py"), "def f():\n    import grpc.aio") == [complaint]
 
 

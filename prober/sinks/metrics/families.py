@@ -255,6 +255,51 @@ REPORTS_EXPECTED: Final = Family(
     "1 if the configuration sets history.reports, so that nightly reports must come, else 0.",
 )
 
+# Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while nobody knows.
+OWN: Final = (*TARGET, "own_subscription")
+OWN_OLDEST_UNACKED_AGE: Final = Family(
+    "own_oldest_unacked_message_age_seconds",
+    MetricType.GAUGE,
+    OWN,
+    "Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
+)
+OWN_UNDELIVERED: Final = Family(
+    "own_num_undelivered_messages",
+    MetricType.GAUGE,
+    OWN,
+    "Undelivered messages of a subscription of yours, by its newest point in Cloud Monitoring.",
+)
+OWN_ACKED: Final = Family(
+    "own_acked_messages_per_minute",
+    MetricType.GAUGE,
+    OWN,
+    "Messages acknowledged on a subscription of yours in the newest minute of Cloud Monitoring.",
+)
+OWN_EXPIRED: Final = Family(
+    "own_expired_ack_deadlines_per_minute",
+    MetricType.GAUGE,
+    OWN,
+    "Acknowledgement deadlines that expired on a subscription of yours in the newest minute of Cloud Monitoring.",
+)
+OWN_POINT_AT: Final = Family(
+    "own_point_timestamp_seconds",
+    MetricType.GAUGE,
+    OWN,
+    "Of when the newest point of the oldest unacknowledged message age in Cloud Monitoring is, seconds since 1970; NaN if there is none.",
+)
+OWN_LATE: Final = Family(
+    "own_late",
+    MetricType.GAUGE,
+    (*OWN, "who"),
+    "1 for who is late at the time of the newest point, else 0: only_yours, service, both, nobody or unknown.",
+)
+OWN_READ_FAILURES: Final = Family(
+    "own_read_failures",
+    MetricType.COUNTER,
+    (*OWN, "reason"),
+    "Failed attempts to read a subscription of yours from Cloud Monitoring, by reason.",
+)
+
 # Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
 DRILL_STEP: Final = Family(
     "drill_step_seconds",
