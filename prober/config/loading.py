@@ -30,6 +30,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from prober.config.comparisons import ComparisonSettings, comparison_problems
 from prober.config.contradictions import history_problems, peer_problems, port_problems, push_problems, sharding_problems
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
@@ -312,12 +313,21 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
     if not too_much:  # what is too much for one probe is told there
         problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
+    if complete:
+        problems += comparison_problems(_comparisons(raw), [target.name for _, target in targets])
     for name, slo in slos.items():
         if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
             problems.append(
                 Problem(("slos", name), f"no probe of any target feeds {slo.indicator}; leave it out with {name}: false")
             )
     return problems
+
+
+def _comparisons(raw: Raw) -> list[ComparisonSettings]:
+    """Those that are right by themselves, all or none: the others are told elsewhere."""
+    written = raw.get("comparisons")
+    valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
+    return [one for one in valid if one is not None] if None not in valid else []
 
 
 def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
+from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
 from prober.config.drills import Drills
 from prober.config.push import Push
 from prober.config.telemetry import Telemetry
@@ -376,6 +377,8 @@ class Config(Section):
     """Whether several probers share the work."""
     budget: Budget = Budget()
     """What probing may cost."""
+    comparisons: Annotated[tuple[ComparisonSettings, ...], Field(max_length=COMPARISONS_MAX)] = ()
+    """Targets that are compared."""
     embedded: Embedded = Embedded()
     """The server in this process."""
     drills: Drills = Drills()
