@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prober.comparison.pairs import Experiment
+from prober.config.comparisons import ComparisonSettings
 from prober.config.models import Config, ProbeName, ProbeSettings, TargetSettings
 
 
@@ -35,6 +36,21 @@ def common_to(baseline: TargetSettings, candidate: TargetSettings) -> Common:
         for part in range(settings.parts)
     }
     return Common(found, tuple(probe for probe in both if probe not in alike))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredComparison:
+    """A comparison of the configuration, with what its targets have in common."""
+
+    settings: ComparisonSettings
+    common: Common
+
+
+def comparisons_of(config: Config) -> tuple[ConfiguredComparison, ...]:
+    """Those of a configuration."""
+    return tuple(
+        ConfiguredComparison(each, common_to(*targets_of(config, each.baseline, each.candidate))) for each in config.comparisons
+    )
 
 
 def targets_of(config: Config, *names: str) -> tuple[TargetSettings, ...]:

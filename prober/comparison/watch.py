@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from prober.clock import wall_s
-from prober.comparison.experiments import common_to, targets_of
+from prober.comparison.experiments import comparisons_of
 from prober.comparison.stored import compare_stored
 from prober.config.comparisons import ComparisonSettings
 from prober.config.models import Config
@@ -31,8 +31,8 @@ class ComparisonWatch:
 
     def follow(self, config: Config) -> None:
         """Compares what this configuration says from now on."""
-        self._config = config
-        self._metrics.follow(map(_targets, config.comparisons))
+        self._comparisons = comparisons_of(config)
+        self._metrics.follow(_targets(each.settings) for each in self._comparisons)
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._watch(), name="comparisons")
@@ -43,15 +43,14 @@ class ComparisonWatch:
 
     def look(self) -> None:
         """Compares once. Blocks."""
-        config = self._config
-        for settings in config.comparisons:
+        for each in self._comparisons:
+            targets = _targets(each.settings)
             try:
-                common = common_to(*targets_of(config, settings.baseline, settings.candidate))
-                found = compare_stored(self._queries, settings, common, wall_s())
+                found = compare_stored(self._queries, each.settings, each.common, wall_s())
             except StatusError:  # the store's own trouble is told elsewhere
-                self._metrics.unknown(_targets(settings))
+                self._metrics.unknown(targets)
             else:
-                self._metrics.told(_targets(settings), found.standing, found.aspects)
+                self._metrics.told(targets, found.standing, found.aspects)
 
     async def _watch(self) -> None:
         while True:

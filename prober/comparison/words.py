@@ -31,7 +31,7 @@ def sentence(found: Comparison) -> str:
         return (
             f"{found.candidate} is worse than {found.baseline}: {', '.join(each.aspect.name for each in found.of(Standing.WORSE))}"
         )
-    return f"nobody can tell yet whether {names}"
+    return f"Nobody can tell yet whether {names}"
 
 
 def reasons(found: Comparison) -> list[str]:
@@ -54,7 +54,7 @@ def waiting(found: Comparison) -> str:
     if not isfinite(needed_s):
         return f"{NO_USE}: a difference lies too close to its margin, see below"
     least = "at least " if found.missing else ""
-    return f"it probably takes the runs of {least}{rounded_up(needed_s)} to tell (--for); these are of {rounded_up(found.took_s)}"
+    return f"it probably takes the runs of {least}{rounded_up(needed_s)} to tell; these are of {rounded_up(found.took_s)}"
 
 
 def rounded_up(seconds: float) -> str:
@@ -67,13 +67,19 @@ def numbers(each: ComparedAspect) -> str:
     """What was measured of an aspect, and what it proves."""
     if each.difference is None or each.baseline is None or each.candidate is None:
         return why_unknown(each)
-    value, low, high = (_amount(each, number, signed=True) for number in each.difference)
-    text = f"{_amount(each, each.baseline)} -> {_amount(each, each.candidate)}: {value}, between {low} and {high}"
-    text += f"; margin {_amount(each, each.margin)}"
+    value, low, high = (amount(each, number, signed=True) for number in each.difference)
+    text = f"{amount(each, each.baseline)} -> {amount(each, each.candidate)}: {value}, between {low} and {high}"
+    text += f"; margin {amount(each, each.margin)}"
     return f"{text}; {why_unknown(each)}" if each.standing is Standing.UNKNOWN else f"{text}; {each.pairs} pairs"
 
 
-def _amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
+def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
+    """What was measured."""
+    return "unknown" if value is None else amount(each, value)
+
+
+def amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
+    """A share as a percentage, a duration with its unit; `signed`: with its sign, as a difference has one."""
     plus = "+" if signed else ""
     if each.aspect.statistic is Statistic.SHARE:
         return f"{value * 100:{plus}.3g} %"
