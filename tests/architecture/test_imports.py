@@ -24,6 +24,7 @@ HOMES = {
     "google": ("prober.brokers", "prober.embedded.protobuf", "prober.embedded.servicer", "prober.embedded.signing"),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer"),
     "grafana_foundation_sdk": ("dashboards",),
+    "nats": ("prober.brokers.nats",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
     "msgspec": ("prober.traces",),
