@@ -22,6 +22,7 @@ from typing import Final, Self
 
 from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
+from prober.comparison.watch import ComparisonWatch
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
@@ -90,6 +91,7 @@ class Service:
         self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
+        self._comparing = ComparisonWatch(config, self._metrics, self.queries)
         self._history = self._new_history()
         self._status = self._new_status()
 
@@ -206,6 +208,7 @@ class Service:
         await self._resources.enter_async_context(self._own)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
+        await self._resources.enter_async_context(self._comparing)
         self._send_heartbeat()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
@@ -279,6 +282,7 @@ class Service:
         self._work_at(instances)
         self._metrics.health.follow(target.environment for target in self._config.targets)
         self._nightly.follow(self._config)
+        self._comparing.follow(self._config)
         for follower in self._followers:
             follower(self._config)
         if self._sharding is None:

@@ -26,6 +26,7 @@ _COMMANDS: Final = {
     "run": "run:run",
     "verify": "verify:verify",
     "check": "check:check",
+    "compare": "compare:compare",
     "embedded": "embedded:embedded",
     "faults": "commands:faults",
     "probes": "commands:probes",

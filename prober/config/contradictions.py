@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
-from prober.config.models import Api, Embedded, HistorySettings, ProbeName, Sharding, StatusSettings, TargetSettings
+from prober.config.models import Api, Embedded, ProbeName, Sharding, TargetSettings
 from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem
 from prober.config.push import Push, is_here
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.values import EMBEDDED
 
 _TABLES: Final = ("events", "runs", "findings", "_spool")

@@ -30,6 +30,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from prober.config.comparisons import ComparisonSettings, comparison_problems
 from prober.config.contradictions import (
     history_problems,
     monitoring_problems,
@@ -41,23 +42,13 @@ from prober.config.contradictions import (
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.drills import Drills
-from prober.config.models import (
-    Api,
-    Config,
-    Embedded,
-    HistorySettings,
-    Maintenance,
-    ProbeName,
-    Sharding,
-    Slo,
-    StatusSettings,
-    TargetSettings,
-)
+from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
 from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
 from prober.config.regions import region_of
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.values import EMBEDDED
 from prober.config.warnings import warnings_of
 from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
@@ -320,12 +311,21 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
     if not too_much:  # what is too much for one probe is told there
         problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
+    if complete:
+        problems += comparison_problems(_comparisons(raw), [target.name for _, target in targets])
     for name, slo in slos.items():
         if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
             problems.append(
                 Problem(("slos", name), f"no probe of any target feeds {slo.indicator}; leave it out with {name}: false")
             )
     return problems
+
+
+def _comparisons(raw: Raw) -> list[ComparisonSettings]:
+    """Those that are right by themselves, all or none: the others are told elsewhere."""
+    written = raw.get("comparisons")
+    valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
+    return [one for one in valid if one is not None] if None not in valid else []
 
 
 def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:

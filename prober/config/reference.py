@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
+from prober.config.comparisons import ComparisonSettings, Margins
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.drills import Drills
 from prober.config.models import (
@@ -21,13 +22,11 @@ from prober.config.models import (
     Config,
     Deadlines,
     Embedded,
-    HistorySettings,
     Maintenance,
     ProbeSettings,
     Schedule,
     Sharding,
     Slo,
-    StatusSettings,
     TargetSettings,
 )
 from prober.config.monitoring import Monitoring, OwnSubscription
@@ -35,6 +34,7 @@ from prober.config.problems import fields_by_key
 from prober.config.push import Push
 from prober.config.rates import FEEDS
 from prober.config.regions import AS_OF, SOURCE
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.telemetry import Telemetry
 from prober.config.values import Written, mask_password, write_duration, write_size
 from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
@@ -102,11 +102,11 @@ line wins over it.
 ## When it changes
 
 `ordering-prober run` looks at its file every two seconds, and on SIGHUP at once; `ordering-prober api` does the same. What counts is
-the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos` and `maintenance` are taken over while
-everything goes on. All other sections are read at the start only: if they changed, the log and the status page say `restart to apply:`
-and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart too. A wrong file
-changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of a process never
-changes.
+the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos`, `maintenance`, `budget` and `comparisons` are
+taken over while everything goes on. All other sections are read at the start only: if they changed, the log and the status page say
+`restart to apply:` and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart
+too. A wrong file changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of
+a process never changes.
 
 ## How often a probe must run
 
@@ -147,6 +147,13 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("maintenance", Maintenance, "A list."),
     ("sharding", Sharding, ""),
     ("budget", Budget, ""),
+    ("comparisons", ComparisonSettings, "A list of at most 20 ([comparing targets](compare.md))."),
+    (
+        "margins",
+        Margins,
+        "Inside a comparison. What the candidate measures less what the baseline measures: of an indicator that counts things the share "
+        "that is bad, of one that measures durations the median (`_p50`) and the 99th percentile (`_p99`) of a run, on average over runs.",
+    ),
     ("embedded", Embedded, ""),
     ("drills", Drills, ""),
     ("monitoring", Monitoring, ""),

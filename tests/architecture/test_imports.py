@@ -32,6 +32,7 @@ HOMES = {
     ),
     "grpc": ("prober.brokers", "prober.embedded.server", "prober.embedded.servicer", "prober.monitoring.cloud"),
     "grafana_foundation_sdk": ("dashboards",),
+    "nats": ("prober.brokers.nats",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
     "msgspec": ("prober.traces",),

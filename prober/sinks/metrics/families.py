@@ -8,7 +8,6 @@ of series does not depend on what is probed. The values of a label are a closed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,7 +15,6 @@ from typing import Final
 
 from prober.slo.figures import HELP, Figure
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, bucket_bounds
 
 # --- values of labels --------------------------------------------------------------------------------------------------------
 
@@ -379,6 +377,24 @@ FOLDED_NAMES: Final = Family(
     (*TARGET, "label"),
     "How often the limit of names made a topic or subscription count as `other`.",
 )
+COMPARISON_STANDING: Final = Family(
+    "comparison_standing",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "standing"),
+    "1 for how the candidate stands beside the baseline, else 0: no_worse, worse or unknown.",
+)
+COMPARISON_RATIO: Final = Family(
+    "comparison_difference_ratio",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "aspect", "bound"),
+    "By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
+)
+COMPARISON_SECONDS: Final = Family(
+    "comparison_difference_seconds",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "aspect", "bound"),
+    "By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
+)
 CONFIG_RELOADED: Final = Family(
     "config_last_reload_successful",
     MetricType.GAUGE,
@@ -420,22 +436,3 @@ FIGURES: Final = MappingProxyType({figure: Family(figure.value, MetricType.GAUGE
 """The figures of the last run on a subscription; absent where it has none."""
 
 FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
-
-_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_DEFAULT_BOUNDS: Final = MappingProxyType(
-    {
-        PUBLISH_LATENCY: _SHORT,
-        END_TO_END_LATENCY: _LONG,
-        REDELIVERY_LATENCY: _LONG,
-        HEAD_OF_LINE_DELAY: _SHORT,
-        CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
-        LOOP_LAG: (0.001, *_SHORT),
-    }
-)
-
-
-def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
-    """The bucket bounds of a histogram in seconds, ascending: the threshold of every objective about it is one of them."""
-    thresholds = [one.threshold_s for one in objectives if LATENCIES.get(one.indicator) == family and one.threshold_s is not None]
-    return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))

@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from prober.clock import monotonic_s
 from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
+from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import PREFIX, TARGET, Component, Family
 from prober.sinks.metrics.health import ProberHealth
@@ -98,6 +99,7 @@ class Metrics:
     def __init__(self, objectives: Iterable[Objective] = (), version: str = "", environments: Iterable[str] = ()) -> None:
         self._store: Final = MetricStore(objectives)
         self.health: Final = ProberHealth(self._store, version, environments)
+        self.comparisons: Final = ComparisonMetrics(self._store)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
         self._store.registry.register(self._backlogs)
         for about_process in (ProcessCollector, PlatformCollector, GCCollector):

@@ -110,9 +110,9 @@ ABSENT_AT_FIRST = {
     LEFTOVERS,
     REVERIFIED_FINDINGS,
     *MEASURED,
-    *(family for family in FAMILIES if {"drill", "own_subscription"} & set(family.labels)),
+    *(family for family in FAMILIES if {"drill", "own_subscription", "candidate"} & set(family.labels)),
 }
-"""No report was read, nothing was swept or measured, no drill or own subscription is configured: nothing is not 0."""
+"""No report was read, nothing was swept, nothing measured, no drill, own subscription or comparison is configured: nothing is not 0."""
 
 
 def test_every_family_is_there_from_the_start() -> None:
@@ -219,6 +219,9 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "class",
         "project",
         "own_subscription",
+        "baseline",
+        "candidate",
+        "aspect",
     }
     words = {
         "outcome",
@@ -233,6 +236,8 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "label",
         "code",
         "who",
+        "standing",
+        "bound",
     }
     assert {label for family in FAMILIES for label in family.labels} == named | words
 
