@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
 from prober.config.drills import Drills
+from prober.config.observe import Observe
 from prober.config.push import Push
 from prober.config.telemetry import Telemetry
 from prober.config.values import (
@@ -79,6 +80,7 @@ class ProbeName(StrEnum):
     CONTROL_PLANE = "control_plane"
     LIMITS = "limits"
     REGION = "region"
+    OBSERVE = "observe"
 
 
 class Schedule(Section):
@@ -162,6 +164,8 @@ class ProbeSettings(Section):
     """The subscription's acknowledgement deadline, 10s to 600s."""
     deadlines: Deadlines = Deadlines()
     """See below."""
+    observe: Observe | None = None
+    """What the probe `observe` reads; see below."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
