@@ -119,6 +119,7 @@ def test_what_was_seen_is_counted() -> None:
     wanted = {"deliveries_unrecorded": 6, "numberings": 1, "numbers_repeated": 1, "deliveries_unnumbered": 2}
     assert wanted.items() <= counted.items()
     assert "deliveries_first" not in counted
+    assert _counters("A<2~1@1 A<y1(1)~2@1.1")["numbers_unjudged"] == 1
     assert "deliveries_foreign" not in counted
 
 
