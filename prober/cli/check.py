@@ -144,7 +144,13 @@ async def run_checks(
                     for site in (sites := _wanted(settings, request)):
                         begin(site, len(sites))
                         target = site.at(endpoint)
-                        provisioner = Provisioner(target, site.resource_name("check"), site.experiment.subscriptions, lasting=False)
+                        provisioner = Provisioner(
+                            target,
+                            site.resource_name("check"),
+                            site.experiment.subscriptions,
+                            lasting=False,
+                            topic=site.foreign_topic,
+                        )
                         run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)

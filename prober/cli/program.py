@@ -25,6 +25,7 @@ INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 _COMMANDS: Final = {
     "run": "run:run",
     "verify": "verify:verify",
+    "observe": "observe:observe",
     "check": "check:check",
     "compare": "compare:compare",
     "embedded": "embedded:embedded",

@@ -61,6 +61,22 @@ def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
         yield Problem((*at, "peer"), "must be what endpoint is: embedded, one of Google's, or an address")
 
 
+def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """A probe that is not told what to observe, and one that is told and observes nothing."""
+    for name, probe in target.probes.items():
+        if name is ProbeName.OBSERVE and probe.observe is None:
+            text = (
+                "needs a stream to observe: write observe.topic, and observe.group and observe.sequence if its messages have them"
+            )
+            yield Problem((*at, "probes", str(name)), text)
+        elif name is not ProbeName.OBSERVE and probe.observe is not None:
+            yield Problem((*at, "probes", str(name), "observe"), f"the {name} probe observes nothing: move it to probes.observe")
+        elif name is ProbeName.OBSERVE and probe.parts > 1:
+            yield Problem(
+                (*at, "probes", str(name), "parts"), "a stream is observed as a whole: leave parts out, and use observe.share"
+            )
+
+
 def _sort_of(endpoint: str) -> tuple[bool, bool]:
     """Whether an endpoint is embedded, and whether it is one of Google's."""
     return endpoint == EMBEDDED, endpoint != EMBEDDED and parse_endpoint(endpoint).secure

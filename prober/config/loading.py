@@ -34,6 +34,7 @@ from prober.config.comparisons import ComparisonSettings, comparison_problems
 from prober.config.contradictions import (
     history_problems,
     monitoring_problems,
+    observe_problems,
     peer_problems,
     port_problems,
     push_problems,
@@ -248,6 +249,8 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
 
 def _can_run(probe: str, target: Raw, here_only: tuple[str, ...]) -> bool:
     """Whether a target has what a probe needs, which then runs there by default."""
+    if probe == ProbeName.OBSERVE:
+        return False  # somebody has to say what it observes
     return (probe != ProbeName.REGION or bool(target.get("peer"))) and (probe not in here_only or is_here(target["endpoint"]))
 
 
@@ -305,7 +308,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
         *(problem for at, target in targets for problem in vacuous_problems(target, at)),
     ]
     for at, target in targets:
-        problems += [*rate_problems(target, at, slos), *peer_problems(target, at)]
+        problems += [*rate_problems(target, at, slos), *peer_problems(target, at), *observe_problems(target, at)]
     too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
     problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])

@@ -18,6 +18,7 @@ from prober.config.budget import Budget
 from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
 from prober.config.drills import Drills
 from prober.config.monitoring import Monitoring
+from prober.config.observe import Observe
 from prober.config.push import Push
 from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.telemetry import Telemetry
@@ -74,6 +75,7 @@ class ProbeName(StrEnum):
     CONTROL_PLANE = "control_plane"
     LIMITS = "limits"
     REGION = "region"
+    OBSERVE = "observe"
 
 
 class Schedule(Section):
@@ -157,6 +159,8 @@ class ProbeSettings(Section):
     """The subscription's acknowledgement deadline, 10s to 600s."""
     deadlines: Deadlines = Deadlines()
     """See below."""
+    observe: Observe | None = None
+    """What the probe `observe` reads; see below."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -30,6 +30,7 @@ from prober.config.models import (
     TargetSettings,
 )
 from prober.config.monitoring import Monitoring, OwnSubscription
+from prober.config.observe import Observe
 from prober.config.problems import fields_by_key
 from prober.config.push import Push
 from prober.config.rates import FEEDS
@@ -139,6 +140,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
         "A mapping of names to objectives. The names below exist by default; what is written about one is laid over it, `false` "
         "leaves it out, and other names add to them.",
     ),
+    ("observe", Observe, "Of the probe `observe`, under `probes.observe`; see [observe](probes/observe.md)."),
     ("history", HistorySettings, ""),
     ("status", StatusSettings, ""),
     ("api", Api, ""),
@@ -303,7 +305,9 @@ def _kind_of_class(annotation: Any, metadata: list[Any] | tuple[Any, ...]) -> st
         return ", ".join(f"`{member}`" for member in annotation)
     if issubclass(annotation, SecretStr):
         return "secret text"
-    return {"int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(metadata)
+    return {"bool": "`true` or `false`", "int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(
+        metadata
+    )
 
 
 def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
