@@ -76,8 +76,8 @@ outage: $(VENV)/dev.stamp  ## Take the target away for 45 minutes and write to d
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group compile --group dev
-	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --constraints constraints/dev.txt
-	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra jobs --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --extra monitoring --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra monitoring --extra jobs --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/build.txt --group build --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/compile.txt --group compile --constraints constraints/dev.txt
 	@! grep -nE '://|^-' constraints/*.txt || { echo "constraints/ must hold no address and no option" >&2; exit 1; }

@@ -18,7 +18,7 @@ from api.methods import Methods
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache
-from api.routes import findings, health, incidents, keys, page, probes, reports, runs, series, slos, status
+from api.routes import comparisons, findings, health, incidents, keys, page, probes, reports, runs, series, slos, status
 from api.templates import STATIC
 from api.view import Archive, View
 from prober.config.models import Api
@@ -52,6 +52,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         keys.router(answers, current, archive),
         slos.router(answers, current, archive),
         series.router(answers, current, archive),
+        comparisons.router(answers, current, archive),
         reports.router(answers, archive),
     ):
         # not by a router around all of them, for which FastAPI would build every route once more

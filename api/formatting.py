@@ -11,6 +11,7 @@ from typing import Final
 from api.swim_lanes.lettering import clean
 from api.words import amount, counted, duration, number, share, size
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import Late
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
@@ -19,6 +20,14 @@ from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import MINUTE_S, AlertState, Objective, SliCounts
 
 FINDINGS_SHOWN_MAX: Final = 20
+LATE: Final = {
+    Late.NOBODY: ("pass", "nobody"),
+    Late.ONLY_YOURS: ("fail", "only yours"),
+    Late.SERVICE: ("fail", "the service"),
+    Late.BOTH: ("fail", "both"),
+    Late.UNKNOWN: ("unknown", "unknown"),
+}
+"""How it looks who is late, and the words for it."""
 
 KEY_LENGTH_MAX: Final = 80
 

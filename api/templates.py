@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import charts, formatting, headline, operations, words
 from api.runbooks import runbook_address
+from prober.comparison import words as comparing
 
 PAGES: Final = Path(__file__).parent / "pages"
 STATIC: Final = PAGES / "static"
@@ -23,6 +24,7 @@ _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=headline, operations=operations, words=words)
+_ENVIRONMENT.globals["comparing"] = comparing
 _ENVIRONMENT.globals["runbook_address"] = runbook_address
 
 

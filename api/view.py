@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from prober.comparison.comparison import Comparison
+from prober.comparison.experiments import ConfiguredComparison, comparisons_of
+from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
@@ -55,12 +58,18 @@ class View(Protocol):
 class Archive:
     """Where runs, findings and counts are kept, and which objectives they are counted for. Questions to it block: ask from a thread.
 
-    reports   what the nightly jobs say; None: it is not known where they write it (`history.reports`).
+    reports       what the nightly jobs say; None: it is not known where they write it (`history.reports`).
+    comparisons   the targets that are compared.
     """
 
     queries: StatusQueries
     objectives: tuple[Objective, ...]
     reports: ReportReader | None = None
+    comparisons: tuple[ConfiguredComparison, ...] = ()
+
+    def compared(self, now: float) -> tuple[Comparison, ...]:
+        """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
+        return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
         """Somebody knows of an incident; False: there is none of this name. Raises what the store raises."""
@@ -68,10 +77,11 @@ class Archive:
 
     def follow(self, config: Config) -> None:
         """Another configuration is in force from now on."""
-        self.objectives = config.objectives
+        self.objectives, self.comparisons = config.objectives, comparisons_of(config)
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:
         """What a configuration says there is. Raises HistoryError for a place where no reports can be."""
         location = config.history.reports
-        return cls(queries, config.objectives, None if location is None else ReportReader(str(location)))
+        reports = None if location is None else ReportReader(str(location))
+        return cls(queries, config.objectives, reports, comparisons_of(config))

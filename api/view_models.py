@@ -108,6 +108,10 @@ class PageContents:
             "suggested_end": (snapshot.at // HOUR_S + ACKNOWLEDGED_H) * HOUR_S,
         }
 
+    def comparisons(self, snapshot: StatusSnapshot) -> Values:
+        """Every comparison by the newest runs."""
+        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at)}
+
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
         found = self._archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)

@@ -22,6 +22,7 @@ from typing import Final, Self
 
 from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
+from prober.comparison.watch import ComparisonWatch
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
@@ -35,8 +36,10 @@ from prober.schedule.budget import billed_sites, check_budget, price_of
 from prober.schedule.changes import Changes, changes_of
 from prober.schedule.connections import Connections
 from prober.schedule.instances import sites_of
+from prober.schedule.own_subscriptions import OwnSubscriptions
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
 from prober.schedule.pushing import PushReceivers
+from prober.schedule.regular import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.schedule.unshared import Unshared
 from prober.sinks.history.writer import HistorySink, HistoryWriter
@@ -88,6 +91,7 @@ class Service:
         self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
+        self._comparing = ComparisonWatch(config, self._metrics, self.queries)
         self._history = self._new_history()
         self._status = self._new_status()
 
@@ -185,6 +189,7 @@ class Service:
         self._live = LiveState((), version=self._version, instance=self._instance, started_at=wall_s())
         self._assignments = Assignments(self._config, self._live, self._metrics.health)
         self._unshared = Unshared(self._assignments, self._renew, self._planning_failed)
+        self._own = OwnSubscriptions(self._config, self._assignments.backlogs, self._metrics, self._live.read)
         self._following = Following(self._file, self._environ, self._apply, self._configured, self._planning_failed)
         self._work_at(instances)
         self._resources.push_async_callback(self._assignments.leave)
@@ -200,8 +205,10 @@ class Service:
         following = asyncio.create_task(self._following.keep_on(), name="configuration")
         self._resources.callback(following.cancel)
         await self._resources.enter_async_context(self._drills)
+        await self._resources.enter_async_context(self._own)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
+        await self._resources.enter_async_context(self._comparing)
         self._send_heartbeat()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
@@ -241,7 +248,7 @@ class Service:
     def _watch_target(self, target: TargetSettings) -> Surroundings:
         metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
         counters, health = self._counters[target.name], self._metrics.health
-        shared: list[RunSink] = [self._live, self._status, self._tracing]
+        shared: list[RunSink] = [self._live, self._status, self._tracing, self._own]
         if self._history is not None:
             shared.append(HistorySink(self._history))
 
@@ -275,6 +282,7 @@ class Service:
         self._work_at(instances)
         self._metrics.health.follow(target.environment for target in self._config.targets)
         self._nightly.follow(self._config)
+        self._comparing.follow(self._config)
         for follower in self._followers:
             follower(self._config)
         if self._sharding is None:
@@ -358,8 +366,8 @@ class Service:
     async def _watch(self) -> None:
         """Measures how late the loop wakes up; what else is to be done every so often."""
         assignments = self._assignments
-        regularly = (_Regular(AGE_S, assignments.age), _Regular(SLICE_S, assignments.count_slice))
-        heartbeat, told = _Regular(HEARTBEAT_S, self._send_heartbeat), 0
+        regularly = (Regular(AGE_S, assignments.age), Regular(SLICE_S, assignments.count_slice))
+        heartbeat, told = Regular(HEARTBEAT_S, self._send_heartbeat), 0
         while True:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)
@@ -378,19 +386,3 @@ class Service:
 
 def _exemplar_of(run_id: str) -> Exemplar:
     return exemplar_of(run_id, trace_id_of(run_id))
-
-
-class _Regular:
-    """Something to be done again and again, `every_s` seconds after the time before."""
-
-    def __init__(self, every_s: float, action: Callable[[], None]) -> None:
-        self._every_s, self._action = every_s, action
-        self._due_t = monotonic_s() + every_s
-
-    def at(self, now: float, *, at_once: bool = False) -> None:
-        """Does it if it is due, or wanted at once."""
-        if now >= self._due_t:
-            self._due_t = max(now, self._due_t + self._every_s)
-            at_once = True
-        if at_once:
-            self._action()

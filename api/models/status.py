@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import AliasPath, BeforeValidator, Field, FiniteFloat
 
-from api.models.base import Answer, Count, Instance, Listed, Time
+from api.models.base import Answer, Count, Instance, Listed, Seconds, Subscription, Target, Time
 from api.models.sites import Site
 from api.models.slos import Slo
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import Late
+
+
+def _told(*path: str, **shown: Any) -> Any:
+    """A field that stands deeper in what the snapshot says of an own subscription."""
+    return Field(validation_alias=AliasPath("status", *path), **shown)
 
 
 class Configuration(Answer):
@@ -55,6 +61,46 @@ class ProberList(Listed):
     """The probers."""
 
 
+class OwnPoint(Answer):
+    """The newest point of a metric in Cloud Monitoring."""
+
+    value: Annotated[FiniteFloat, Field(examples=[12.0])]
+    """Its value."""
+    at: Time
+    """The end of what it is about."""
+
+
+class OwnSubscription(Answer):
+    """A subscription of yours beside the prober's own messages, at the time of its newest point in Cloud Monitoring."""
+
+    name: Annotated[Subscription, _told("name")]
+    """Its full name."""
+    target: Annotated[Target, _told("target")]
+    """The target whose probes it is compared with."""
+    late: Late
+    """Who is late. What cannot be read, is missing or too old makes it unknown."""
+    sentence: Annotated[str, Field(examples=["Unknown. Nothing is known of yours: it was not read yet."])]
+    """The same in words."""
+    late_after_s: Annotated[Seconds, _told("late_after_s")]
+    """From this age of the oldest message on a side is late."""
+    read_at: Annotated[Time | None, _told("read_at")]
+    """When it was last read, or tried to; null: not yet."""
+    failure: Annotated[str, _told("failure", examples=[""])]
+    """Why that failed; empty: it did not."""
+    oldest_unacked_age_s: Annotated[OwnPoint | None, _told("reading", "oldest_unacked_age")]
+    """Age of its oldest unacknowledged message; null: there is no point."""
+    undelivered: Annotated[OwnPoint | None, _told("reading", "undelivered")]
+    """Messages that are not acknowledged."""
+    acked: Annotated[OwnPoint | None, _told("reading", "acked")]
+    """Messages acknowledged in a minute."""
+    expired: Annotated[OwnPoint | None, _told("reading", "expired")]
+    """Acknowledgement deadlines that expired in a minute."""
+    gap_s: Annotated[Seconds, _told("reading", "gap_s")]
+    """The longest time without a point among the last ones."""
+    prober_oldest_unacked_age_s: Annotated[Seconds | None, _told("prober", "age_s")]
+    """The same age of the prober's own messages in the minute before that point; null: not known."""
+
+
 class StatusAnswer(Answer):
     """How everything stands."""
 
@@ -80,6 +126,8 @@ class StatusAnswer(Answer):
     """What is wrong with probers or the store; says nothing about a target."""
     probers: tuple[Prober, ...]
     """Who probes."""
+    own_subscriptions: tuple[OwnSubscription, ...]
+    """Your own subscriptions; nothing in them counts for the verdict."""
 
     def timeless(self) -> Self:
         """Without the time of the answer and of heartbeats, how long a run is overdue, and where a period begins that moves on."""

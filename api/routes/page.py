@@ -42,7 +42,7 @@ Asked = TypeVar("Asked", bound=QueryParameters)
 
 
 def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, settings: Api) -> APIRouter:
-    """`/`, `/incidents`, `/findings`, `/runs`, `/probes`, `/slos`, `/keys`, `/hot-keys`, `/runbooks`, `/docs`, and the pages below them."""
+    """`/` and the pages of incidents, findings, runs, probes, objectives, comparisons, keys, hot keys, runbooks, and of the API."""
     routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     contents = PageContents(archive, settings.runbooks, writes=settings.token is not None)
     recent = Recent(archive)
@@ -121,6 +121,12 @@ def _add_objectives(routes: APIRouter, answers: ResponseCache, current: CurrentS
         return await answers.ask(
             lambda: _made(request, "slo.html", lambda: contents.objective(name, _asked(request, ChartParameters), snapshot))
         )
+
+    @routes.get("/comparisons")
+    async def comparisons_page(request: Request) -> Response:
+        """Targets that are compared."""
+        snapshot = await current.snapshot()
+        return await answers.ask(lambda: _made(request, "comparisons.html", lambda: contents.comparisons(snapshot)))
 
 
 def _add_sites(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:

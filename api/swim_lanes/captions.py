@@ -149,6 +149,12 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
     Kind.ORDER_INVERSION: _inversion,
     Kind.REALTIME_INVERSION: _inversion,
     Kind.ORDER_DIVERGENCE: _divergence,
+    Kind.DELIVERED_OUT_OF_ORDER: lambda told: Caption(
+        f"{capital(told.one())} should have come before {told.one('after')}; it came after it.", "too late"
+    ),
+    Kind.PUBLISHED_OUT_OF_ORDER: lambda told: Caption(
+        f"{capital(told.one('after'))} reached the service before {told.one()}, and was delivered so.", "sent later"
+    ),
     Kind.REDELIVERY_SKIP: _skip,
     Kind.PULL_BATCH_ORDER: _batch,
     Kind.PUSH_ADVANCE_PAST_NACK: _past_nack,

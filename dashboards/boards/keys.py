@@ -6,13 +6,30 @@ from dashboards.board import Board, PanelRow
 from dashboards.boards.jobs import hot_keys_by_class
 from dashboards.boards.measured import measured_panels
 from dashboards.boards.subjects import EVIDENCE, EVIDENCE_OF_KIND
-from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
+from dashboards.panels import (
+    COUNT,
+    PLAIN,
+    SECONDS,
+    Look,
+    Panel,
+    TableColumn,
+    Words,
+    graph_panel,
+    stat_panel,
+    state_timeline_panel,
+    table_panel,
+    text_panel,
+)
 from dashboards.promql import BY, RANGE, Query, increase, select, total
-from dashboards.thresholds import ANY_IS_BAD, Thresholds
+from dashboards.thresholds import ANY_IS_BAD, BAD, GOOD, UNKNOWN, Thresholds
 from prober.core.findings import Kind, Status
+from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
 
 STANDING_STILL = (Kind.STUCK, Kind.LOST_OVERTAKEN, Kind.REDELIVERY_STALL, Kind.UNACKED_STALL)
+
+_LATE = {0: ("unknown", UNKNOWN), 1: ("nobody", GOOD), 2: ("only yours", BAD), 3: ("the service", BAD), 4: ("both", BAD)}
+_CODES = {Late.UNKNOWN: 0, Late.NOBODY: 1, Late.ONLY_YOURS: 2, Late.SERVICE: 3, Late.BOTH: 4}
 
 
 def board(thresholds: Thresholds) -> Board:
@@ -25,11 +42,48 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("Now", (_oldest_now(thresholds), _undelivered_now(), _stalled_now(), _standing_still())),
             PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
+            PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
             PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
             PanelRow("Measured once a run", measured_panels()),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
+
+
+def _late() -> Panel:
+    words = Words(
+        "Who is late",
+        "Your subscription, the prober's own messages (the service), both or nobody, by the newest points of Cloud Monitoring, which are "
+        "minutes old. Unknown: a point is missing, too old or cannot be read, or the prober had nothing to compare it with.",
+    )
+    states = " or ".join(f"{code} * {select(families.OWN_LATE, who=who)}" for who, code in _CODES.items())
+    query = Query(total(states, "own_subscription", how="max"), "{{own_subscription}}")
+    return state_timeline_panel(words, Look(PLAIN), _LATE, query)
+
+
+def _own_oldest() -> Panel:
+    words = Words(
+        "Oldest unacknowledged message of yours",
+        "By the newest point of Cloud Monitoring. A gap: it has none, or could not be read.",
+    )
+    ages = total(select(families.OWN_OLDEST_UNACKED_AGE), "own_subscription", how="max")
+    return graph_panel(words, Look(SECONDS), Query(ages, "{{own_subscription}}"))
+
+
+def _own_subscriptions() -> Panel:
+    words = Words(
+        "Your subscriptions", "The newest points of Cloud Monitoring, how old they are, and failed attempts to read them."
+    )
+    by, point = "own_subscription", select(families.OWN_POINT_AT)
+    columns = (
+        TableColumn("Oldest message", total(select(families.OWN_OLDEST_UNACKED_AGE), by, how="max"), SECONDS),
+        TableColumn("Undelivered", total(select(families.OWN_UNDELIVERED), by, how="max"), COUNT),
+        TableColumn("Acknowledged a minute", total(select(families.OWN_ACKED), by, how="max"), COUNT),
+        TableColumn("Deadlines expired a minute", total(select(families.OWN_EXPIRED), by, how="max"), COUNT),
+        TableColumn("Age of the point", f"time() - {total(point, by, how='max')}", SECONDS),
+        TableColumn("Failed reads", total(increase(select(families.OWN_READ_FAILURES), RANGE), by), COUNT),
+    )
+    return table_panel(words, Look(PLAIN, width=24, height=6), {"own_subscription": "Subscription"}, columns)
 
 
 def _oldest_now(thresholds: Thresholds) -> Panel:

@@ -10,8 +10,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -19,9 +18,9 @@ import typer
 
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, local_endpoint, resolve_endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
+from prober.cli.endpoints import endpoint_of
 from prober.cli.process import Format, code_of, must_know, overall, warn
 from prober.clock import monotonic_s
 from prober.config.loading import load_with_warnings
@@ -29,9 +28,6 @@ from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
-from prober.embedded.faults import parse_fault
-from prober.embedded.server import EmbeddedServer
-from prober.embedded.signing import Signer
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
 from prober.probes.catalogue import PROBES
@@ -137,7 +133,7 @@ async def run_checks(
     give_up_t = monotonic_s() + request.for_s
     for settings in (each for each in config.targets if _wanted(each, request)):
         async with (
-            _endpoint(config, settings, request, environ) as (endpoint, signer),
+            endpoint_of(config, settings, environ, request.endpoint) as (endpoint, signer),
             PushReceivers(config.push, "check") as receivers,
         ):
             pushed = any(site.is_pushed for site in _wanted(settings, request))
@@ -148,7 +144,13 @@ async def run_checks(
                     for site in (sites := _wanted(settings, request)):
                         begin(site, len(sites))
                         target = site.at(endpoint)
-                        provisioner = Provisioner(target, site.resource_name("check"), site.experiment.subscriptions, lasting=False)
+                        provisioner = Provisioner(
+                            target,
+                            site.resource_name("check"),
+                            site.experiment.subscriptions,
+                            lasting=False,
+                            topic=site.foreign_topic,
+                        )
                         run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
@@ -200,21 +202,6 @@ def _row(result: RunResult) -> dict[str, object]:
         "counters": dict(result.counters),
         "figures": dict(result.figures),
     }
-
-
-@asynccontextmanager
-async def _endpoint(
-    config: Config, settings: TargetSettings, request: CheckRequest, environ: Mapping[str, str]
-) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
-    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started.
-
-    With what it signs tokens, if it is that one.
-    """
-    if is_embedded(settings, environ, request.endpoint):
-        async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
-            yield local_endpoint(server.address, paired=settings.peer is not None), server.signer
-    else:
-        yield resolve_endpoint(settings.endpoint, environ, request.endpoint, settings.peer or ""), None
 
 
 def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:

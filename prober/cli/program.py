@@ -25,7 +25,9 @@ INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 _COMMANDS: Final = {
     "run": "run:run",
     "verify": "verify:verify",
+    "observe": "observe:observe",
     "check": "check:check",
+    "compare": "compare:compare",
     "embedded": "embedded:embedded",
     "faults": "commands:faults",
     "probes": "commands:probes",
@@ -34,6 +36,7 @@ _COMMANDS: Final = {
     "api": "api:api",
     "drill": "drill:drill",
     "simulate": "simulate:simulate",
+    "export": "export:export",
     "cleanup": "cleanup:cleanup",
     "history": "history:history_app",
     "config": "commands:config_app",

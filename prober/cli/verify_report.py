@@ -121,7 +121,7 @@ def judgement_as_text(
     `examples` chooses those that are printed in full; the others are counted. Without it the first of each sort are.
     """
     measured = () if order is None else order_lines(order)
-    return _printable("\n".join([*_lines(judgement, proofs, first, wall, examples or Examples()), *measured]))
+    return printable("\n".join([*_lines(judgement, proofs, first, wall, examples or Examples()), *measured]))
 
 
 def _lines(
@@ -147,7 +147,8 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None, 
     """How many more there are of one sort, where, until when, and what all of them break."""
     if unshown:
         (kind, status), keys = unshown[0].sort, len({made.finding.key for made in unshown})
-        yield f"  and {len(unshown):,} more {kind} ({status}), on {_number(keys, 'key')}, the last at {_when(unshown[-1].finding.t, wall)}"
+        last = _when(unshown[-1].finding.t, wall)
+        yield f"  and {len(unshown):,} more {kind} ({status}), on {number_of(keys, 'key')}, the last at {last}"
         if with_promise:
             yield f"    all about the promise that {KINDS[kind].promise.sentence}; --all prints each"
     if omitted:
@@ -155,10 +156,10 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None, 
 
 
 def _counted(judgement: Judgement) -> str:
-    parts = [_number(judgement.events, "event")]
+    parts = [number_of(judgement.events, "event")]
     for status, words in LISTED.items():
         if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
-            parts.append(_number(count, words))
+            parts.append(number_of(count, words))
     parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
     return "; ".join(filter(None, [*parts, _why_undecided(judgement)]))
 
@@ -171,7 +172,8 @@ def _why_undecided(judgement: Judgement) -> str:
     return STILL_OWED if judgement.verdict is Verdict.UNKNOWN else ""
 
 
-def _number(count: int, of: str) -> str:
+def number_of(count: int, of: str) -> str:
+    """A count with its word, in the plural unless it is one."""
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
@@ -195,6 +197,6 @@ def _places(path: str, lines: Sequence[int]) -> str:
     return shown if len(lines) <= WITNESSES_SHOWN_MAX else f"{shown} and {len(lines) - WITNESSES_SHOWN_MAX:,} more"
 
 
-def _printable(text: str) -> str:
-    """Without control characters: a key from a file must not steer a terminal."""
+def printable(text: str) -> str:
+    """The text without control characters: a key from a file must not steer a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

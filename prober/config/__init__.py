@@ -7,15 +7,14 @@ from prober.config.models import (
     Config,
     Deadlines,
     Embedded,
-    HistorySettings,
     Maintenance,
     ProbeName,
     ProbeSettings,
     Schedule,
     Slo,
-    StatusSettings,
     TargetSettings,
 )
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.telemetry import LogFormat, LogLevel, Telemetry
 
 __all__ = [

@@ -16,7 +16,7 @@ from prober.config.problems import report
 from prober.config.workloads import capacity_problems
 from prober.errors import ConfigError
 
-FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget"})
+FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})
 
 
 def restart_keys(old: Config, new: Config) -> tuple[str, ...]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.drills import Drills
-from prober.config.models import Api, Embedded, HistorySettings, ProbeName, Sharding, StatusSettings, TargetSettings
+from prober.config.models import Api, Embedded, ProbeName, Sharding, TargetSettings
+from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem
 from prober.config.push import Push, is_here
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.values import EMBEDDED
 
 _TABLES: Final = ("events", "runs", "findings", "_spool")
@@ -59,6 +61,22 @@ def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
         yield Problem((*at, "peer"), "must be what endpoint is: embedded, one of Google's, or an address")
 
 
+def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """A probe that is not told what to observe, and one that is told and observes nothing."""
+    for name, probe in target.probes.items():
+        if name is ProbeName.OBSERVE and probe.observe is None:
+            text = (
+                "needs a stream to observe: write observe.topic, and observe.group and observe.sequence if its messages have them"
+            )
+            yield Problem((*at, "probes", str(name)), text)
+        elif name is not ProbeName.OBSERVE and probe.observe is not None:
+            yield Problem((*at, "probes", str(name), "observe"), f"the {name} probe observes nothing: move it to probes.observe")
+        elif name is ProbeName.OBSERVE and probe.parts > 1:
+            yield Problem(
+                (*at, "probes", str(name), "parts"), "a stream is observed as a whole: leave parts out, and use observe.share"
+            )
+
+
 def _sort_of(endpoint: str) -> tuple[bool, bool]:
     """Whether an endpoint is embedded, and whether it is one of Google's."""
     return endpoint == EMBEDDED, endpoint != EMBEDDED and parse_endpoint(endpoint).secure
@@ -78,6 +96,16 @@ def push_problems(push: Push, targets: Iterable[tuple[Path, TargetSettings]]) ->
         yield Problem(("push", "service_account"), text)
     if push.address is not None and not push.port:
         yield Problem(("push", "port"), "must be fixed, since push.address leads to it: write one, such as 8081")
+
+
+def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Iterator[Problem]:
+    """Own subscriptions that are compared with no target, or of which nobody knows with which."""
+    there = ", ".join(sorted(targets))
+    for at, own in enumerate(monitoring.subscriptions):
+        if own.target is None and len(targets) > 1:
+            yield Problem(("monitoring", "subscriptions", at, "target"), f"is missing: write which it is compared with, of {there}")
+        elif own.target is not None and own.target not in targets:
+            yield Problem(("monitoring", "subscriptions", at, "target"), f"{own.target!r} is no target; there are {there}")
 
 
 def port_problems(api: Api, push: Push, embedded: Embedded, drills: Drills) -> Iterator[Problem]:

@@ -56,6 +56,7 @@ DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "control_plane": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 15, "subscribers": 2, "ack_deadline": "10s"},
         "limits": {"schedule": {"interval": "10m"}, "keys": 10, "messages": 30, "subscribers": 2, "ack_deadline": "10s"},
         "region": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
+        "observe": {"schedule": {"interval": "5m"}, "keys": 1, "messages": 1, "subscribers": 1, "ack_deadline": "60s"},
     }
 )
 

@@ -30,26 +30,26 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from prober.config.contradictions import history_problems, peer_problems, port_problems, push_problems, sharding_problems
+from prober.config.comparisons import ComparisonSettings, comparison_problems
+from prober.config.contradictions import (
+    history_problems,
+    monitoring_problems,
+    observe_problems,
+    peer_problems,
+    port_problems,
+    push_problems,
+    sharding_problems,
+)
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.drills import Drills
-from prober.config.models import (
-    Api,
-    Config,
-    Embedded,
-    HistorySettings,
-    Maintenance,
-    ProbeName,
-    Sharding,
-    Slo,
-    StatusSettings,
-    TargetSettings,
-)
+from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
+from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
 from prober.config.regions import region_of
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.values import EMBEDDED
 from prober.config.warnings import warnings_of
 from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
@@ -249,6 +249,8 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
 
 def _can_run(probe: str, target: Raw, here_only: tuple[str, ...]) -> bool:
     """Whether a target has what a probe needs, which then runs there by default."""
+    if probe == ProbeName.OBSERVE:
+        return False  # somebody has to say what it observes
     return (probe != ProbeName.REGION or bool(target.get("peer"))) and (probe not in here_only or is_here(target["endpoint"]))
 
 
@@ -306,12 +308,14 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
         *(problem for at, target in targets for problem in vacuous_problems(target, at)),
     ]
     for at, target in targets:
-        problems += [*rate_problems(target, at, slos), *peer_problems(target, at)]
+        problems += [*rate_problems(target, at, slos), *peer_problems(target, at), *observe_problems(target, at)]
     too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
     problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
     if not too_much:  # what is too much for one probe is told there
         problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
+    if complete:
+        problems += comparison_problems(_comparisons(raw), [target.name for _, target in targets])
     for name, slo in slos.items():
         if complete and name not in by_default and not any(feeding(target, slo.indicator) for _, target in targets):
             problems.append(
@@ -320,10 +324,18 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     return problems
 
 
+def _comparisons(raw: Raw) -> list[ComparisonSettings]:
+    """Those that are right by themselves, all or none: the others are told elsewhere."""
+    written = raw.get("comparisons")
+    valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
+    return [one for one in valid if one is not None] if None not in valid else []
+
+
 def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
     yield from history_problems(_section(raw, "history", HistorySettings))
     if opens_store:
         yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
+    yield from monitoring_problems(_section(raw, "monitoring", Monitoring), [target.name for _, target in _valid_targets(raw)])
     push = _section(raw, "push", Push)
     yield from push_problems(push, _valid_targets(raw))
     yield from port_problems(_section(raw, "api", Api), push, _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))

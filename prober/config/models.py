@@ -15,19 +15,21 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
+from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
 from prober.config.drills import Drills
+from prober.config.monitoring import Monitoring
+from prober.config.observe import Observe
 from prober.config.push import Push
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.telemetry import Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,
-    DatabaseUrl,
     Days,
     DnsLabel,
     Duration,
     EndpointText,
     FaultSpec,
-    Folder,
     Host,
     Hours,
     HttpUrl,
@@ -41,9 +43,6 @@ from prober.config.values import (
     Share,
     Size,
     Word,
-    Written,
-    at_least,
-    at_least_bytes,
     name_of_host,
     write_duration,
 )
@@ -55,9 +54,6 @@ WINDOW_MIN = timedelta(days=7)  # the slowest alert looks back three days
 ACK_DEADLINE_MIN, ACK_DEADLINE_MAX = timedelta(seconds=10), timedelta(seconds=600)  # the service takes nothing else
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
-HISTORY_RETENTION_MIN = timedelta(days=2)
-STATUS_RETENTION_MIN = timedelta(hours=1)
-HISTORY_BYTES_MIN = 64 * 2**20
 OBJECTIVE_MIN = 0.5
 
 
@@ -79,6 +75,7 @@ class ProbeName(StrEnum):
     CONTROL_PLANE = "control_plane"
     LIMITS = "limits"
     REGION = "region"
+    OBSERVE = "observe"
 
 
 class Schedule(Section):
@@ -162,6 +159,8 @@ class ProbeSettings(Section):
     """The subscription's acknowledgement deadline, 10s to 600s."""
     deadlines: Deadlines = Deadlines()
     """See below."""
+    observe: Observe | None = None
+    """What the probe `observe` reads; see below."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -245,30 +244,6 @@ class Slo(Section):
         """The promise as the core's value."""
         threshold_s = None if self.threshold is None else self.threshold.total_seconds()
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
-
-
-class HistorySettings(Section):
-    """The record of every event, run and finding."""
-
-    location: Folder | None = None
-    """Where it is kept; without it there is none."""
-    spool: Annotated[str, Written("path")] | None = None
-    """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
-    retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
-    """Older files are deleted. At least 2d, for the nightly jobs."""
-    size_max: Annotated[Size, at_least_bytes(HISTORY_BYTES_MIN, "for a history")] = 50 * 2**30
-    """Above this size the oldest files are deleted. At least 64MiB."""
-    reports: Folder | None = None
-    """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
-
-
-class StatusSettings(Section):
-    """The store behind the API and the status page."""
-
-    url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
-    """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
-    retention: Annotated[Days, at_least(STATUS_RETENTION_MIN, "or nobody can read what was found")] = timedelta(days=30)
-    """Runs and findings that are older are deleted. At least 1h."""
 
 
 class Reads(StrEnum):
@@ -376,6 +351,10 @@ class Config(Section):
     """Whether several probers share the work."""
     budget: Budget = Budget()
     """What probing may cost."""
+    monitoring: Monitoring = Monitoring()
+    """Your own subscriptions."""
+    comparisons: Annotated[tuple[ComparisonSettings, ...], Field(max_length=COMPARISONS_MAX)] = ()
+    """Targets that are compared."""
     embedded: Embedded = Embedded()
     """The server in this process."""
     drills: Drills = Drills()

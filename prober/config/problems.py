@@ -6,15 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from prober.errors import ConfigError
+
 Path: TypeAlias = tuple[str | int, ...]
 Lines: TypeAlias = Mapping[Path, int]
 """On which line of a file a key stands."""
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 _SHOWN_MAX: Final = 60
 _NO_LINES: Final[Lines] = MappingProxyType({})
@@ -74,6 +78,15 @@ def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Proble
     # Of a list whose elements are wrong pydantic says too that it is too short.
     told = [details for details in error.errors(include_url=False) if details["type"] != "too_short" or not details["input"]]
     return [_in_words(details, model) for details in told]
+
+
+def validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:
+    """A section from what somebody wrote elsewhere than in a file. Raises ConfigError with every problem in one line."""
+    try:
+        return model.model_validate(written)
+    except ValidationError as error:
+        problems = (f"{dotted(one.path)}: {one.text}" if one.path else one.text for one in from_pydantic(error, model))
+        raise ConfigError("; ".join(problems)) from None
 
 
 def annotation_at(model: Any, path: Path) -> Any:

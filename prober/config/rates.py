@@ -31,7 +31,8 @@ _PLURALS: Final = MappingProxyType(
         Unit.KEY_SLICE: "key-minutes",
     }
 )
-ALL: Final = frozenset(ProbeName)
+ALL: Final = frozenset(ProbeName) - {ProbeName.OBSERVE}
+"""All that publish: of what others publish nobody knows how much it is."""
 
 
 @dataclass(frozen=True, slots=True)

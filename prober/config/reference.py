@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
 from prober.config.budget import Budget
+from prober.config.comparisons import ComparisonSettings, Margins
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.drills import Drills
 from prober.config.models import (
@@ -21,19 +22,20 @@ from prober.config.models import (
     Config,
     Deadlines,
     Embedded,
-    HistorySettings,
     Maintenance,
     ProbeSettings,
     Schedule,
     Sharding,
     Slo,
-    StatusSettings,
     TargetSettings,
 )
+from prober.config.monitoring import Monitoring, OwnSubscription
+from prober.config.observe import Observe
 from prober.config.problems import fields_by_key
 from prober.config.push import Push
 from prober.config.rates import FEEDS
 from prober.config.regions import AS_OF, SOURCE
+from prober.config.storage import HistorySettings, StatusSettings
 from prober.config.telemetry import Telemetry
 from prober.config.values import Written, mask_password, write_duration, write_size
 from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
@@ -101,11 +103,11 @@ line wins over it.
 ## When it changes
 
 `ordering-prober run` looks at its file every two seconds, and on SIGHUP at once; `ordering-prober api` does the same. What counts is
-the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos` and `maintenance` are taken over while
-everything goes on. All other sections are read at the start only: if they changed, the log and the status page say `restart to apply:`
-and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart too. A wrong file
-changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of a process never
-changes.
+the content, so a ConfigMap that Kubernetes mounts works too. `targets`, `probes`, `slos`, `maintenance`, `budget` and `comparisons` are
+taken over while everything goes on. All other sections are read at the start only: if they changed, the log and the status page say
+`restart to apply:` and the keys. A latency objective whose `threshold` is not among the bounds of the histograms waits for a restart
+too. A wrong file changes nothing, and the status page says why ([the service](service.md#another-configuration)). The environment of
+a process never changes.
 
 ## How often a probe must run
 
@@ -138,6 +140,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
         "A mapping of names to objectives. The names below exist by default; what is written about one is laid over it, `false` "
         "leaves it out, and other names add to them.",
     ),
+    ("observe", Observe, "Of the probe `observe`, under `probes.observe`; see [observe](probes/observe.md)."),
     ("history", HistorySettings, ""),
     ("status", StatusSettings, ""),
     ("api", Api, ""),
@@ -146,8 +149,17 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("maintenance", Maintenance, "A list."),
     ("sharding", Sharding, ""),
     ("budget", Budget, ""),
+    ("comparisons", ComparisonSettings, "A list of at most 20 ([comparing targets](compare.md))."),
+    (
+        "margins",
+        Margins,
+        "Inside a comparison. What the candidate measures less what the baseline measures: of an indicator that counts things the share "
+        "that is bad, of one that measures durations the median (`_p50`) and the 99th percentile (`_p99`) of a run, on average over runs.",
+    ),
     ("embedded", Embedded, ""),
     ("drills", Drills, ""),
+    ("monitoring", Monitoring, ""),
+    ("monitoring.subscriptions[]", OwnSubscription, ""),
 )
 # Completed by `load`, so that the models see them always.
 _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {
@@ -293,7 +305,9 @@ def _kind_of_class(annotation: Any, metadata: list[Any] | tuple[Any, ...]) -> st
         return ", ".join(f"`{member}`" for member in annotation)
     if issubclass(annotation, SecretStr):
         return "secret text"
-    return {"int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(metadata)
+    return {"bool": "`true` or `false`", "int": "whole number", "float": "number", "str": "text"}[annotation.__name__] + _limits(
+        metadata
+    )
 
 
 def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:

@@ -253,7 +253,8 @@ def mask_password(url: SecretStr) -> str:
     return text if password is None else text.replace(f":{password}@", f":{_MASK}@", 1)
 
 
-def _pattern(expression: str, what: str) -> AfterValidator:
+def named_like(expression: str, what: str) -> AfterValidator:
+    """Refuses what the expression does not match as a whole; `what` says what is wrong and what to write."""
     compiled = re.compile(expression)
 
     def check(value: str) -> str:
@@ -292,29 +293,29 @@ EndpointText = Annotated[
 ]
 DnsLabel = Annotated[
     str,
-    _pattern("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),
+    named_like("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),
     Written("small letters, digits, hyphens"),
 ]
 ObjectiveName = Annotated[
     str,
-    _pattern("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is not a name of an objective: write small letters, digits and single underscores"),
+    named_like("[a-z][a-z0-9]*(_[a-z0-9]+)*", "is not a name of an objective: write small letters, digits and single underscores"),
     Written("small letters, digits, underscores"),
 ]
 Project = Annotated[
     str,
-    _pattern("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is not a project id: write small letters, digits and hyphens"),
+    named_like("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is not a project id: write small letters, digits and hyphens"),
     Written("project id"),
 ]
 Word = Annotated[
     str,
-    _pattern("[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "must be one word of at most 63 letters, digits, dots and hyphens"),
+    named_like("[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "must be one word of at most 63 letters, digits, dots and hyphens"),
     Written("word"),
 ]
-LabelName = Annotated[str, _pattern("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
+LabelName = Annotated[str, named_like("(?!__)[a-zA-Z_][a-zA-Z0-9_]*", "is not a label name: write letters, digits and underscores")]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http), Written("URL")]
 Email = Annotated[
-    str, _pattern(r"[^@\s]+@[^@\s]+\.[^@\s]+", "is not the e-mail address of a service account"), Written("e-mail address")
+    str, named_like(r"[^@\s]+@[^@\s]+\.[^@\s]+", "is not the e-mail address of a service account"), Written("e-mail address")
 ]
 Folder = Annotated[str, AfterValidator(_folder), Written("path, or `gs://`, `s3://`, `hdfs://` URI")]
 DatabaseUrl = Annotated[

@@ -45,6 +45,7 @@ BURSTS: Final[Mapping[ProbeName, int]] = MappingProxyType(
         ProbeName.CONTROL_PLANE: 2,
         ProbeName.LIMITS: 2,
         ProbeName.REGION: 3,
+        ProbeName.OBSERVE: 0,
     }
 )
 """How often a run publishes on each of its keys; of the probe `redelivery` the last one comes after what is to come again."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.events import LONG_AGO
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
+from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Arrival
@@ -30,6 +31,9 @@ SEQS_SHOWN = 20
 SEEK = "a seek or purge"
 FILTER_CHANGE = "a change of the filter"
 HOLE = "a hole in the record"
+
+ELSEWHERE: Final = "order holds within one publishing region, and nobody recorded where these messages were published"
+"""What may explain anything about the order of messages whose publishers nobody recorded."""
 
 NOTHING: Final[Mapping[str, float]] = {}
 """What an informational finding relies on."""
@@ -58,12 +62,17 @@ COUNTED: Final = (
     "deliveries_first",
     "deliveries_foreign",
     "deliveries_redelivery",
+    "deliveries_unnumbered",
     "deliveries_unplaced",
+    "deliveries_unrecorded",
     "early_redeliveries",
     "interruptions",
     "keys",
     "lease_expiries",
     "nacks",
+    "numberings",
+    "numbers_repeated",
+    "numbers_unjudged",
     "publisher_duplicates",
     "publishes_abandoned",
     "publishes_confirmed",
@@ -97,6 +106,8 @@ class Counts:
         self.publishes_invoked = self.publishes_confirmed = 0
         self.publishes_rejected = self.publishes_unknown = self.publishes_abandoned = 0
         self.deliveries_first = self.deliveries_redelivery = self.deliveries_foreign = self.deliveries_unplaced = 0
+        self.deliveries_unrecorded = self.deliveries_unnumbered = 0
+        self.numberings = self.numbers_repeated = self.numbers_unjudged = 0
         self.deliveries_among_several = self.redeliveries_of_acked = self.lease_expiries = 0
         self.acks = self.acks_confirmed = self.nacks = self.dead_lettered = 0
         self.rewinds = self.rewinds_inside_a_run = self.rewinds_to_acked = self.early_redeliveries = 0
@@ -155,9 +166,10 @@ class FindingsCollector:
         self.epochs = self.dead_letters = 0
         self._file = file
 
-    def count_first_delivery(self) -> None:
+    def count_first_delivery(self, *, recorded: bool) -> None:
         """A message came for the first time: the key has moved on after all that was dead-lettered before."""
-        self.counts.deliveries_first += 1
+        self.counts.deliveries_first += recorded
+        self.counts.deliveries_unrecorded += not recorded
         self.counts.chances_dead_letter += self.dead_letters
         self.dead_letters = 0
 
@@ -171,16 +183,21 @@ class FindingsCollector:
         """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. True if it is certain."""
         if not doubt and t <= self.grace_until_t:
             doubt = f"{self.grace_cause} may explain it"
+        doubt = doubt or self._elsewhere(kind)
         self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
         return not doubt
 
     def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
         """Files the passing of a deadline; a `doubt` makes it indeterminate."""
+        doubt = doubt or self._elsewhere(kind)
         self._add(kind, Status.INDETERMINATE if doubt else Status.LIVENESS, t, witnesses, facts, doubt)
 
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
         """Files something worth counting that no promise forbids."""
         self._add(kind, Status.INFO, t, witnesses, facts, "")
+
+    def _elsewhere(self, kind: Kind) -> str:
+        return ELSEWHERE if self.rules.several_regions and KINDS[kind].promise in WITHIN_A_REGION else ""
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
         numbers = set(witnesses)

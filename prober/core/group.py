@@ -7,8 +7,9 @@ from math import inf
 from prober.core.divergence import DivergenceCheck
 from prober.core.events import PublishInvoked
 from prober.core.key import KeyChecker
-from prober.core.publications import Publications
+from prober.core.publications import EpochRecord, Publications
 from prober.core.sessions import Arrival
+from prober.core.unrecorded import UNRECORDED, unrecorded_epoch
 
 
 class KeyGroup(Publications):
@@ -33,6 +34,14 @@ class KeyGroup(Publications):
         if crowded is not None:
             for checker in self.checkers:
                 checker.given_up(crowded)
+
+    def unrecorded(self) -> EpochRecord:
+        """What stands for the record of those publishers that nobody recorded."""
+        known = self.epochs.get(UNRECORDED)
+        if known is None:
+            known = self.epochs[UNRECORDED] = unrecorded_epoch()
+            self.largest = inf
+        return known
 
     @property
     def at_rest(self) -> bool:

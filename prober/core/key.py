@@ -6,6 +6,7 @@ itself and its redelivery is owed until it is acknowledged. The holder is judged
 what others held: the rewind is what is in question.
 
 Messages of an epoch without any recorded publish are *foreign* (another run's): judged by content, counted, and progress for the key.
+Where nobody recorded them (`Rules.publishes_recorded`), they are judged as far as that is possible (`unrecorded`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from prober.core.returned import Returned, brought_back
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Track, Tracks, stamp_of
 from prober.core.subscription import Subscription
+from prober.core.unrecorded import NumbersCheck, UnrecordedEpoch
 
 if TYPE_CHECKING:
     from prober.core.group import KeyGroup
@@ -67,6 +69,7 @@ class KeyChecker:
         "_last_event_t",
         "_last_position",
         "_liveness",
+        "_numbers",
         "_order",
         "_put_back",
         "_redelivery",
@@ -101,6 +104,7 @@ class KeyChecker:
         self._tracks = Tracks(streaming=subscription.streaming)
         self._order = OrderCheck(collector, self.log, subscription, group.epochs)
         self._order.join()
+        self._numbers = NumbersCheck(collector, self._order.places)
         self._holder = HolderCheck(collector, self.log, self._tracks, subscription, self._order)
         self._redelivery = RedeliveryCheck(collector, self.log, self._tracks, subscription, self._order, self._holder)
         self._liveness = LivenessCheck(collector, self.log, self._tracks, subscription, self._order, self._holder)
@@ -152,11 +156,12 @@ class KeyChecker:
         if event.defect is not None or not event.matches_filter:
             judge_content(self.collector, arrival, event.defect, event.matches_filter)
         record = self._group.epochs.get(event.epoch)
-        if record is None:
+        if record is None and self._rules.publishes_recorded:
             self._foreign(arrival)
             return
+        record = record or self._group.unrecorded()
         publication = record.open.get(event.seq)
-        order = self._order.of(record, self._region(arrival, publication))
+        order = self._order.of(record, None if publication is None else publication.origin(arrival.token, arrival.generation)[1])
         if not self._place(arrival, order, publication):
             self._unplaced(arrival, order, publication)
             return
@@ -165,6 +170,8 @@ class KeyChecker:
         rewinds = self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
+        if arrival.new and publication is None and type(record) is UnrecordedEpoch:
+            self._numbers.first_delivery(event, arrival)
         certain = self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
@@ -199,12 +206,6 @@ class KeyChecker:
         if known.closed_t < inf:
             self._closed_seen_t = LONG_AGO  # its track is folded away again with the next delivery
         return tracks.of(known, t)
-
-    def _region(self, arrival: Arrival, publication: Publication | None) -> str | None:
-        """Where the record was published, None if that is not known."""
-        if publication is None:
-            return None
-        return publication.region if publication.several is None else publication.origin(arrival.token, arrival.generation)[1]
 
     def _foreign(self, arrival: Arrival) -> None:
         self.collector.counts.deliveries_foreign += 1
@@ -264,7 +265,7 @@ class KeyChecker:
         arrival.new = True
         arrival.lo = arrival.lo if arrival.lo > invoked_t else invoked_t
         arrival.position = log.learn(arrival.token, arrival.stamp, order.index, arrival.seq, arrival.number, invoked_t)
-        self.collector.count_first_delivery()
+        self.collector.count_first_delivery(recorded=type(record) is not UnrecordedEpoch)
         arrival.proven = publication is not None and publication.token == arrival.token
         if self.subscription.racing:
             self._mark_race(arrival, order, publication)
@@ -365,8 +366,8 @@ class KeyChecker:
         acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
         if not arrival.new and holder.acks.may_end(position, arrival.lo):
             certain = False
-        if certain and len(self._tracks.by_session) > 1 and self._may_be_dropped(arrival):
-            certain = False
+        if certain and len(self._tracks.by_session) > 1:  # a rewind seen on another session may have been sent after this
+            certain = all(other.rewound_t < arrival.lo - rules.clock_error_s for other in self._tracks.others(track))
         if self.subscription.open > 1 and rules.mode is Mode.STREAMING:
             self.collector.counts.deliveries_among_several += 1
         if certain:
@@ -384,11 +385,6 @@ class KeyChecker:
             size = publication.size if publication is not None and publication.size else self._group.largest
             flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
             self.subscription.flow_changed(arrival.t)
-
-    def _may_be_dropped(self, arrival: Arrival) -> bool:
-        """Whether a rewind that was seen on another session may have been sent after a delivery."""
-        sent_t = arrival.lo - self._rules.clock_error_s
-        return any(other.rewound_t >= sent_t for other in self._tracks.others(arrival.track))
 
     def _record(self, arrival: Arrival, position: int) -> None:
         rules = self._rules
@@ -632,6 +628,7 @@ class KeyChecker:
         self._redelivery.settle(until_t)
         self._holder.splits.settle(until_t)
         self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
+        self._numbers.settle(until_t)
         self._group.compare(now)
         if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
@@ -653,7 +650,7 @@ class KeyChecker:
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost:
+        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost or self._numbers.on_hold:
             due_t = min(due_t, self._next_hold())
         elif self._group.compared_t < due_t:
             due_t = self._group.compared_t
@@ -668,6 +665,7 @@ class KeyChecker:
         self._redelivery.settle(inf)
         self._holder.splits.settle(inf)
         self._order.settle(inf)
+        self._numbers.settle(inf)
 
     def owes(self, now: float = LONG_AGO) -> bool:
         """Whether the service still owes this subscription a delivery, other than what may be older than the retention by `now`."""
@@ -694,11 +692,12 @@ class KeyChecker:
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
         waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
-        return not (waiting or self.owes() or self._order.chain > CHAIN_MAX)
+        return not (waiting or self._numbers.on_hold or self.owes() or self._order.chain > CHAIN_MAX)
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
         self._order.excuse(self.collector.grace_until_t)
+        self._numbers.forget()
         self._redelivery.reset(self.log.frontier)
         self._holder.reset()
         self._liveness.reset()
@@ -708,9 +707,9 @@ class KeyChecker:
     def _next_hold(self) -> float:
         skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
         split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
-        lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
         back_t = self._put_back.due_t if self._put_back else inf
-        return min(skip_t, split_t, lost_t, back_t, self._group.compared_t)
+        lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
+        return min(skip_t, split_t, lost_t, back_t, self._numbers.due_t, self._group.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""

@@ -72,6 +72,9 @@ class KindMeaning:
         return not statuses.isdisjoint(self.statuses)
 
 
+WITHIN_A_REGION: Final = frozenset({Promise.ORDER, Promise.REDELIVERY, Promise.ONE_HOLDER, Promise.ONE_OUTSTANDING})
+"""The promises that hold among the messages of one publishing region."""
+
 _PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
 _WAIT: Final = (Status.LIVENESS, Status.INDETERMINATE)
 _INFO: Final = (Status.INFO,)
@@ -109,6 +112,19 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
             "All ordered subscriptions of a topic must see the same order.",
             _PROVEN,
             indicator="order",
+        ),
+        Kind.DELIVERED_OUT_OF_ORDER: KindMeaning(
+            Promise.ORDER,
+            "a message was first received after one with a higher number, although its publish time is earlier",
+            _IN_ORDER,
+            _PROVEN,
+            ("publish_time_error_s", "republish_max_s"),
+        ),
+        Kind.PUBLISHED_OUT_OF_ORDER: KindMeaning(
+            Promise.ORDER,
+            "a publisher's messages reached the service in another order than their numbers, and were delivered as they were stored",
+            "",
+            _INFO,
         ),
         Kind.REDELIVERY_SKIP: KindMeaning(
             Promise.REDELIVERY,
@@ -248,6 +264,8 @@ SYMPTOMS: Final[Mapping[Kind, str]] = MappingProxyType(
         Kind.ORDER_INVERSION: _OUT_OF_ORDER,
         Kind.REALTIME_INVERSION: _OUT_OF_ORDER,
         Kind.ORDER_DIVERGENCE: "subscriptions of a topic see different orders",
+        Kind.DELIVERED_OUT_OF_ORDER: _OUT_OF_ORDER,
+        Kind.PUBLISHED_OUT_OF_ORDER: "publishers send messages out of order",
         Kind.REDELIVERY_SKIP: _NOT_ALL_AGAIN,
         Kind.PULL_BATCH_ORDER: _NOT_ALL_AGAIN,
         Kind.PUSH_ADVANCE_PAST_NACK: _NOT_ALL_AGAIN,

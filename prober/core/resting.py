@@ -42,6 +42,7 @@ from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
 from prober.core.splits import Acknowledgements, Break, Splits
 from prober.core.subscription import Subscription
+from prober.core.unrecorded import Numbering, NumbersCheck, UnrecordedEpoch
 
 WARM_KEYS_MAX = 20_000
 """Keys kept as objects though they may be put away; more only while more are not at rest."""
@@ -210,6 +211,9 @@ _KINDS: Final[tuple[type, ...]] = (
     Track,
     Span,
     Session,
+    UnrecordedEpoch,
+    NumbersCheck,
+    Numbering,
 )
 """Types of what belongs to one key. A type that is in neither list is pickled as usual: that takes more time and memory."""
 

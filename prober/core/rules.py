@@ -49,6 +49,10 @@ class Rules:
     idle_after_s            a settled key without events for this long gives up its window.
     message_retention_s     what was published longer ago than this may be gone from the subscription.
     retry_backoff_max_s     how long the service may wait, by the retry policy, after a refusal or an expired lease.
+    publishes_recorded      False: others publish too, and nobody recorded what; see `unrecorded`.
+    publish_time_error_s    how far the publish times of such messages may be from the order in which the service stored them; `inf` also if
+                            they may have been published in several regions.
+    republish_max_s         how long after a message its publisher may try it again, as far as nobody recorded that.
     """
 
     mode: Mode = Mode.STREAMING
@@ -69,6 +73,9 @@ class Rules:
     idle_after_s: float = 900.0
     message_retention_s: float = inf
     retry_backoff_max_s: float = 0.0
+    publishes_recorded: bool = True
+    publish_time_error_s: float = inf
+    republish_max_s: float = 60.0
 
     def __post_init__(self) -> None:
         if self.window < 1:
@@ -78,6 +85,11 @@ class Rules:
     def ack_settled_s(self) -> float:
         """How long after it was sent an acknowledgement or refusal has certainly been applied, as far as anybody can see."""
         return self.ack_lag_max_s + self.delivery_delay_max_s
+
+    @property
+    def several_regions(self) -> bool:
+        """Whether messages may have been published in several regions without anybody having recorded where."""
+        return not self.publishes_recorded and self.publish_time_error_s == inf
 
     @property
     def shortest_deadline_s(self) -> float:

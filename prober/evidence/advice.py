@@ -37,6 +37,14 @@ ADVICE: Final[Mapping[Kind, str]] = MappingProxyType(
         ),
         Kind.REALTIME_INVERSION: "If there are several recorders, look at the clock error between them (`clock_error_s`).",
         Kind.ORDER_DIVERGENCE: "Were both subscriptions created before the first publish? Has neither a filter?",
+        Kind.DELIVERED_OUT_OF_ORDER: (
+            "Do publishers in several regions use the key? How long may a publish hang (`publish_time_error_s`)? The publisher's own "
+            "record decides it: see docs/probes/observe.md."
+        ),
+        Kind.PUBLISHED_OUT_OF_ORDER: (
+            "Pub/Sub kept its promise: look at the publisher. Do two writers share the numbering? Does it publish the next message "
+            "before the last one is confirmed, without a client that keeps the order, or go on after a publish that failed?"
+        ),
         Kind.REDELIVERY_SKIP: (
             "Does the subscription have a dead-letter policy? Is `delivery_delay_max_s` long enough where you record?"
         ),

@@ -13,7 +13,7 @@ from typing import Final
 from prober.core.findings import Finding, Kind, Status
 from prober.core.kinds import KINDS
 from prober.core.rules import ASSUMED_IN_WORDS, Mode
-from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment
+from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment, time_of_day
 
 
 def explain(finding: Finding, wall: float | None = None) -> str:
@@ -45,6 +45,10 @@ class Told:
     def at(self, name: str) -> str:
         """A time, to the millisecond."""
         return moment(self._number(name), self._wall, exactly=True)
+
+    def stored(self, name: str) -> str:
+        """A publish time, which is a time of day by the service's clock, to the millisecond."""
+        return time_of_day(self._number(name))
 
     def wait(self, began: str = "") -> str:
         """How long a wait took, and since when: `for 120 s, since t=1.000 s`; `began` says what it began with, before that time."""
@@ -90,6 +94,25 @@ def _divergence(told: Told) -> str:
     if "other_seq" not in told.facts:
         return f"{here} at another place than subscription {told.facts['other']} did."
     return f"{here} where subscription {told.facts['other']} received {told.one('other_seq')}."
+
+
+def _delivered_out_of_order(told: Told) -> str:
+    sentence = f"Pub/Sub delivered {_with_id(told)} for the first time after {_ahead(told)}"
+    if "stored_at" not in told.facts:
+        return f"{sentence}."
+    return f"{sentence}, and had stored the first of the two at {told.stored('stored_at')}, the second at {told.stored('after_stored_at')}."
+
+
+def _published_out_of_order(told: Told) -> str:
+    return (
+        f"{capital(_ahead(told))} reached Pub/Sub before {_with_id(told)}: it stored them at {told.stored('after_stored_at')} and "
+        f"{told.stored('stored_at')}, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the "
+        "order of their numbers, or sent the lower one once more after an attempt that had failed."
+    )
+
+
+def _ahead(told: Told) -> str:
+    return f"{told.one('after')} (id {told.facts['after_message_id']})"
 
 
 def _redelivery_skip(told: Told) -> str:
@@ -224,6 +247,8 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], str]]] = {
     Kind.ORDER_INVERSION: _order_inversion,
     Kind.REALTIME_INVERSION: _realtime_inversion,
     Kind.ORDER_DIVERGENCE: _divergence,
+    Kind.DELIVERED_OUT_OF_ORDER: _delivered_out_of_order,
+    Kind.PUBLISHED_OUT_OF_ORDER: _published_out_of_order,
     Kind.REDELIVERY_SKIP: _redelivery_skip,
     Kind.PULL_BATCH_ORDER: _pull_batch,
     Kind.PUSH_ADVANCE_PAST_NACK: _push_past_nack,

@@ -157,8 +157,13 @@ def moment(t: float, wall: float | None, *, exactly: bool = False) -> str:
         return monotonic
     if not 0 <= t + wall < YEAR_10000_S:  # a clock that shows nothing real
         return monotonic
-    seconds, milliseconds = divmod(round((t + wall) % DAY_S * 1e6) // 1000, 1000)
+    return f"{time_of_day(t + wall, exactly=exactly)} ({monotonic})"
+
+
+def time_of_day(seconds: float, *, exactly: bool = True) -> str:
+    """A time of day by its seconds since 1970: `10:00:02.500 UTC`; without `exactly` to the second."""
+    seconds, milliseconds = divmod(round(seconds % DAY_S * 1e6) // 1000, 1000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     fraction = f".{milliseconds:03d}" if exactly else ""
-    return f"{hour % 24:02d}:{minute:02d}:{second:02d}{fraction} UTC ({monotonic})"
+    return f"{hour % 24:02d}:{minute:02d}:{second:02d}{fraction} UTC"

@@ -164,15 +164,23 @@ class OrderMeasurement:
     wait_timeout_s      how long a resequencer waits for a missing message, from the arrival of the one that has to wait.
     idle_timeout_s      after how long without activity it forgets a stream; the next message begins it again.
     start_known         False: the subscription may have been made after the first publish of an epoch.
+    bounds              the first and the last number of every stream, where these are agreed; then numbers may begin below 1.
     """
 
     def __init__(
-        self, wait_timeout_s: float, idle_timeout_s: float, *, start_known: bool = True, streams_max: int = STREAMS_MAX
+        self,
+        wait_timeout_s: float,
+        idle_timeout_s: float,
+        *,
+        start_known: bool = True,
+        streams_max: int = STREAMS_MAX,
+        bounds: OrderRange | None = None,
     ) -> None:
         """Raises ValueError for a timeout that is not positive."""
         limits = ResequencerLimits(wait_timeout_s, idle_timeout_s, groups=streams_max, gaps_per_group=GAPS_MAX)
         self._resequencer: Resequencer[None] = Resequencer(limits)
         self._start_known = start_known
+        self._bounds = bounds
         self._streams_max = streams_max
         self._streams: dict[Hashable, _Stream] = {}
         self._published: dict[tuple[str, str], tuple[int, int]] = {}  # the lowest and the highest number of an epoch of a key
@@ -205,7 +213,7 @@ class OrderMeasurement:
     def _deliver(self, event: Delivered) -> None:
         if not event.key:
             self._without_key += 1
-        elif event.seq < 1:
+        elif event.seq < 1 and self._bounds is None:
             self._without_number += 1
         elif event.seq > self._published.get((event.key, event.epoch), (0, inf))[1]:
             self._not_published += 1
@@ -222,10 +230,12 @@ class OrderMeasurement:
         if name not in self._streams and len(self._streams) < self._streams_max:
             first = self._first_number(event)
             meter = ReorderMeter(first, n_max=N_MAX, gaps=GAPS_MAX, extent_bins=EXTENT_BINS)
-            self._streams[name] = _Stream(name, OrderRange(event.seq if first is None else first), meter)
+            self._streams[name] = _Stream(name, self._bounds or OrderRange(event.seq if first is None else first), meter)
         return self._streams.get(name)
 
     def _first_number(self, event: Delivered) -> int | None:
+        if self._bounds is not None:
+            return self._bounds.initial
         if not self._start_known:
             return None
         if (published := self._published.get((event.key, event.epoch))) is not None:

@@ -47,7 +47,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from prober.ordering.gaps import Gap, Gaps
+from prober.core.gaps import Gap, Gaps
 
 
 class ArrivalKind(StrEnum):

@@ -45,7 +45,7 @@ from enum import StrEnum
 from math import inf
 from typing import Generic, TypeAlias, TypeVar
 
-from prober.ordering.gaps import Gaps
+from prober.core.gaps import Gaps
 
 T = TypeVar("T")
 

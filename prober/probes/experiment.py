@@ -101,6 +101,7 @@ class Experiment:
     subscriptions  what it consumes, the one whose backlog and completeness count first.
     paired         works at both endpoints of a target that has a peer.
     fresh          topics and subscriptions are made for each run and deleted after it.
+    own_messages   what comes was published by the run itself; anything else is another's.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Experiment:
     subscriptions: tuple[SubscriptionPlan, ...] = (SubscriptionPlan(),)
     paired: bool = False
     fresh: bool = False
+    own_messages: bool = True
 
     def messages(self, workload: Workload) -> int:
         """How many messages it publishes with a workload, if nothing keeps it from doing so."""

@@ -22,6 +22,7 @@ class Resources:
     others               its further subscriptions, by what their experiment calls them.
     dead_letter_topic    where messages go after too many attempts; empty if no subscription has such a policy.
     bounds               what may be relied on at the target, from its vantage.
+    foreign_topic        the topic is somebody else's: nothing is published to it, and it is neither made nor deleted.
     seek_settles_s       how long after a seek the target may still deliver as before it.
     """
 
@@ -35,6 +36,7 @@ class Resources:
     bounds: Rules = field(default_factory=Rules)
     seek_settles_s: float = 60.0
     peer_region: str = ""
+    foreign_topic: bool = False
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
@@ -43,8 +45,9 @@ class Resources:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The full names of its topics."""
-        return (self.topic, self.dead_letter_topic) if self.dead_letter_topic else (self.topic,)
+        """The full names of the topics that it makes."""
+        made = () if self.foreign_topic else (self.topic,)
+        return (*made, self.dead_letter_topic) if self.dead_letter_topic else made
 
     def named(self, name: str) -> str:
         """The full name of the subscription that the experiment calls so; the first one has no name."""

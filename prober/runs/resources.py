@@ -47,11 +47,13 @@ class Provisioner:
         subscriptions: Sequence[SubscriptionPlan] = (SubscriptionPlan(),),
         *,
         lasting: bool,
+        topic: str = "",
         administered: Administered = nobody_times,
         now: Callable[[], float] = wall_s,
     ) -> None:
         """`name`: what the names of topics and subscriptions begin with, after `okp-`. What does not last is deleted after a run, and the
-        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name.
+        next run has new ones. `subscriptions`: what the experiment needs; the first one has no name. `topic`: the full name of one that is
+        somebody else's, instead of one of our own.
         """
         self.names = names_in_metrics(name, subscriptions)
         """What its judged subscriptions are called in metrics; the first is that of its topic."""
@@ -61,6 +63,7 @@ class Provisioner:
         self._target, self._lasting, self._now = target, lasting, now
         self._plans = subscriptions
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
+        self._topic = topic
         self._left: list[Resources] = []
         self._move()
 
@@ -123,7 +126,7 @@ class Provisioner:
         subscriptions = {plan.name: f"{project}/subscriptions/{self._named(plan.name)}-{changing}" for plan in self._plans}
         dead_letters = f"{project}/topics/{self._named(DEAD_LETTERS)}-{changing}"
         self.resources = Resources(
-            f"{project}/topics/{self.name}-{changing}",
+            self._topic or f"{project}/topics/{self.name}-{changing}",
             subscriptions.pop(first.name),
             int(self._target.rules.ack_deadline_s),
             self._target.publish_timeout_s,
@@ -133,6 +136,7 @@ class Provisioner:
             self._target.rules,
             self._target.seek_settles_s,
             self._target.peer_region,
+            bool(self._topic),
         )
         self._there = self._made = False
         for tracker in self._trackers:

@@ -69,7 +69,8 @@ class Run:
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
         self._resources, self._rules, self._trackers = provisioner.resources, provisioner.rules, provisioner.backlog_trackers
-        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], epoch=self.run_id)
+        own_epoch = self.run_id if probe.own_messages else ""
+        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], epoch=own_epoch)
         self._listeners: list[RunListener] = []
         self._interval_s = inf
         self._unreachable = self._silent = False
@@ -239,7 +240,8 @@ class Run:
             for key, count in tracker.missing(self.run_id).items()
         }
         age_s = joined(self._provisioner.backlogs.values()).oldest_unacked_age_s
-        recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
+        if self._probe.own_messages:
+            recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
         trusted = fault is None and not recording.judge.stopped_because
         completeness = completeness_of(counters["publishes_confirmed"] * len(self._trackers), missing, recording.overdue_keys)
         proven = recording.judge.fault is None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.models import ProbeName, ProbeSettings, TargetSettings
+from prober.config.observe import Observe
+from prober.config.workloads import ACT_MAX_S
 from prober.core.rules import Mode, Rules
 from prober.probes.catalogue import PROBES
 from prober.probes.experiment import Experiment, Workload
+from prober.probes.observe import observing, stream_of
 from prober.runs.runner import for_library
 from prober.runs.site import Target
 
@@ -22,6 +25,8 @@ LOCAL_CLOSE_DETECTION_MAX_S: Final = 3.0
 SEEK_SETTLES_S: Final = 60.0
 """After a seek the service may deliver as before for about a minute (documentation, "Replay and purge messages")."""
 LOCAL_SEEK_SETTLES_S: Final = 2.0
+LOCAL_PUBLISH_TIME_ERROR_S: Final = 1.0
+"""What is not Google's is one region, and nothing there hangs for longer."""
 MARGIN_S: Final = 1.0
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
 shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
@@ -65,8 +70,14 @@ class PlannedSite:
 
     @property
     def experiment(self) -> Experiment:
-        """What is done there."""
-        return PROBES[self.probe]
+        """What is done there; what observes a stream is made for each run."""
+        observed = self.settings.observe
+        return PROBES[self.probe] if observed is None else observing(observed, stream_of(observed))
+
+    @property
+    def foreign_topic(self) -> str:
+        """The full name of the topic of somebody else that is observed; empty if nothing is."""
+        return "" if self.settings.observe is None else self.settings.observe.topic_in(self.target.project)
 
     @property
     def is_pushed(self) -> bool:
@@ -106,6 +117,8 @@ class PlannedSite:
             attempts_observed=True,
             message_retention_s=MESSAGE_RETENTION_S,
         )
+        if self.settings.observe is not None:
+            rules = _of_others(rules, self.settings.observe, endpoint)
         # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
         # holds it, until its lease has ended.
         waits_s = (rules.ack_settled_s, rules.ack_deadline_s)
@@ -117,6 +130,7 @@ class PlannedSite:
             str(self.vantage),
             rules if self.vantage is Vantage.WIRE else for_library(rules),
             publish_timeout_s=deadlines.publish.total_seconds(),
+            act_timeout_s=ACT_MAX_S + (0.0 if self.settings.observe is None else self.settings.observe.duration.total_seconds()),
             drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
             part=self.part_shown,
             publish_region=endpoint.region or ("" if peer is None else endpoint.address),
@@ -128,6 +142,16 @@ class PlannedSite:
         """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
         part = f"-{self.part + 1}" if self.part_shown else ""
         return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"
+
+
+def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
+    """The bounds where others publish and nobody records what."""
+    if observe.publish_time_error is not None:
+        error_s = observe.publish_time_error.total_seconds()
+    else:
+        error_s = inf if endpoint.secure else LOCAL_PUBLISH_TIME_ERROR_S
+    idle_s = observe.idle_timeout.total_seconds()
+    return replace(rules, attempts_observed=False, publishes_recorded=False, publish_time_error_s=error_s, idle_after_s=idle_s)
 
 
 def sites_of(target: TargetSettings) -> Iterable[PlannedSite]:

@@ -102,6 +102,7 @@ class ProbeLoop:
             probe_instance.resource_name,
             probe_instance.site.experiment.subscriptions,
             lasting=not probe_instance.site.experiment.fresh,
+            topic=probe_instance.site.foreign_topic,
             administered=self._administered,
         )
         self._sinks = around.sinks(self.shown, self._provisioner.names)
@@ -134,7 +135,9 @@ class ProbeLoop:
             self._running.recording.timings.took(Latency(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s))
 
     def count_slice(self) -> None:
-        """Counts a slice of time of each subscription for the objectives that are about time."""
+        """Counts a slice of time of each subscription for the objectives that are about time. What others are owed nobody knows."""
+        if self.probe_instance.site.foreign_topic:
+            return
         for backlog in self.backlogs.values():
             age_s = backlog.oldest_unacked_age_s
             if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):

@@ -1,9 +1,15 @@
 """When probes run: the points in time of a schedule become runs, and each run that does not happen is counted.
 
-Every point is *expected*. Of several that were missed (the loop was blocked, the machine slept) the last is made up for and the others
-are misfires; after a step of the system's clock they may be millions, so they are counted and not listed. Points stay where they are, and
-each run waits a random time after its point. A run is a task of its own, which is waited for at the end, and which `run_now` can begin as
-well.
+APScheduler watches the clock and says that a point has come. What follows is decided here, because what it does by itself would hide
+things:
+
+* It joins several missed starts into one without a word, and drops a start that is a second late. Here every point is *expected*; of
+  several that were missed (the loop was blocked, the machine slept) the last is made up for and the others are misfires.
+* Its jitter for intervals adds up, since each start counts from the delayed one before, and is not seeded. Here points stay where they
+  are, and each run waits a random time after its point.
+* Its crontab counts weekdays from Monday and wants both days to match. Here `Cron` itself says when the points are.
+* It lists all missed points one by one, which after a step of the system's clock may be millions. Here they are counted.
+* It stops without waiting. Here a run is a task of its own, which is waited for, and which `run_now` can begin as well.
 
 Points follow the system's clock, in UTC, where no day has 23 hours: a clock that is set forward looks like missed starts, and one that
 is set back holds everything up until it has caught up, which `alive` tells.
@@ -14,12 +20,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from math import inf
 from random import Random
 from typing import Final, Protocol, TypeAlias
+
+import apscheduler.executors.base  # type: ignore[import-untyped]
+import apscheduler.schedulers.base  # type: ignore[import-untyped]
+from apscheduler.events import (  # type: ignore[import-untyped]
+    EVENT_JOB_MISSED,
+    EVENT_JOB_SUBMITTED,
+    JobExecutionEvent,
+    JobSubmissionEvent,
+)
+from apscheduler.schedulers.asyncio import AsyncIOScheduler  # type: ignore[import-untyped]
+from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped]
 
 from prober.clock import chance_bits, monotonic_s, wall_s
 from prober.config.cron import Cron
@@ -37,6 +53,18 @@ Action: TypeAlias = Callable[[], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
+class _SystemClock(datetime):
+    """The system's clock as APScheduler asks for it: it takes no clock, so it finds this one in the place of `datetime`."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.fromtimestamp(wall_s(), tz)
+
+
+apscheduler.schedulers.base.datetime = _SystemClock
+apscheduler.executors.base.datetime = _SystemClock
+
+
 class ScheduleListener(Protocol):
     """Who is told what the schedule asked for and what became of it. Called on the event loop; must not block or raise."""
 
@@ -50,7 +78,7 @@ class ScheduleListener(Protocol):
         """The action raised, which is a mistake of ours. The schedule goes on."""
 
 
-class _Every:
+class _Every(BaseTrigger):  # type: ignore[misc]
     """The points of an interval, from the first time that it is asked."""
 
     def __init__(self, interval: timedelta, *, first_at_once: bool = True) -> None:
@@ -58,7 +86,7 @@ class _Every:
         self._first_at_once = first_at_once
         self._counted: datetime  # known from the first question on
 
-    def following(self, previous: datetime | None, now: datetime) -> datetime:
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """The point after `previous`; of several that have passed by now, the last."""
         if previous is None:
             previous = self._counted = now - self._interval if self._first_at_once else now
@@ -71,14 +99,14 @@ class _Every:
         return count
 
 
-class _Crontab:
+class _Crontab(BaseTrigger):  # type: ignore[misc]
     """The points of a crontab line."""
 
     def __init__(self, cron: Cron) -> None:
         self._cron = cron
         self._counted: datetime  # known from the first question on
 
-    def following(self, previous: datetime | None, now: datetime) -> datetime:
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """The point after `previous`; of several that have passed by now, the last."""
         if previous is None:
             previous = self._counted = now
@@ -95,21 +123,13 @@ class _Crontab:
 
 @dataclass(slots=True)
 class _Job:
-    """What is run under a name.
-
-    late_max  by how much it may be late for its last point and still make up for it.
-    next      its next point; None while the schedule has not begun.
-    acting    its current run is past the random wait.
-    leaving   none begins any more.
-    """
+    """What is run under a name. `acting`: its current run is past the random wait; `leaving`: none begins any more."""
 
     name: str
     points: _Every | _Crontab
-    late_max: timedelta
     jitter_s: float
     action: Action
     punctual: bool
-    next: datetime | None = None
     task: asyncio.Task[None] | None = None
     acting: bool = False
     leaving: bool = False
@@ -134,9 +154,10 @@ class Scheduler:
         self._jobs: dict[str, _Job] = {}
         self._beat_t: float | None = None
         self._stopping = False
-        self._beats = _Every(timedelta(seconds=HEARTBEAT_S))
-        self._timer: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
+        self._timer = AsyncIOScheduler(timezone=UTC)
+        self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
+        self._timer.add_listener(self._missed, EVENT_JOB_MISSED)
+        self._timer.add_job(self._beat, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action, *, first_at_once: bool = True) -> None:
         """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. A name is added once.
@@ -147,15 +168,15 @@ class Scheduler:
             raise ValueError(f"{name!r} is scheduled already")
         points: _Every | _Crontab
         if schedule.interval is not None:
-            points, late_max = _Every(schedule.interval, first_at_once=first_at_once), timedelta.max
+            points, late_max_s = _Every(schedule.interval, first_at_once=first_at_once), None
         else:
             assert schedule.cron is not None  # a Schedule has one of the two
-            points, late_max = _Crontab(schedule.cron), timedelta(seconds=LATE_MAX_S)
+            points, late_max_s = _Crontab(schedule.cron), LATE_MAX_S
         punctual = first_at_once and schedule.interval is not None
-        self._jobs[name] = job = _Job(name, points, late_max, jitter_s, action, punctual)
-        if self._going:
-            job.next = points.following(None, _now())
-            self._changed.set()
+        self._jobs[name] = job = _Job(name, points, jitter_s, action, punctual)
+        self._timer.add_job(
+            self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
+        )
 
     async def drop(self, name: str, grace_s: float = inf) -> None:
         """Takes a name off the schedule, and waits until its run has ended: none begins from now on. It may be added again after that.
@@ -164,29 +185,32 @@ class Scheduler:
         """
         job = self._jobs[name]
         job.leaving = True
+        self._timer.remove_job(name)
+        await asyncio.sleep(0)  # a point that came on this turn of the loop has been refused by now
         if job.task is not None:
             await _end((job.task,), grace_s)
         del self._jobs[name]
 
     def start(self) -> None:
         """Begins. To be called once, on the running event loop."""
-        now = _now()
-        for job in self._jobs.values():
-            job.next = job.points.following(None, now)
-        self._timer = asyncio.create_task(self._keep_time(self._beats.following(None, now)), name="schedule")
+        self._timer.start()
 
     async def stop(self, grace_s: float) -> None:
         """No new runs; waits for those under way up to `grace_s`, then cancels them and waits until they have ended."""
-        self._stopping = True
-        if self._timer is not None:
-            await _end((self._timer,))
+        if self._timer.running:
+            self._timer.pause()
+            await asyncio.sleep(0)  # whatever came due before has begun by now
+            self._stopping = True
+            self._timer.shutdown(wait=False)
+            await asyncio.sleep(0)  # that happens on the loop's next turn
         await _end(job.task for job in self._jobs.values() if job.task is not None and not job.acting)
         await _end((job.task for job in self._jobs.values() if job.task is not None), grace_s)
 
     def next_run_at(self, name: str) -> float | None:
         """The next point of a schedule, in seconds since 1970, without the random wait. None if there is none, or not yet."""
-        point = self._jobs[name].next
-        return point.timestamp() if point is not None and self._going else None
+        known = self._jobs[name]
+        job = self._timer.get_job(known.name) if self._timer.running else None
+        return None if job is None else job.next_run_time.timestamp()
 
     def running(self, name: str) -> bool:
         """Whether a run is under way, its random wait included."""
@@ -202,55 +226,44 @@ class Scheduler:
 
     def alive(self, within_s: float) -> bool:
         """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
-        return self._going and self._beat_t is not None and self._clock() - self._beat_t <= within_s
+        return self._timer.running and self._beat_t is not None and self._clock() - self._beat_t <= within_s
 
-    # --- points in time --------------------------------------------------------------------------------------------------------
+    # --- what APScheduler says -----------------------------------------------------------------------------------------------
 
-    @property
-    def _going(self) -> bool:
-        """Whether runs begin."""
-        return self._timer is not None and not self._stopping
-
-    async def _keep_time(self, beat: datetime) -> None:
-        """Waits for points, and notices each when it has come. `beat` is the first one of the heart."""
-        while True:
-            now = _now()
-            if beat <= now:
-                self._beat_t = self._clock()
-                beat = self._beats.following(beat, now)
-            for job in list(self._jobs.values()):
-                if job.next is not None and job.next <= now and not job.leaving:
-                    self._come(job, job.next, now)
-            following = min((job.next for job in self._jobs.values() if job.next is not None and not job.leaving), default=beat)
-            self._changed.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), max(0.0, (min(following, beat) - _now()).total_seconds()))
-
-    def _come(self, job: _Job, point: datetime, now: datetime) -> None:
-        """Points have come, `point` the first of them: the last of them begins a run."""
-        while (following := job.points.following(point, now)) <= now:
-            point = following
-        job.next = following
-        count = job.points.come(point)
+    def _came(self, event: JobSubmissionEvent) -> None:
+        """Points have come; `_due` follows for the last of them."""
+        job = self._jobs.get(event.job_id)
+        if job is None:
+            return  # the heartbeat
+        until = event.scheduled_run_times[-1]
+        count = job.points.come(until)
         if count > MISSED_COUNTED_MAX:
-            _log.warning("the clock was set forward to %s: what %s missed is not counted", point.isoformat(), job.name)
+            _log.warning("the clock was set forward to %s: what %s missed is not counted", until.isoformat(), job.name)
             count = 1
         for _ in range(count):
             self._listener.expected(job.name)
         for _ in range(count - 1):
             self._listener.skipped(job.name, SkipReason.MISFIRE)
-        if now - point > job.late_max:
-            self._listener.skipped(job.name, SkipReason.MISFIRE)
-            return
+
+    def _missed(self, event: JobExecutionEvent) -> None:
+        """A point came too late to make up for it; `_due` does not follow."""
+        if event.job_id in self._jobs:
+            self._listener.skipped(event.job_id, SkipReason.MISFIRE)
+
+    async def _due(self, job: _Job) -> None:
+        """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
         delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
         if not self._begin(job, delay_s, job.action):
             self._listener.skipped(job.name, SkipReason.OVERLAP)
 
+    async def _beat(self) -> None:
+        self._beat_t = self._clock()
+
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def _begin(self, job: _Job, delay_s: float, action: Action) -> bool:
-        if job.running or job.leaving or not self._going:
+        if job.running or job.leaving or self._stopping or not self._timer.running:
             return False
         job.acting = False
         job.task = asyncio.create_task(self._run(job, delay_s, action), name=job.name)
@@ -267,10 +280,6 @@ class Scheduler:
             raise
         except Exception as error:
             self._listener.failed(job.name, error)
-
-
-def _now() -> datetime:
-    return datetime.fromtimestamp(wall_s(), UTC)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> None:

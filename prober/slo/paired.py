@@ -13,6 +13,7 @@ each pair.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import atan, cos, pi, sin, sqrt
 from statistics import fmean, stdev
 from typing import Final, NamedTuple
@@ -20,6 +21,8 @@ from typing import Final, NamedTuple
 from prober.slo.proportions import CONFIDENCE, interval
 
 _HALVINGS: Final = 200
+_FREEDOM_MAX: Final = 1000
+"""With more degrees of freedom Student's t is taken as it is here, which makes an interval wider by less than 0.2 %."""
 
 
 class Difference(NamedTuple):
@@ -30,12 +33,15 @@ class Difference(NamedTuple):
     high: float
 
 
-def mean_difference(differences: Sequence[float], confidence: float = CONFIDENCE) -> Difference | None:
-    """Their mean; None of fewer than two, since one says nothing of how they spread."""
+def mean_difference(differences: Sequence[float], confidence: float = CONFIDENCE, times: float = 1.0) -> Difference | None:
+    """Their mean; None of fewer than two, since one says nothing of how they spread.
+
+    `times`: as if there were so many times as many, at least 1, that spread alike.
+    """
     if len(differences) < 2:
         return None
-    mean, count = fmean(differences), len(differences)
-    reach = t_quantile(count - 1, confidence) * stdev(differences) / sqrt(count)
+    mean, count = fmean(differences), len(differences) * times
+    reach = t_quantile(min(_FREEDOM_MAX, int(count) - 1), confidence) * stdev(differences) / sqrt(count)
     return Difference(mean, mean - reach, mean + reach)
 
 
@@ -47,6 +53,7 @@ def share_difference(only_first: int, only_second: int, count: int, confidence: 
     return Difference(value, first.low - second.high, first.high - second.low)
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(freedom: int, confidence: float) -> float:
     """Within what distance of 0 Student's t with so many degrees of freedom, at least 1, lies with this probability."""
     low, high = 0.0, 1.0

@@ -101,6 +101,9 @@ RULE_READERS: Mapping[str, Callable[[object], Any]] = {
     "idle_after_s": _seconds,
     "message_retention_s": _seconds,
     "retry_backoff_max_s": _seconds,
+    "publishes_recorded": _switch,
+    "publish_time_error_s": _seconds,
+    "republish_max_s": _seconds,
 }
 
 HEADER_FIELDS: Final = ("format", "version", "subscription", "key", "mode", "rules", "name", "expect")

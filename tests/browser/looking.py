@@ -37,6 +37,7 @@ PAGES: Final = {
     "probe": "/probes/ordering",
     "probe at a target": "/probes/redelivery?target=europe&vantage=wire&part=",
     "objectives": "/slos",
+    "comparisons": "/comparisons",
     "key": f"/keys?key={ORDERS}",
     "hostile key": f"/keys?key={quote(HOSTILE, safe='')}",
     "hot keys": "/hot-keys",

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -20,7 +20,10 @@ from typing import Any, Final
 
 from api.app import create_app
 from api.view import Archive
+from prober.comparison.experiments import Common, ConfiguredComparison
+from prober.comparison.pairs import Experiment
 from prober.config import load
+from prober.config.comparisons import ComparisonSettings
 from prober.core.events import Event
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
@@ -163,8 +166,15 @@ def made(folder: Path) -> World:
     told = live_states["prober-0"].snapshot(NOON)
     store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON), told.sites, tuple(_slices()))
     _report(folder / "reports")
-    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")))
+    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()))
     return World(StubView(live_states["prober-0"], archive), store)
+
+
+def _comparisons() -> Iterator[ConfiguredComparison]:
+    """A candidate with runs of its own, and one of which nothing is heard any more."""
+    ordering = Common({Experiment("ordering", "wire", ""): INTERVAL_S}, ())
+    for candidate, newest in (("us", timedelta(hours=1)), ("asia", timedelta(minutes=10))):
+        yield ConfiguredComparison(ComparisonSettings(baseline="europe", candidate=candidate, window=newest), ordering)
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------------

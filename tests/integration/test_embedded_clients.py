@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from google.api_core import exceptions
-from google.cloud import pubsub_v1  # type: ignore[import-untyped]
+from google.cloud import pubsub_v1
 from google.cloud.pubsub_v1.subscriber.exceptions import (  # type: ignore[import-untyped]
     AcknowledgeError,
     AcknowledgeStatus,

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import pytest
 from google.api_core import exceptions
-from google.cloud import pubsub_v1  # type: ignore[import-untyped]
+from google.cloud import pubsub_v1
 
 from prober.embedded.catalogue import CATALOGUE, describe_faults
 from prober.embedded.faults import parse_fault

@@ -39,8 +39,12 @@ START_S = 90.0
 OF_REPORTS = (families.HOT_KEYS, families.REVERIFIED_FINDINGS)
 PROBES = ("ordering", "redelivery", "affinity", "isolation")
 """Together they measure everything that an alert reads."""
-ABSENT = {family.full_name for family in FAMILIES if family in OF_REPORTS or "drill" in family.labels}
-"""There are none without a nightly report and without drills."""
+ABSENT = {
+    family.full_name
+    for family in FAMILIES
+    if family in OF_REPORTS or {"drill", "own_subscription", "candidate"} & set(family.labels)
+}
+"""There are none without a nightly report, drills, own subscriptions and comparisons."""
 
 
 @dataclass

@@ -17,4 +17,10 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("last-confirmation-names-the-primary", "publications.py", "if self.token is not None or self.abandoned:", "if self.abandoned:", "The last of several confirmations names the primary."),
     excuse("early-shared-by-subscriptions", "publications.py", "[early for early in self.early if early.subscription == subscription]", "[early for early in self.early if subscription >= 0]", "What another subscription received counts as received here."),
     excuse("too-many-early-forgotten", "publications.py", "        else:\n            self.abandoned = True", "        else:\n            self.early = self.early[1:]", "The first of too many early deliveries is taken for no delivery."),
+    rule("unrecorded-stored-later-not-told", "unrecorded.py", "self._collector.info(Kind.PUBLISHED_OUT_OF_ORDER, held.t, witnesses, facts)", "pass", "What publishers sent in another order is never told."),
+    rule("unrecorded-exchange-not-told", "unrecorded.py", "elif not stored_later and self._places.in_order(held.ahead.position, held.late.position):", "elif False:", "What the service exchanged is never told."),
+    excuse("unrecorded-race-ignored", "unrecorded.py", "elif not stored_later and self._places.in_order(held.ahead.position, held.late.position):", "elif not stored_later:", "Two sessions that race prove an order of numbers."),
+    excuse("unrecorded-repetition-ignored", "unrecorded.py", "            self._excuse(event.epoch, this.seq)\n", "", "A batch of which a first attempt stored the last part was published out of order."),
+    excuse("unrecorded-bound-ignored", "unrecorded.py", "return CLOSE if seconds_of(ahead) - seconds_of(late) <= bound_s else \"\"", "return \"\"", "Publish times prove an order however close they are."),
+    excuse("unrecorded-end-decides", "unrecorded.py", "CUT if now == inf else \"\"", "\"\"", "The end of the history decides what was on hold."),
 )  # fmt: skip

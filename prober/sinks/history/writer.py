@@ -33,7 +33,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import HistorySettings
+from prober.config.storage import HistorySettings
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext

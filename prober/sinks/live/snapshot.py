@@ -12,6 +12,7 @@ from typing import NamedTuple
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus
 from prober.runs.result import RunResult
 from prober.runs.site import Site
 from prober.sinks.live.incidents import Incident
@@ -156,7 +157,7 @@ class SiteSnapshot:
 class ProberSnapshot:
     """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on.
 
-    `configuration`: which one is in force there; None: it does not say.
+    `configuration`: which one is in force there; None: it does not say. `own`: what it read of the user's own subscriptions.
     """
 
     instance: str
@@ -165,6 +166,7 @@ class ProberSnapshot:
     last_heartbeat_at: float
     silent: bool = False
     configuration: ConfigurationStatus | None = None
+    own: tuple[OwnSubscriptionStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class StatusSnapshot:
     probers    who probes.
     incidents  all that are open, the newest first.
     troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
+    own_subscriptions   the user's own subscriptions beside the prober's; nothing in them counts for the verdict.
     stored     whether it was read from the status store, so that all runs, findings and incidents in it are there.
     """
 
@@ -189,6 +192,7 @@ class StatusSnapshot:
     troubles: tuple[str, ...] = ()
     probers: tuple[ProberSnapshot, ...] = ()
     incidents: tuple[Incident, ...] = ()
+    own_subscriptions: tuple[OwnSubscriptionSnapshot, ...] = ()
     stored: bool = False
 
 

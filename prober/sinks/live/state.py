@@ -21,6 +21,7 @@ from prober.core.findings import FAILING, Kind
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
+from prober.monitoring.comparison import OwnSubscriptionStatus, shown
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
@@ -82,6 +83,7 @@ class LiveState:
         self._checks: dict[tuple[str, Measure], SliCounts] = {}
         self._counted: dict[tuple[str, Measure], SliCounts] = {}
         self._configuration: ConfigurationStatus | None = None
+        self._own: tuple[OwnSubscriptionStatus, ...] = ()
         self._version, self._instance, self._started_at = version, instance, started_at
         self._verdict, self._since = Verdict.UNKNOWN, started_at
 
@@ -96,6 +98,11 @@ class LiveState:
     def configured(self, status: ConfigurationStatus) -> None:
         """Which configuration is in force."""
         self._configuration = status
+        self.changes += 1
+
+    def read(self, own: tuple[OwnSubscriptionStatus, ...]) -> None:
+        """The user's own subscriptions were read."""
+        self._own = own
         self.changes += 1
 
     def watched(self, site: Site, at: float) -> None:
@@ -186,8 +193,13 @@ class LiveState:
             tuple(record.snapshot(now) for record in self._records.values()),
             tuple(self._slos()),
             troubles,
-            (ProberSnapshot(self._instance, self._version, self._started_at, now, configuration=self._configuration),),
+            (
+                ProberSnapshot(
+                    self._instance, self._version, self._started_at, now, configuration=self._configuration, own=self._own
+                ),
+            ),
             tuple(sorted(self._incidents(), key=lambda one: one.first_at, reverse=True)),
+            own_subscriptions=shown(self._own, now),
         )
 
     def _incidents(self) -> Iterator[Incident]:

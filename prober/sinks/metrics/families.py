@@ -8,7 +8,6 @@ of series does not depend on what is probed. The values of a label are a closed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -16,7 +15,6 @@ from typing import Final
 
 from prober.slo.figures import HELP, Figure
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import Objective, bucket_bounds
 
 # --- values of labels --------------------------------------------------------------------------------------------------------
 
@@ -255,6 +253,51 @@ REPORTS_EXPECTED: Final = Family(
     "1 if the configuration sets history.reports, so that nightly reports must come, else 0.",
 )
 
+# Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while nobody knows.
+OWN: Final = (*TARGET, "own_subscription")
+OWN_OLDEST_UNACKED_AGE: Final = Family(
+    "own_oldest_unacked_message_age_seconds",
+    MetricType.GAUGE,
+    OWN,
+    "Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
+)
+OWN_UNDELIVERED: Final = Family(
+    "own_num_undelivered_messages",
+    MetricType.GAUGE,
+    OWN,
+    "Undelivered messages of a subscription of yours, by its newest point in Cloud Monitoring.",
+)
+OWN_ACKED: Final = Family(
+    "own_acked_messages_per_minute",
+    MetricType.GAUGE,
+    OWN,
+    "Messages acknowledged on a subscription of yours in the newest minute of Cloud Monitoring.",
+)
+OWN_EXPIRED: Final = Family(
+    "own_expired_ack_deadlines_per_minute",
+    MetricType.GAUGE,
+    OWN,
+    "Acknowledgement deadlines that expired on a subscription of yours in the newest minute of Cloud Monitoring.",
+)
+OWN_POINT_AT: Final = Family(
+    "own_point_timestamp_seconds",
+    MetricType.GAUGE,
+    OWN,
+    "Of when the newest point of the oldest unacknowledged message age in Cloud Monitoring is, seconds since 1970; NaN if there is none.",
+)
+OWN_LATE: Final = Family(
+    "own_late",
+    MetricType.GAUGE,
+    (*OWN, "who"),
+    "1 for who is late at the time of the newest point, else 0: only_yours, service, both, nobody or unknown.",
+)
+OWN_READ_FAILURES: Final = Family(
+    "own_read_failures",
+    MetricType.COUNTER,
+    (*OWN, "reason"),
+    "Failed attempts to read a subscription of yours from Cloud Monitoring, by reason.",
+)
+
 # Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
 DRILL_STEP: Final = Family(
     "drill_step_seconds",
@@ -334,6 +377,24 @@ FOLDED_NAMES: Final = Family(
     (*TARGET, "label"),
     "How often the limit of names made a topic or subscription count as `other`.",
 )
+COMPARISON_STANDING: Final = Family(
+    "comparison_standing",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "standing"),
+    "1 for how the candidate stands beside the baseline, else 0: no_worse, worse or unknown.",
+)
+COMPARISON_RATIO: Final = Family(
+    "comparison_difference_ratio",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "aspect", "bound"),
+    "By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
+)
+COMPARISON_SECONDS: Final = Family(
+    "comparison_difference_seconds",
+    MetricType.GAUGE,
+    ("baseline", "candidate", "aspect", "bound"),
+    "By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
+)
 CONFIG_RELOADED: Final = Family(
     "config_last_reload_successful",
     MetricType.GAUGE,
@@ -375,22 +436,3 @@ FIGURES: Final = MappingProxyType({figure: Family(figure.value, MetricType.GAUGE
 """The figures of the last run on a subscription; absent where it has none."""
 
 FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
-
-_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_DEFAULT_BOUNDS: Final = MappingProxyType(
-    {
-        PUBLISH_LATENCY: _SHORT,
-        END_TO_END_LATENCY: _LONG,
-        REDELIVERY_LATENCY: _LONG,
-        HEAD_OF_LINE_DELAY: _SHORT,
-        CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
-        LOOP_LAG: (0.001, *_SHORT),
-    }
-)
-
-
-def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
-    """The bucket bounds of a histogram in seconds, ascending: the threshold of every objective about it is one of them."""
-    thresholds = [one.threshold_s for one in objectives if LATENCIES.get(one.indicator) == family and one.threshold_s is not None]
-    return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))

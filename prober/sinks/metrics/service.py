@@ -20,9 +20,11 @@ from prometheus_client.registry import Collector
 from prober.clock import monotonic_s
 from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
+from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import PREFIX, TARGET, Component, Family
 from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.own import OwnMetrics
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
 from prober.sinks.metrics.targets import OTHER, TargetErrors, TargetMetrics
 from prober.slo.objectives import Objective
@@ -97,6 +99,7 @@ class Metrics:
     def __init__(self, objectives: Iterable[Objective] = (), version: str = "", environments: Iterable[str] = ()) -> None:
         self._store: Final = MetricStore(objectives)
         self.health: Final = ProberHealth(self._store, version, environments)
+        self.comparisons: Final = ComparisonMetrics(self._store)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
         self._store.registry.register(self._backlogs)
         for about_process in (ProcessCollector, PlatformCollector, GCCollector):
@@ -129,6 +132,10 @@ class Metrics:
     def errors_at(self, target: TargetSettings) -> TargetErrors:
         """The metrics of calls to a target that end with an error, at 0 from now on."""
         return TargetErrors(self._store, target)
+
+    def own(self, watched: Iterable[tuple[TargetSettings, str]]) -> OwnMetrics:
+        """The metrics of the user's own subscriptions, each with the target that it is compared with; from now on, and not known yet."""
+        return OwnMetrics(self._store, watched)
 
     def drills(self, names: Iterable[str]) -> DrillMetrics:
         """The metrics of fire drills with these names, at 0 from now on."""

@@ -10,6 +10,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
+from prober.sinks.metrics.buckets import bounds_of
 from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, MetricType
 from prober.slo.objectives import MICROS, Objective, whole_micros
 
@@ -98,7 +99,7 @@ class MetricStore:
         elif family.kind is MetricType.INFO:
             self._infos[family] = Info(name, family.help, family.labels, registry=self.registry)
         else:
-            bounds = self._bounds[family] = families.bounds_of(family, objectives)
+            bounds = self._bounds[family] = bounds_of(family, objectives)
             self._histograms[family] = Histogram(name, family.help, family.labels, registry=self.registry, buckets=bounds)
 
 

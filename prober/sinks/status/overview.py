@@ -15,6 +15,7 @@ from typing import Final
 from prober.config.rates import is_fed
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
+from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
 from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
@@ -28,6 +29,7 @@ from prober.slo.objectives import Objective, SliCounts, windows_s
 RUNS_SHOWN_MAX: Final = 50
 FINDINGS_SHOWN_MAX: Final = 20
 CLOSED_SHOWN_MAX: Final = 50
+SILENT: Final = "the prober that read it has sent no heartbeat for a while"
 
 
 class Overview:
@@ -56,6 +58,7 @@ class Overview:
             slos=tuple(self._slos(sites, live.at, [told.started_at for told in probers] or [live.started_at])),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
+            own_subscriptions=_own(probers, live.at),
             stored=True,
         )
 
@@ -193,6 +196,11 @@ def _seen(told: ProberRecord, now: float) -> ProberSnapshot:
     return ProberSnapshot(
         told.instance, told.version, told.started_at, told.last_heartbeat_at, told.is_silent(now), told.configuration
     )
+
+
+def _own(probers: Iterable[ProberRecord], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
+    """The user's own subscriptions by all probers; what a silent one said is known no more."""
+    return shown((one.unknown(SILENT) if told.is_silent(now) else one for told in probers for one in told.own), now)
 
 
 def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Finding, Kind, Status
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
@@ -144,7 +145,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class ProberRecord:
     """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, what its own troubles are, and
-    which configuration is in force there (None: it did not say).
+    which configuration is in force there (None: it did not say), and how the user's own subscriptions stand.
     """
 
     instance: str
@@ -153,6 +154,7 @@ class ProberRecord:
     last_heartbeat_at: float
     troubles: tuple[str, ...] = ()
     configuration: ConfigurationStatus | None = None
+    own: tuple[OwnSubscriptionStatus, ...] = ()
 
     def is_silent(self, now: float) -> bool:
         """Whether it does not report any more."""

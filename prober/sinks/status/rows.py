@@ -19,6 +19,7 @@ from sqlalchemy import ColumnElement, RowMapping, Table, func
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
@@ -200,14 +201,25 @@ def site_from_row(row: RowMapping) -> SiteStatus:
 def prober_values(prober: ProberRecord) -> Values:
     """The row of a prober."""
     told = None if prober.configuration is None else _texts(asdict(prober.configuration))
-    return _row(tables.probers, prober) | {"troubles": [text_of(trouble) for trouble in prober.troubles], "configuration": told}
+    return _row(tables.probers, prober) | {
+        "troubles": [text_of(trouble) for trouble in prober.troubles],
+        "configuration": told,
+        "own": [_texts(asdict(one)) for one in prober.own],
+    }
 
 
 def prober_from_row(row: RowMapping) -> ProberRecord:
     """The prober of a row."""
     told = row["configuration"]
     status = None if told is None else ConfigurationStatus(**{**told, "restart": tuple(told["restart"])})
-    return _value(ProberRecord, row, troubles=tuple(row["troubles"]), configuration=status)
+    own = tuple(map(_own_from_json, row["own"]))
+    return _value(ProberRecord, row, troubles=tuple(row["troubles"]), configuration=status, own=own)
+
+
+def _own_from_json(told: Mapping[str, Any]) -> OwnSubscriptionStatus:
+    reading: dict[str, Any] = {name: Point(*value) if isinstance(value, list) else value for name, value in told["reading"].items()}
+    prober = {**told["prober"], "side": Side(told["prober"]["side"])}
+    return OwnSubscriptionStatus(**{**told, "reading": Reading(**reading), "prober": ProberSide(**prober)})
 
 
 def slice_values(one: Slice) -> Values:

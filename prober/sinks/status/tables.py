@@ -36,6 +36,7 @@ probers: Final = Table(
     _needed("last_heartbeat_at", Double),
     _needed("troubles", JSON),
     Column("configuration", JSON(none_as_null=True), nullable=True),
+    Column("own", JSON(), nullable=False, server_default="[]"),
 )
 
 sites: Final = Table(

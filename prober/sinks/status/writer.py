@@ -25,6 +25,7 @@ from typing import Final
 
 from prober.clock import monotonic_s, wall_s
 from prober.config.following import ConfigurationStatus
+from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
@@ -133,6 +134,7 @@ class StatusWriter:
         self._events_waiting = 0
         self._told: StatusSnapshot | None = None
         self._configuration: ConfigurationStatus | None = None
+        self._own: tuple[OwnSubscriptionStatus, ...] = ()
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._made: EndedRun | None = None
         self._entries: deque[Entry] = deque()
@@ -290,8 +292,11 @@ class StatusWriter:
         at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
         if told is not None:
             self._configuration = next((one.configuration for one in told.probers), None)
+            self._own = next((one.own for one in told.probers), ())
         identity = self._prober
-        prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, self._configuration)
+        prober = ProberRecord(
+            identity.instance, identity.version, identity.started_at, at, troubles, self._configuration, self._own
+        )
         try:
             self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:

@@ -67,6 +67,7 @@ def test_a_site_that_has_not_run_yet() -> None:
         "promise": "Messages of a key are received in order.",
         "topic": "projects/p/topics/t",
         "subscription": "projects/p/subscriptions/s",
+        "subscriptions": ["projects/p/subscriptions/s"],
         "schedule": "every 10s",
         "interval_s": 10.0,
         "verdict": None,

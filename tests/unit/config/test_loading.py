@@ -27,7 +27,7 @@ def test_without_a_file_one_embedded_target_has_all_probes() -> None:
     (target,) = config.targets
     assert (target.name, target.endpoint, target.environment, target.region) == ("embedded", "embedded", "test", "local")
     assert target.is_embedded
-    assert set(target.probes) == set(config.probes) == set(ProbeName)
+    assert set(target.probes) == set(ProbeName) - {ProbeName.OBSERVE} == set(config.probes) - {ProbeName.OBSERVE}
 
 
 def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_target_overrides_the_shared_settings_key_by_key(tmp_path: Path) -> No
         """,
     )
     shared = config.probes[ProbeName.ORDERING]
-    assert config.probes.keys() - config.targets[0].probes == {ProbeName.PUSH, ProbeName.REGION}
+    assert config.probes.keys() - config.targets[0].probes == {ProbeName.PUSH, ProbeName.REGION, ProbeName.OBSERVE}
     assert set(config.targets[1].probes) == {ProbeName.ORDERING, ProbeName.AFFINITY}
     own = config.targets[1].probes[ProbeName.ORDERING]
     assert (own.keys, own.messages, own.subscribers) == (7, 44, shared.subscribers)

@@ -17,6 +17,7 @@ from tests.unit.core.cases import PULL, PUSH, across, findings, rules_of
 ON_PULL = {"mode": PULL}
 ON_PUSH = {"mode": PUSH}
 ONCE = {"exactly_once": True}
+ONE_REGION = {"publishes_recorded": False, "publish_time_error_s": 1.0}
 STREAM = "P1,2,3 A<1,2,3@1"
 FIRST = "P1@0 ok1=a1@0.05 P2@0.1 ok2=a2@0.15"
 SECOND = "P1[e2]@0.5 ok1=b1@0.55 P2[e2]@0.6 ok2=b2@0.65"
@@ -52,6 +53,8 @@ ONE_EPOCH: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "P1 b<1@1 c<1@2", ON_PUSH | ONCE, "Pub/Sub sent message 1 (id m1) in push request c again while push request b for it was still open. With exactly-once delivery a message must not come again while it is outstanding."),
     (Kind.PUBLISHER_DUP, "P1 A<1@1 A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, under another id (z1)."),
     (Kind.LATE_DUP, f"{STREAM} A<z1(1)@2", {}, "Pub/Sub stored message 1 once more, after later messages, under another id (z1)."),
+    (Kind.DELIVERED_OUT_OF_ORDER, "A<1~1@1 A<3~9000000000@1.1 A<2~2500000000@1.2 A<4@1.3", ONE_REGION, "Pub/Sub delivered message 2 (id m2) for the first time after message 3 (id m3), and had stored the first of the two at 00:00:02.500 UTC, the second at 00:00:09.000 UTC. Messages of a key must be received in the order in which the service received them."),
+    (Kind.PUBLISHED_OUT_OF_ORDER, "A<1~1@1 A<3~2500000000@1.1 A<2~9000000000@1.2 A<4@1.3", ONE_REGION, "Message 3 (id m3) reached Pub/Sub before message 2 (id m2): it stored them at 00:00:02.500 UTC and 00:00:09.000 UTC, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the order of their numbers, or sent the lower one once more after an attempt that had failed."),
     (Kind.SERVICE_DUP, "P1 A<1~7@1 A<1~8@2", {}, "Pub/Sub stored message 1 twice under one id (m1), with different publish times."),
 )  # fmt: skip
 
@@ -82,6 +85,8 @@ TWO_EPOCHS: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.PUBLISHER_DUP, f"{FIRST} P1[e2]@0.5 ok1=b1@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, under another id (z1)."),
     (Kind.LATE_DUP, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<z1(1)[e2]@2", {}, "Pub/Sub stored message 1 of epoch e2 once more, after later messages, under another id (z1)."),
     (Kind.SERVICE_DUP, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)~7@1.2 A<b1(1)~8@2", {}, "Pub/Sub stored message 1 of epoch e2 twice under one id (b1), with different publish times."),
+    (Kind.DELIVERED_OUT_OF_ORDER, "A<1[x]@1 A<3[x]@1.1 A<2[x]@1.2 A<4[x]@1.3", ONE_REGION, "Pub/Sub delivered message 2 (id m2) for the first time after message 3 (id m3). This is not certain: their publish times are not known, so nothing shows whether the publisher or the service exchanged them."),
+    (Kind.PUBLISHED_OUT_OF_ORDER, "A<1[x]~1@1 A<3[x]~1000000000@1.1 A<2[x]~2000000000@1.2 A<4[x]@1.3", ONE_REGION, "Message 3 (id m3) reached Pub/Sub before message 2 (id m2): it stored them at 00:00:01.000 UTC and 00:00:02.000 UTC, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the order of their numbers, or sent the lower one once more after an attempt that had failed."),
 )  # fmt: skip
 
 MIDNIGHT = 1_600_041_600.0

@@ -12,6 +12,7 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.core.rules import Mode, Rules
+from prober.probes.catalogue import PROBES
 from prober.runs.site import Target
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S, MESSAGE_RETENTION_S, PlannedSite
 
@@ -72,7 +73,7 @@ def test_through_a_client_library_delays_are_unbounded() -> None:
     assert (rules.delivery_delay_max_s, rules.attempts_observed) == (inf, False)
 
 
-@pytest.mark.parametrize("probe", ProbeName)
+@pytest.mark.parametrize("probe", [ProbeName(name) for name in PROBES])
 def test_a_run_waits_until_every_deadline_has_passed(probe: ProbeName) -> None:
     """By pull and push one begins only when the response that holds the key is certainly over."""
     (settings,) = load(None, {}).targets

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from prober.config.following import ConfigurationStatus
 from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
     ProberRecord,
@@ -28,6 +29,14 @@ class TestStanding:
         assert (told.status, told.site) == (Verdict.PASS, SITE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
+
+    def test_own_subscriptions_are_kept(self, store: StatusStore, queries: StatusQueries) -> None:
+        reading = Reading(Point(5.0, START), acked=Point(60.0, START), gap_s=180.0)
+        side = ProberSide(Side.LATE, 90.0, here=True)
+        told = OwnSubscriptionStatus("projects/p/subscriptions/s", "europe", 60.0, START, "no\0 permission", reading, side)
+        store.heartbeat(ProberRecord("prober-0", "1", START, START, own=(told, told.unknown("?"))), (), ())
+        [prober] = queries.probers()
+        assert prober.own == (replace(told, failure="no\N{REPLACEMENT CHARACTER} permission"), told.unknown("?"))
 
     def test_which_configuration_is_in_force_is_kept(self, store: StatusStore, queries: StatusQueries) -> None:
         told = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.ordering.gaps import Gap, Gaps
+from prober.core.gaps import Gap, Gaps
 
 
 def test_a_gap_shrinks_splits_and_goes() -> None:

@@ -1,0 +1,247 @@
+"""Consuming a stream of NATS JetStream through the port that streams of Pub/Sub come through: for `observe`, not for probes.
+
+*What order means there.* A stream has one order, that of its sequence numbers, over all its subjects; a subject takes the part of an
+ordering key. A consumer is sent new messages in that order. A message that is refused, or not acknowledged in time, comes again
+*alone*: there is no promise that later ones of its subject come again behind it, nor that a subject stays at one consumer. So what this
+adapter receives shows whether first deliveries are in order (promise 1), and nothing about promises 2 and 3.
+
+    Pub/Sub          here
+    subscription     an ephemeral consumer of the stream, which the server forgets when nobody has listened for a while
+    ordering key     the subject
+    message id       the sequence number in the stream
+    publish time     when the stream stored it
+    attributes       the headers
+    session          one connection to a server: after a reconnect it is another one, and what was not acknowledged comes again
+
+`nats-py` is an optional extra: without it `NatsSubscriber.start` says how to install it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from prober.brokers.base import FlowControlSettings, Received, Tap
+from prober.errors import BrokerError, BrokerUnavailable, NotSupported, NotThere, PermissionRefused
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+MISSING: Final = "to read a stream of NATS, install the extra: pip install 'ordering-keys-prober[nats]'"
+OPEN_TIMEOUT_S: Final = 10.0
+RECONNECT_S: Final = 1
+CLOSE_TIMEOUT_S: Final = 2.0
+FORGOTTEN_AFTER_S: Final = 60.0
+"""For so long the server keeps a consumer to which nobody listens."""
+_LOOK_S: Final = 0.01
+_NANOSECONDS: Final = 10**9
+_UNITS_OF_A_MOMENT: Final = 1000  # microseconds become nanoseconds
+_SESSIONS = count(1)
+
+
+class NatsSession:
+    """One connection, as long as it lasts. What is sent through it goes out in order."""
+
+    def __init__(self, client: Client, client_id: str, flow: FlowControlSettings) -> None:
+        self._client, self._client_id, self._flow = client, client_id, flow
+        self._name = f"{client_id}#nats-{next(_SESSIONS)}"
+        self._unsent: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+        self._sender = asyncio.create_task(self._send(), name=f"acknowledgements of {self._name}")
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """Who consumes."""
+        return self._client_id
+
+    @property
+    def flow(self) -> FlowControlSettings:
+        """What the server was told: only the number of messages, it has no bound for bytes."""
+        return self._flow
+
+    def ack(self, received: Received) -> None:
+        """Sends an acknowledgement."""
+        self._unsent.put_nowait((received.ack_id, b"+ACK"))
+
+    def nack(self, received: Received) -> None:
+        """Sends a refusal: this message, and no other, comes again at once."""
+        self._unsent.put_nowait((received.ack_id, b"-NAK"))
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Asks for as much time again as the consumer's acknowledgements have; another time cannot be asked for."""
+        self._unsent.put_nowait((received.ack_id, b"+WPI"))
+
+    def let_expire(self, received: Received) -> None:
+        """Sends nothing."""
+
+    async def sent(self) -> None:
+        """Waits until what was to be sent so far is out."""
+        await self._unsent.join()
+        await self._client.flush(int(CLOSE_TIMEOUT_S))
+
+    def end(self) -> None:
+        """What is not sent yet is lost."""
+        self._sender.cancel()
+
+    async def _send(self) -> None:
+        while True:
+            reply, answer = await self._unsent.get()
+            try:
+                await self._client.publish(reply, answer)
+            finally:
+                self._unsent.task_done()
+
+
+class NatsSubscriber:
+    """Consumes new messages of a stream under one consumer of its own (the port `Subscriber`). One event loop."""
+
+    def __init__(
+        self,
+        address: str,
+        stream: str,
+        subjects: str,
+        client_id: str,
+        flow: FlowControlSettings,
+        ack_deadline_s: int,
+        *,
+        credentials: str = "",
+    ) -> None:
+        """`address`: `nats://HOST:PORT` or `tls://HOST:PORT`. `subjects`: which of the stream, such as `orders.>`.
+
+        `credentials`: a file with those of the user, as NATS makes it; empty for none.
+        """
+        self._address, self._stream, self._subjects = address, stream, subjects
+        self._client_id, self._flow, self._ack_deadline_s = client_id, flow, ack_deadline_s
+        self._credentials = credentials
+        self._client: Client | None = None
+        self._subscription: Any = None
+        self._session: NatsSession | None = None
+        self._tap: Tap
+        self._error = ""
+
+    async def start(self, tap: Tap) -> None:
+        """Connects and returns when the consumer is there. Raises BrokerUnavailable, NotThere, PermissionRefused or NotSupported."""
+        try:
+            from nats.aio.client import Client
+        except ImportError:
+            raise NotSupported(MISSING) from None
+        self._tap, self._client = tap, Client()
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT_S):
+                await self._connect(self._client)
+                self._open()
+                await self._consume(self._client)
+        except BaseException as error:
+            await self._let_go("it could not be opened")
+            if isinstance(error, Exception):
+                raise self._translated(error) from error
+            raise
+
+    async def break_stream(self) -> None:
+        """Raises NotSupported: the client cannot cut its connection as a network would."""
+        raise NotSupported("the client of NATS cannot cut its own connection")
+
+    async def close(self) -> None:
+        """Sends what was acknowledged, and ends. The server forgets the consumer at once."""
+        if self._client is None or self._client.is_closed:
+            return
+        session = self._session
+        with suppress(Exception):  # what cannot be sent is lost, as with any connection that breaks
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._subscription.unsubscribe()
+                if session is not None:
+                    await session.sent()
+        await self._let_go("closed")
+
+    # --- the connection ------------------------------------------------------------------------------------------------------
+
+    async def _connect(self, client: Client) -> None:
+        async def failed(error: Exception) -> None:
+            self._error = str(error) or repr(error)
+
+        options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
+        await client.connect(
+            [self._address],
+            name=self._client_id,
+            error_cb=failed,
+            disconnected_cb=self._disconnected,
+            reconnected_cb=self._reconnected,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=RECONNECT_S,
+            **options,
+        )
+
+    async def _consume(self, client: Client) -> None:
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        config = ConsumerConfig(
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=self._ack_deadline_s,
+            deliver_policy=DeliverPolicy.NEW,
+            max_ack_pending=self._flow.messages_max,
+            inactive_threshold=FORGOTTEN_AFTER_S,
+        )
+        self._subscription = await client.jetstream().subscribe(
+            self._subjects, stream=self._stream, cb=self._received, manual_ack=True, config=config
+        )
+
+    def _open(self) -> None:
+        assert self._client is not None
+        self._session = NatsSession(self._client, self._client_id, self._flow)
+        self._tap.opened(self._session, None)
+
+    async def _received(self, message: Msg) -> None:
+        if self._session is not None:
+            self._tap.received(self._session, received_from(message))
+
+    async def _disconnected(self) -> None:
+        while self._subscription is not None and self._subscription.pending_msgs:  # what came before is told before the end
+            await asyncio.sleep(_LOOK_S)
+        self._end(self._error or "the connection broke")
+
+    async def _reconnected(self) -> None:
+        self._open()
+
+    def _end(self, reason: str) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.end()
+            self._tap.closed(session, reason)
+
+    async def _let_go(self, reason: str) -> None:
+        self._end(reason)
+        if self._client is not None:
+            await self._client.close()
+
+    def _translated(self, error: Exception) -> BrokerError:
+        from nats.js.errors import NotFoundError
+
+        if isinstance(error, NotFoundError):
+            return NotThere(f"{self._address} has no stream {self._stream} with the subjects {self._subjects}")
+        told = f"{error} {self._error}"
+        if "authorization" in told.lower() or "permission" in told.lower():
+            return PermissionRefused(f"{self._address} refuses: {self._error or error}")
+        return BrokerUnavailable(f"{self._address} cannot be reached, or does not answer: {self._error or error!r}")
+
+
+def received_from(message: Msg) -> Received:
+    """A message as the probes know it."""
+    about = message.metadata
+    moment = about.timestamp if about.timestamp.tzinfo is not None else about.timestamp.replace(tzinfo=UTC)
+    return Received(
+        message_id=str(about.sequence.stream),
+        ack_id=message.reply,
+        ordering_key=message.subject,
+        data=message.data,
+        attributes=dict(message.headers or {}),
+        delivery_attempt=about.num_delivered or 0,
+        publish_time=int(moment.timestamp()) * _NANOSECONDS + moment.microsecond * _UNITS_OF_A_MOMENT,
+    )

@@ -1,0 +1,181 @@
+"""The command `ordering-prober observe`: reads a stream that others publish, once, and says what can be proven about its order.
+
+While it reads, a terminal shows how it stands; the report is printed at the end. What it can and cannot prove says docs/probes/observe.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from prober.brokers.base import Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import resolve_endpoint
+from prober.cli.observe_report import Observation
+from prober.cli.process import Format
+from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
+from prober.config.observe import Observe
+from prober.config.problems import validated
+from prober.core.events import Event
+from prober.core.findings import Kind
+from prober.core.rules import Rules
+from prober.errors import ConfigError
+from prober.probes.observe import observing, stream_of
+from prober.probes.observed import ObservedStream
+from prober.runs.resources import Provisioner
+from prober.runs.runner import Run
+from prober.schedule.instances import PlannedSite
+from prober.traces.header import TraceHeader
+from prober.traces.trace import write_trace
+
+SHOWN_EVERY_S: Final = 0.5
+INSTANCE: Final = "observe"
+EVERYWHERE: Final = "global"
+
+
+def observe(
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME.")],
+    group: Annotated[
+        str, typer.Option(metavar="PATH", help="What messages are numbered by: ordering_key, attributes.NAME or json.FIELD.FIELD.")
+    ] = "ordering_key",
+    sequence: Annotated[
+        str, typer.Option(metavar="PATH", help="The number of a message within its group: attributes.NAME or json.FIELD.FIELD.")
+    ] = "",
+    duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, such as 30s or 5m.")] = "1m",
+    endpoint: Annotated[
+        str, typer.Option(metavar="ENDPOINT", help="global (the default), a region such as europe-west1, or HOST:PORT.")
+    ] = "",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Any key of probes.observe.observe, such as share=10%; may be given several times."
+        ),
+    ] = None,
+    trace: Annotated[str, typer.Option(metavar="FILE", help="Write what was recorded to a trace file, for verify.")] = "",
+    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+) -> None:
+    """Read a stream that others publish, through a subscription of its own, and print what can be proven about its order.
+
+    Ctrl-C ends it sooner. Exit code 0: nothing is out of order. 1: something is. 2: wrong usage. 3: undecided, or nobody answers.
+    """
+    written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
+    settings = validated(Observe, written | dict(map(_assigned, setting or ())))
+    seen = asyncio.run(_until_interrupted(settings, endpoint, trace))
+    print(seen.as_json() if output is Format.JSON else seen.as_text())
+    raise typer.Exit(int(seen.exit_code))
+
+
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str) -> Observation:
+    """An observation that Ctrl-C ends with a report."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    return await observe_once(settings, endpoint, os.environ, trace, stop)
+
+
+async def observe_once(
+    settings: Observe, endpoint: str, environ: Mapping[str, str], trace: str = "", stop: asyncio.Event | None = None
+) -> Observation:
+    """One observation, until `stop` is set if that is sooner.
+
+    Raises ConfigError if nothing in the messages is as the paths say, BrokerError if nothing can be asked at all.
+    """
+    site = _site(settings)
+    where = resolve_endpoint(EVERYWHERE, environ, endpoint)
+    target = site.at(where)
+    stream = stream_of(settings)
+    experiment = observing(settings, stream, stop)
+    broker = await connect(where, Vantage.WIRE)
+    try:
+        name = site.resource_name(INSTANCE)
+        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=site.foreign_topic)
+        rules = provisioner.rules
+        run = Run(experiment, broker, target, provisioner, site.workload)
+        async with _shown(run, stream):
+            result = await run.carry_out()
+    finally:
+        await broker.close()
+    if stream.unreadable:
+        raise ConfigError(f"{stream.unreadable}: correct --group or --sequence")
+    if trace:
+        _write(trace, rules, run.recording.events)
+    return Observation(result, stream, rules[result.subscription])
+
+
+def _assigned(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {text}: write KEY=VALUE, such as --set share=10%")
+    return key.strip(), value.strip()
+
+
+def _site(settings: Observe) -> PlannedSite:
+    """The one site of it, in the project of the topic."""
+    _, _, project = settings.topic.rpartition("/topics/")[0].rpartition("projects/")
+    if not project:
+        raise ConfigError(f"--topic {settings.topic}: write projects/PROJECT/topics/NAME")
+    schedule = Schedule(interval=timedelta(days=1))
+    probe = ProbeSettings(schedule=schedule, keys=1, messages=1, subscribers=1, observe=settings)
+    known = {"name": INSTANCE, "endpoint": EVERYWHERE, "project": project, "probes": {ProbeName.OBSERVE: probe}}
+    target = validated(TargetSettings, known)
+    return PlannedSite(target, ProbeName.OBSERVE, probe, Vantage.WIRE)
+
+
+def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:
+    """The events that were kept, with the rules that they were judged under."""
+    (subscription, known), *_ = rules.items()
+    try:
+        write_trace(path, TraceHeader(subscription, "", rules=known), events)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+# --- on a terminal, while it reads ---------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
+    """A table on standard error, on a terminal only, that follows the stream."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Live(_table(run, stream), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+
+        async def follow() -> None:
+            while True:
+                live.update(_table(run, stream), refresh=True)
+                await asyncio.sleep(SHOWN_EVERY_S)
+
+        following = asyncio.create_task(follow(), name="observe shown")
+        try:
+            yield
+        finally:
+            following.cancel()
+
+
+def _table(run: Run, stream: ObservedStream) -> Table:
+    counters, found = run.recording.counters, run.recording.judge.findings.counts
+    table = Table(
+        "received", "groups", "again", "repeated", "publisher out of order", "service out of order", "half younger than", box=None
+    )
+    half_s = stream.ages.within(0.5)
+    table.add_row(
+        f"{stream.counts['received']:,}",
+        f"{counters['numberings']:,}",
+        f"{counters['deliveries_redelivery']:,}",
+        f"{counters['numbers_repeated']:,}",
+        f"{sum(count for (kind, _), count in found.items() if kind is Kind.PUBLISHED_OUT_OF_ORDER):,}",
+        f"{sum(count for (kind, _), count in found.items() if kind is Kind.DELIVERED_OUT_OF_ORDER):,}",
+        "" if half_s is None else f"{half_s:.3g} s",
+    )
+    return table

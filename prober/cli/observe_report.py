@@ -1,0 +1,193 @@
+"""What `ordering-prober observe` prints at its end, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prober.cli.process import ExitCode, code_of
+from prober.core.findings import Kind, Status
+from prober.core.judge import RecordedFinding
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.evidence.explain import explain
+from prober.ordering.measurement import OrderReport
+from prober.probes.observed import KeyLoad, ObservedStream
+from prober.reports.values import HotKeyClass
+from prober.runs.result import RunResult
+
+FINDINGS_SHOWN: Final = 20
+KEYS_SHOWN: Final = 3
+SKEWED_SHARE: Final = 0.15
+SKEWED_TIMES: Final = 3.0
+LIMIT_BYTES_PER_S: Final = 1_000_000
+NEAR_LIMIT: Final = 0.8
+"""When a key is hot: as the job `hot-keys` says (docs/jobs.md), as far as it shows without the publisher's and the consumers' record."""
+
+_HOWS: Final = ("in_order", "early", "late", "duplicates", "late_or_duplicate", "before_start", "gave_up", "waiting")
+_UNREAD: Final = {
+    "ungrouped": "without a group",
+    "unnumbered": "without a number",
+    "above_maximum": "with a number above the maximum",
+    "without_key": "without an ordering key",
+    "not_sampled": "on keys that are not sampled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A stream that was observed once: what was judged under which rules, and what was measured."""
+
+    result: RunResult
+    stream: ObservedStream
+    rules: Rules
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """1 also if publishers sent messages out of order: the service kept its promise, and somebody has to look all the same."""
+        by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
+        return ExitCode.FAIL if self.result.verdict is Verdict.PASS and by_publishers else code_of(self.result.verdict)
+
+    def as_text(self) -> str:
+        """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
+        return "\n".join([*self._head(), *self._order(), *self._findings(), *self._keys(), *self._left_out()])
+
+    def as_json(self) -> str:
+        """One document with the same and more."""
+        result, ages = self.result, self.stream.ages
+        document = {
+            "verdict": result.verdict,
+            "reason": result.reason,
+            "topic": result.topic,
+            "duration_s": round(result.duration_s, 3),
+            "counts": dict(self.stream.counts),
+            "order": dict(_sums(self.stream.order())),
+            "order_without_ordering": dict(_sums(self.stream.order_without_ordering())),
+            "age": {"half_s": ages.within(0.5), "p99_s": ages.within(0.99), "max_s": ages.max_s},
+            "findings": [self._finding(made) for made in self._worth_telling()],
+            "findings_counted": [{"kind": kind, "status": status, "count": n} for (kind, status), n in result.counts.items()],
+            "keys": [self._key(load) for load in self.stream.keys.most(FINDINGS_SHOWN)],
+            "counters": dict(result.counters),
+        }
+        return json.dumps(document, allow_nan=False)
+
+    # --- parts of the text ---------------------------------------------------------------------------------------------------
+
+    def _head(self) -> Iterator[str]:
+        result, received, ages = self.result, self.stream.counts["received"], self.stream.ages
+        reason = f"; {result.reason}" if result.reason else ""
+        yield f"{result.topic}: {result.verdict} after {result.duration_s:.1f} s{reason}"
+        if received:
+            keys = f"{self.result.counters.get('keys', 0):,} ordering keys"
+            half_s, most_s = ages.within(0.5), ages.within(0.99)
+            age = (
+                ""
+                if half_s is None or most_s is None
+                else f", half within {half_s:.3g} s of their publish time, 99 % within {most_s:.3g} s"
+            )
+            yield f"  {received:,} messages on {keys}{age}"
+        if self.rules.several_regions:
+            yield "  nobody said that all publishers are in one region: what the service may have done wrong is not certain"
+
+    def _order(self) -> Iterator[str]:
+        for name, report in (("", self.stream.order()), ("without ordering, ", self.stream.order_without_ordering())):
+            sums = _sums(report)
+            if sums["deliveries"]:
+                told = [f"{sums[how]:,} {how.replace('_', ' ')}" for how in _HOWS if sums[how] or how == "in_order"]
+                reordered = sums["reordered"] / max(1, sums["first_deliveries"])
+                extent = f", by up to {sums['extent_max']:,} messages" if sums["extent_max"] else ""
+                yield f"  {name}by number: {', '.join(told)}; {reordered:.4%} reordered (RFC 4737){extent}"
+            if report.not_followed:
+                yield f"  {name}not measured, on groups beyond the first {len(report.streams):,}: {report.not_followed:,} messages"
+
+    def _findings(self) -> Iterator[str]:
+        told = self._worth_telling()
+        for made in told[:FINDINGS_SHOWN]:
+            finding = made.finding
+            group = f", group {finding.facts['epoch']}" if finding.facts.get("epoch") else ""
+            yield f"  {finding.kind} ({_side(finding.kind, finding.status)}), key {finding.key}{group}"
+            yield f"    {explain(finding, self.result.clock_offset_s)}"
+        counted = sum(self.result.counts[made] for made in {made.sort for made in told})
+        if counted > FINDINGS_SHOWN:
+            yield f"  and {counted - min(len(told), FINDINGS_SHOWN):,} more"
+
+    def _keys(self) -> Iterator[str]:
+        for load in self.stream.keys.most(KEYS_SHOWN):
+            heat = self._heat(load)
+            if heat is not None:
+                each = load.bytes / max(self.result.duration_s, 1.0)
+                yield f"  hot key {load.key}: {heat}, {self._share(load):.1%} of the messages, {each:,.0f} bytes a second"
+
+    def _left_out(self) -> Iterator[str]:
+        counts = self.stream.counts
+        left = [f"{counts[name]:,} {what}" for name, what in _UNREAD.items() if counts[name]]
+        if left:
+            yield f"  not judged: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
+        if unjudged := self.result.counters.get("numbers_unjudged", 0):
+            yield f"  not judged: {unjudged:,} numbers of which nobody could tell whether they came before"
+
+    # --- what is told --------------------------------------------------------------------------------------------------------
+
+    def _worth_telling(self) -> Sequence[RecordedFinding]:
+        """All but what is only counted; of information what publishers did."""
+        return [
+            made
+            for made in self.result.findings
+            if made.finding.status is not Status.INFO or made.finding.kind is Kind.PUBLISHED_OUT_OF_ORDER
+        ]
+
+    def _share(self, load: KeyLoad) -> float:
+        return (load.messages - load.uncertain) / max(1, self.stream.keys.messages)
+
+    def _heat(self, load: KeyLoad) -> HotKeyClass | None:
+        """What class of hot key it is, for certain."""
+        if load.bytes / max(self.result.duration_s, 1.0) >= NEAR_LIMIT * LIMIT_BYTES_PER_S:
+            return HotKeyClass.THROUGHPUT_BOUND
+        mean = 1 / max(1, self.stream.keys.followed)
+        share = self._share(load)
+        return HotKeyClass.SKEWED if share >= SKEWED_SHARE and share >= SKEWED_TIMES * mean else None
+
+    def _key(self, load: KeyLoad) -> dict[str, Any]:
+        return {
+            "key": load.key,
+            "class": self._heat(load),
+            "messages": load.messages,
+            "uncertain": load.uncertain,
+            "bytes": load.bytes,
+            "share": self._share(load),
+            "age_max_s": load.age_max_s,
+        }
+
+    def _finding(self, made: RecordedFinding) -> dict[str, Any]:
+        finding = made.finding
+        return {
+            "kind": finding.kind,
+            "status": finding.status,
+            "side": _side(finding.kind, finding.status),
+            "key": finding.key,
+            "t": finding.t,
+            "facts": dict(finding.facts),
+            "explanation": explain(finding, self.result.clock_offset_s),
+            "witnesses": list(finding.witnesses),
+        }
+
+
+def _side(kind: Kind, status: Status) -> str:
+    """On whose side the cause is."""
+    if kind is Kind.PUBLISHED_OUT_OF_ORDER:
+        return "the publishers"
+    return "undecided" if status is Status.INDETERMINATE else "the service"
+
+
+def _sums(report: OrderReport) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for stream in report.streams:
+        for how in (*_HOWS, "deliveries"):
+            sums[how] += getattr(stream.arrivals, how)
+        sums["reordered"] += stream.reordering.reordered
+        sums["first_deliveries"] += stream.reordering.received
+        sums["extent_max"] = max(sums["extent_max"], stream.reordering.extent_max)
+    return sums

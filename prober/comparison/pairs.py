@@ -1,0 +1,163 @@
+"""Runs of two targets that belong together, and what such pairs measured.
+
+A pair is a run of a probe at the baseline and the run of the same probe, from the same vantage and with the same part of the keys, at the
+candidate that began at about the same time. What happens to both, such as a slow minute of the network, is the same for both then.
+
+*What a run measured* is what it counts everywhere else (`prober.slo.counts`), with one difference: of the promises about order, redelivery
+and affinity only chances count, decisions of the service that would have been told as a violation had they been wrong
+(`prober.core.chances`). A redelivery with nothing behind it cannot be wrong, so it proves nothing; what is undecided is undecided to
+the same share.
+
+*What is left out:* a run that ended by a mistake of ours says nothing about its target, nor does its pair. A run that could not reach its
+target stays: what it could not publish is bad.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from prober.runs.result import RunResult
+from prober.slo.comparison import ASPECTS, Aspect, CountsPair, Measured, SecondsPair, Statistic
+from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.objectives import SliCounts
+
+_CHANCES: Final = MappingProxyType(
+    {
+        Indicator.ORDER: "chances_order",
+        Indicator.REDELIVERY: "chances_redelivery",
+        Indicator.AFFINITY: "chances_affinity",
+    }
+)
+
+
+class Experiment(NamedTuple):
+    """What both runs of a pair have in common."""
+
+    probe: str
+    vantage: str
+    part: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.probe, f"({self.vantage})", self.part)))
+
+
+class PairOfRuns(NamedTuple):
+    """The same experiment at about the same time on both."""
+
+    baseline: RunResult
+    candidate: RunResult
+
+    @property
+    def experiment(self) -> Experiment:
+        """What ran."""
+        return experiment_of(self.baseline)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a mistake of ours ended one of them, so that both say nothing."""
+        return self.baseline.internal_error or self.candidate.internal_error
+
+
+def experiment_of(run: RunResult) -> Experiment:
+    """What ran there, wherever it was."""
+    return Experiment(run.probe, run.vantage, run.part)
+
+
+def pairs_of(
+    baseline: Iterable[RunResult], candidate: Iterable[RunResult], apart_max_s: Mapping[Experiment, float]
+) -> list[PairOfRuns]:
+    """Pairs runs of two targets by when they began, each run once. Experiments that `apart_max_s` does not name are left out.
+
+    `apart_max_s`: for each experiment, how far apart the beginnings of a pair may be.
+    """
+    first, second = _by_experiment(baseline), _by_experiment(candidate)
+    return [
+        pair
+        for experiment, apart_s in apart_max_s.items()
+        for pair in _matched(first.get(experiment, ()), second.get(experiment, ()), apart_s)
+    ]
+
+
+def _by_experiment(runs: Iterable[RunResult]) -> dict[Experiment, list[RunResult]]:
+    found: defaultdict[Experiment, list[RunResult]] = defaultdict(list)
+    for run in sorted(runs, key=lambda each: each.started_at):
+        found[experiment_of(run)].append(run)
+    return found
+
+
+def _matched(baseline: Sequence[RunResult], candidate: Sequence[RunResult], apart_max_s: float) -> Iterator[PairOfRuns]:
+    """Both in the order in which they began: the earlier one of two that are too far apart has no pair."""
+    first, second = 0, 0
+    while first < len(baseline) and second < len(candidate):
+        later_s = candidate[second].started_at - baseline[first].started_at
+        if abs(later_s) <= apart_max_s:
+            yield PairOfRuns(baseline[first], candidate[second])
+        first += later_s >= -apart_max_s
+        second += later_s <= apart_max_s
+
+
+# --- what they measured ------------------------------------------------------------------------------------------------------
+
+
+def measured_by(pairs: Iterable[PairOfRuns]) -> list[Measured]:
+    """What these pairs measured of each aspect, without what neither run of any pair measured."""
+    told = [pair for pair in pairs if not pair.is_ours]
+    every = (_shares(aspect, told) if aspect.statistic is Statistic.SHARE else _durations(aspect, told) for aspect in ASPECTS)
+    return [measured for measured in every if measured.pairs or measured.one_sided]
+
+
+def _shares(aspect: Aspect, pairs: Iterable[PairOfRuns]) -> Measured:
+    counts: list[CountsPair] = []
+    one_sided = 0
+    for pair in pairs:
+        both = _counts(aspect.indicator, pair.baseline), _counts(aspect.indicator, pair.candidate)
+        if all(each.decided for each in both):
+            counts.append(both)
+        elif any(each.decided for each in both):
+            one_sided += 1
+    return Measured(aspect, counts=counts, one_sided=one_sided)
+
+
+def _durations(aspect: Aspect, pairs: Iterable[PairOfRuns]) -> Measured:
+    seconds: list[SecondsPair] = []
+    one_sided = 0
+    for pair in pairs:
+        baseline, candidate = _seconds(aspect, pair.baseline), _seconds(aspect, pair.candidate)
+        if baseline is not None and candidate is not None:
+            seconds.append((baseline, candidate))
+        elif baseline is not None or candidate is not None:
+            one_sided += 1
+    return Measured(aspect, seconds=seconds, one_sided=one_sided)
+
+
+def _seconds(aspect: Aspect, run: RunResult) -> float | None:
+    durations = run.durations.get(aspect.indicator)
+    if durations is None:
+        return None
+    return durations.p50_s if aspect.statistic is Statistic.P50 else durations.p99_s
+
+
+def _counts(indicator: Indicator, run: RunResult) -> SliCounts:
+    """What a run counts; of one that counts for nothing, such as under maintenance, nothing."""
+    if not run.checks:
+        return SliCounts()
+    counted = run.checks.get(indicator, SliCounts())
+    if indicator is Indicator.PUBLISH_AVAILABILITY:
+        return SliCounts() if run.probe in DISTURBED[indicator] else counted + _publishes(run.counters)
+    chances = run.counters.get(_CHANCES.get(indicator, ""))
+    return counted if chances is None else _of_chances(counted, chances)
+
+
+def _publishes(counters: Mapping[str, int]) -> SliCounts:
+    bad = counters.get("publishes_rejected", 0) + counters.get("publishes_unknown", 0)
+    return SliCounts(counters.get("publishes_confirmed", 0), bad)
+
+
+def _of_chances(counted: SliCounts, chances: int) -> SliCounts:
+    """Of things that ended so, those that had a chance to be bad."""
+    decided = max(counted.bad, min(chances, counted.decided))
+    undecided = round(counted.undecided * decided / counted.decided) if counted.decided else counted.undecided
+    return SliCounts(decided - counted.bad, counted.bad, undecided)

@@ -1,0 +1,119 @@
+"""The section about comparisons of two targets: which, over what time, and how much worse still counts as no worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Final, Self
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, model_validator
+
+from prober.config.problems import Problem, did_you_mean
+from prober.config.values import DnsLabel, Positive, Section, Written, read_duration, read_ratio, write_duration
+from prober.slo.comparison import ASPECTS, Aspect
+
+WINDOW_MIN: Final = timedelta(minutes=1)
+WINDOW_MAX: Final = timedelta(days=1)
+COMPARISONS_MAX: Final = 20
+
+
+def _share(value: float) -> float:
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"must be at least 0 and less than 1, not {value:g}: write 0.1% or 0.001")
+    return value
+
+
+def _bounded(value: timedelta) -> timedelta:
+    if not WINDOW_MIN <= value <= WINDOW_MAX:
+        raise ValueError(f"must be from {write_duration(WINDOW_MIN)} to {write_duration(WINDOW_MAX)}")
+    return value
+
+
+ShareMargin = Annotated[float, BeforeValidator(read_ratio), AfterValidator(_share), Written("`0.1%` or `0.001`")]
+DurationMargin = Annotated[
+    timedelta, BeforeValidator(read_duration), PlainSerializer(write_duration, when_used="json"), Written("duration: `250ms`, `1s`")
+]
+
+
+def _ms(milliseconds: int) -> timedelta:
+    return timedelta(milliseconds=milliseconds)
+
+
+class Margins(Section):
+    """How much worse the candidate may be, by aspect."""
+
+    order: ShareMargin = 0.001
+    """First deliveries behind another message of their key that came out of order."""
+    redelivery: ShareMargin = 0.01
+    """Redeliveries that passed over messages which had to come again."""
+    affinity: ShareMargin = 0.01
+    """Deliveries to a subscriber while another certainly held the key."""
+    completeness: ShareMargin = 0.001
+    """Confirmed messages that did not arrive."""
+    publish_availability: ShareMargin = 0.001
+    """Publishes that failed, or could not be tried."""
+    publish_latency_p50: DurationMargin = _ms(50)
+    """From a publish to its confirmation."""
+    publish_latency_p99: DurationMargin = _ms(250)
+    """The same, of the slowest."""
+    end_to_end_latency_p50: DurationMargin = _ms(100)
+    """From the intended send time to the first receipt."""
+    end_to_end_latency_p99: DurationMargin = _ms(500)
+    """The same, of the slowest."""
+    redelivery_latency_p50: DurationMargin = _ms(1000)
+    """Until a message came again that had to."""
+    redelivery_latency_p99: DurationMargin = _ms(5000)
+    """The same, of the slowest."""
+    control_plane_latency_p50: DurationMargin = _ms(500)
+    """Calls that make, change and delete topics, subscriptions and snapshots."""
+    control_plane_latency_p99: DurationMargin = _ms(2000)
+    """The same, of the slowest."""
+    oldest_unacked_message_age_p50: DurationMargin = _ms(1000)
+    """Age of the oldest message without an acknowledgement."""
+    oldest_unacked_message_age_p99: DurationMargin = _ms(5000)
+    """The same, at its worst."""
+    head_of_line_delay_p50: DurationMargin = _ms(100)
+    """Delay of messages while another key was held."""
+    head_of_line_delay_p99: DurationMargin = _ms(500)
+    """The same, of the slowest."""
+
+    @property
+    def by_aspect(self) -> Mapping[Aspect, float]:
+        """Every margin, of durations in seconds."""
+        return {aspect: _number(getattr(self, aspect.name)) for aspect in ASPECTS}
+
+
+def _number(margin: float | timedelta) -> float:
+    return margin.total_seconds() if isinstance(margin, timedelta) else margin
+
+
+class ComparisonSettings(Section):
+    """Two targets that are compared, such as a canary with production."""
+
+    baseline: DnsLabel
+    """Name of the target that is the measure."""
+    candidate: DnsLabel
+    """Name of the target that must be no worse."""
+    window: Annotated[Positive, AfterValidator(_bounded)] = timedelta(minutes=30)
+    """The page, the metrics and `compare --stored` look at the runs of so long; 1m to 1d."""
+    margins: Margins = Margins()
+    """How much worse still counts as no worse."""
+
+    @model_validator(mode="after")
+    def _two(self) -> Self:
+        if self.baseline == self.candidate:
+            raise ValueError("candidate must be another target than baseline")
+        return self
+
+
+def comparison_problems(comparisons: Sequence[ComparisonSettings], targets: Iterable[str]) -> Iterator[Problem]:
+    """Targets that are not there, and pairs that stand twice."""
+    known, seen = set(targets), set()
+    for number, comparison in enumerate(comparisons):
+        for key in ("baseline", "candidate"):
+            if (name := getattr(comparison, key)) not in known:
+                yield Problem(("comparisons", number, key), f"no target has the name {name}; {did_you_mean(name, known)}")
+        pair = comparison.baseline, comparison.candidate
+        if pair in seen:
+            yield Problem(("comparisons", number), f"{pair[0]} and {pair[1]} are compared already")
+        seen.add(pair)

@@ -1,0 +1,292 @@
+"""Whether an export keeps the order of keys, as Google documents it for export subscriptions:
+
+* in one file of Cloud Storage the messages of a key are in order;
+* over several files they are not: a later message may be in a file whose name has an earlier time. So nothing is compared across files;
+* a table of BigQuery is written in order, but its rows have none afterwards. What is left of it is completeness: while a message is
+  missing, none that follows it may be there.
+
+Which of two messages is the later one has two witnesses: the publisher's number, and the publish time by Pub/Sub's clock. They are
+compared in the file row by row, each with the highest before it. What may look wrong and is not:
+
+* Pub/Sub delivers at least once. A copy of a message that is there already says nothing, and is counted.
+* After a redelivery all later messages of the key come again. So a message below an earlier one is a redelivery whose first delivery got
+  lost, as long as the earlier one comes again after it, or may still: nothing later of the key follows in that file.
+* A publisher that repeats a publish gives 1, 2, 1, 2, 3, or 2, 1, 2, 3 if only part of the first attempt was stored: the same number
+  under several message ids. Such numbers are left out.
+* The publisher may have published in another order than it counted. Only the publish time tells; without it, or if it cannot tell, that
+  the numbers follow the order of publishing has to be promised (`numbers_follow_publishing`).
+
+Messages that were published in several regions, or of which some went to a dead-letter topic, may come in any order; no export shows
+that. So both are assumed not to be, and every violation says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate, pairwise
+from math import inf
+from typing import Final, TypeAlias
+
+from prober.core.findings import Status
+from prober.core.verdict import Verdict
+from prober.exports.message import ExportedMessage
+
+KEPT_PER_KIND_MAX: Final = 1_000
+"""Further findings of a kind and status are only counted."""
+ASSUMED: Final = (
+    "every file of the export was given, the key was published in one region, and the subscription has no dead-letter topic"
+)
+
+
+class ExportKind(StrEnum):
+    """What can be found in an export."""
+
+    ORDER_INVERSION = "ORDER_INVERSION"
+    MISSING_NUMBERS = "MISSING_NUMBERS"
+    PUBLISHED_OUT_OF_NUMBER_ORDER = "PUBLISHED_OUT_OF_NUMBER_ORDER"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFinding:
+    """Something found on one key. `rows`: those that show it."""
+
+    kind: ExportKind
+    status: Status
+    subscription: str
+    key: str
+    explanation: str
+    rows: tuple[ExportedMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a judgement may rely on.
+
+    clock_error_s               by how much publish times may be wrong against each other.
+    numbers_follow_publishing   the publishers of a key publish in the order of their numbers.
+    """
+
+    clock_error_s: float = 1.0
+    numbers_follow_publishing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportJudgement:
+    """What is said about one export. `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: those kept."""
+
+    verdict: Verdict
+    reason: str
+    findings: tuple[ExportFinding, ...]
+    counts: Mapping[tuple[ExportKind, Status], int]
+    counters: Mapping[str, int]
+
+
+Stream: TypeAlias = tuple[str, str]
+"""Subscription and key."""
+
+
+def judge_export(
+    messages: Iterable[ExportedMessage], assumptions: Assumptions, *, has_order: bool, cut: bool = False
+) -> ExportJudgement:
+    """Judges all of an export; takes memory for each message of it.
+
+    has_order   rows of a source are in the order in which they were written, as in a file.
+    cut         there is more of it that was not read, so that a judgement without a violation knows nothing.
+    """
+    judging = _Judging(assumptions, has_order=has_order)
+    for message in messages:
+        judging.take(message)
+    return judging.judgement(cut=cut)
+
+
+@dataclass(slots=True)
+class _Key:
+    """The messages of one key: all, and those of each source, in the order of their rows."""
+
+    sources: dict[str, list[ExportedMessage]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def messages(self) -> Iterator[ExportedMessage]:
+        return (message for rows in self.sources.values() for message in rows)
+
+
+class _Judging:
+    def __init__(self, assumptions: Assumptions, *, has_order: bool) -> None:
+        self._assumptions, self._has_order = assumptions, has_order
+        self._keys: dict[Stream, _Key] = defaultdict(_Key)
+        self._counters = Counter[str]()
+        self._counts = Counter[tuple[ExportKind, Status]]()
+        self._findings: list[ExportFinding] = []
+
+    def take(self, message: ExportedMessage) -> None:
+        """One more message of the export."""
+        self._counters["messages"] += 1
+        if not message.key:
+            self._counters["without_key"] += 1
+            return
+        self._keys[message.subscription, message.key].sources[message.source].append(message)
+
+    def judgement(self, *, cut: bool) -> ExportJudgement:
+        """What it all means."""
+        for stream, key in self._keys.items():
+            self._judge(stream, key)
+        failed = any(status is Status.VIOLATION for _, status in self._counts)
+        reason = "" if failed else self._why_unknown(cut=cut)
+        verdict = Verdict.FAIL if failed else Verdict.UNKNOWN if reason else Verdict.PASS
+        counters = {"keys": len(self._keys), **self._counters}
+        return ExportJudgement(verdict, reason, tuple(self._findings), dict(self._counts), counters)
+
+    def _why_unknown(self, *, cut: bool) -> str:
+        if not self._keys:
+            return "no message has an ordering key: was the export written without metadata? choose the field with --key"
+        if not self._counters["compared"]:
+            return "no two messages of a key can be compared: choose the field with their numbers with --number"
+        if cut:
+            return "there is more than was read"
+        if self._counts[ExportKind.ORDER_INVERSION, Status.INDETERMINATE]:
+            return "messages are out of order, and the export alone cannot say whose doing it is"
+        if self._counts[ExportKind.MISSING_NUMBERS, Status.INDETERMINATE]:
+            return "numbers are missing"
+        return ""
+
+    def _judge(self, stream: Stream, key: _Key) -> None:
+        copies = Counter(map(_identity, key.messages))
+        self._counters["redelivered"] += sum(copies.values()) - len(copies)
+        repeated = _repeated(key)
+        self._counters["published_more_than_once"] += len(repeated)
+        if self._has_order:
+            for rows in key.sources.values():
+                self._compare(stream, [row for row in rows if row.number not in repeated], copies)
+            self._counters["keys_in_several_files"] += len(key.sources) > 1
+        self._look_at_numbers(stream, key)
+
+    # --- the order of rows ---------------------------------------------------------------------------------------------------
+
+    def _compare(self, stream: Stream, rows: Sequence[ExportedMessage], copies: Counter[str]) -> None:
+        """The rows of one file, each with the highest before it."""
+        last = {_identity(message): at for at, message in enumerate(rows)}
+        here, following = Counter(map(_identity, rows)), _highest_following(rows)
+        seen: set[str] = set()
+        highest: ExportedMessage | None = None
+        for at, message in enumerate(rows):
+            if _identity(message) in seen:
+                continue
+            seen.add(_identity(message))
+            order = None if highest is None else self._order(highest, message)
+            self._counters["compared"] += order is not None
+            if highest is None or order is None or order > 0:
+                highest = message
+                continue
+            name = _identity(highest)
+            if last[name] > at or copies[name] > here[name]:
+                self._counters["below_and_repeated"] += 1
+            else:
+                self._inverted(stream, highest, message, following[at])
+
+    def _order(self, before: ExportedMessage, after: ExportedMessage) -> int | None:
+        """Above 0: the second is the later one; below 0: the earlier one. None: neither numbers nor times can tell."""
+        by_time = self._by_time(before, after)
+        if before.number is not None and after.number is not None:
+            return after.number - before.number
+        return by_time
+
+    def _by_time(self, before: ExportedMessage, after: ExportedMessage) -> int | None:
+        """The same by publish times alone; None if they are not known, or too close."""
+        if before.published_s is None or after.published_s is None:
+            return None
+        apart_s = after.published_s - before.published_s
+        return None if abs(apart_s) <= self._assumptions.clock_error_s else 1 if apart_s > 0 else -1
+
+    def _inverted(self, stream: Stream, later: ExportedMessage, earlier: ExportedMessage, following: float) -> None:
+        """`earlier` stands below `later`, which does not come again; `following`: the highest number below both."""
+        numbered = earlier.number is not None and later.number is not None
+        by_time = self._by_time(later, earlier)
+        if numbered and by_time == 1:
+            self._counters["published_out_of_number_order"] += 1
+            self._found(ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER, Status.INFO, stream, _PUBLISHED, (later, earlier))
+            return
+        doubt = ""
+        if not numbered:
+            doubt = "Google documents no order of the publish times of a key, and the messages have no numbers."
+        elif by_time is None and not self._assumptions.numbers_follow_publishing:
+            doubt = "Publish times cannot tell whether they were published in this order: " + (
+                "there are none." if earlier.published_s is None else "they are too close."
+            )
+        elif later.number is not None and following <= later.number:
+            doubt = "Nothing later of the key follows in the file, so that the first may still come again."
+        status = Status.INDETERMINATE if doubt else Status.VIOLATION
+        text = f"{later.source} has {_named(later)} in row {later.row} and {_named(earlier)} only in row {earlier.row}."
+        tail = doubt or f"In a file the messages of a key must be in order. Assumed: {ASSUMED}."
+        self._found(ExportKind.ORDER_INVERSION, status, stream, f"{text} {tail}", (later, earlier))
+
+    # --- numbers -------------------------------------------------------------------------------------------------------------
+
+    def _look_at_numbers(self, stream: Stream, key: _Key) -> None:
+        """What is missing between the lowest and the highest, and in a table also whether times and numbers agree."""
+        numbered = sorted(_firsts(key), key=lambda pair: pair[0])
+        for (number, message), (following, next_message) in pairwise(numbered):
+            if not self._has_order:
+                self._counters["compared"] += 1
+                if self._by_time(message, next_message) == -1:
+                    rows = (message, next_message)
+                    self._found(ExportKind.PUBLISHED_OUT_OF_NUMBER_ORDER, Status.INFO, stream, _PUBLISHED, rows)
+            if missing := following - number - 1:
+                self._counters["missing_numbers"] += missing
+                first, final = number + 1, following - 1
+                which = f"number {first:,} is" if missing == 1 else f"numbers {first:,} to {final:,} are"
+                text = f"The {which} missing, though {following:,} is there. {_MISSING[self._has_order]}"
+                self._found(ExportKind.MISSING_NUMBERS, Status.INDETERMINATE, stream, text, (message, next_message))
+
+    def _found(self, kind: ExportKind, status: Status, stream: Stream, text: str, rows: tuple[ExportedMessage, ...]) -> None:
+        self._counts[kind, status] += 1
+        if self._counts[kind, status] <= KEPT_PER_KIND_MAX:
+            self._findings.append(ExportFinding(kind, status, *stream, text, rows))
+
+
+_PUBLISHED: Final = "By their publish times these messages were published in another order than they are numbered."
+_MISSING: Final = {
+    True: "They may be in a file that was not given, may not have been published, or may be lost.",
+    False: "Read the table again: if they are there then, they were written after messages that follow them; else they were not "
+    "published, or are lost.",
+}
+
+
+def _identity(message: ExportedMessage) -> str:
+    """What makes two rows copies of one message: its id, or without ids its number; rows with neither are no copies."""
+    if message.message_id:
+        return message.message_id
+    return f"#{message.number}" if message.number is not None else f"{message.source}:{message.row}"
+
+
+def _repeated(key: _Key) -> frozenset[int]:
+    """The numbers that several messages have: they were published more than once, and any copy may be the first."""
+    first: dict[int, str] = {}
+    return frozenset(
+        message.number
+        for message in key.messages
+        if message.number is not None and first.setdefault(message.number, _identity(message)) != _identity(message)
+    )
+
+
+def _highest_following(rows: Sequence[ExportedMessage]) -> Sequence[float]:
+    """For each row the highest number below it."""
+    numbers = (-inf if row.number is None else row.number for row in reversed(rows[1:]))
+    return [*reversed([*accumulate(numbers, max, initial=-inf)])]
+
+
+def _firsts(key: _Key) -> Iterable[tuple[int, ExportedMessage]]:
+    """One message of each number."""
+    found: dict[int, ExportedMessage] = {}
+    for message in key.messages:
+        if message.number is not None:
+            found.setdefault(message.number, message)
+    return found.items()
+
+
+def _named(message: ExportedMessage) -> str:
+    if message.number is not None:
+        return f"message {message.number:,}"
+    return f"message {message.message_id}" if message.message_id else "a message"

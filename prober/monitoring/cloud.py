@@ -1,0 +1,134 @@
+"""Reads Cloud Monitoring, and nothing else: no subscription is used, changed or made.
+
+Four requests a project and look, one for each metric, whatever the number of subscriptions. They need `roles/monitoring.viewer` on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, Final
+
+import grpc
+from google.api_core.exceptions import Forbidden, GoogleAPIError, NotFound, ServerError, Unauthorized
+from google.auth.exceptions import GoogleAuthError
+
+from prober.brokers.endpoint import Endpoint
+from prober.errors import ProberError
+from prober.monitoring.comparison import Point, ReadFailure, Reading
+
+SPAN_S: Final = 900
+"""So far back points are asked for."""
+TIMEOUT_S: Final = 10.0
+SAMPLE_S: Final = 60
+LINE_LENGTH_MAX: Final = 200
+
+_PREFIX: Final = "pubsub.googleapis.com/subscription/"
+_GAUGES: Final = {"oldest_unacked_age": "oldest_unacked_message_age", "undelivered": "num_undelivered_messages"}
+_DELTAS: Final = {"acked": "ack_message_count", "expired": "expired_ack_deadlines_count"}
+
+
+class MonitoringError(ProberError):
+    """Cloud Monitoring does not say what was asked; `failure` says why, in one word."""
+
+    def __init__(self, failure: ReadFailure, text: str) -> None:
+        super().__init__(text)
+        self.failure = failure
+
+
+class CloudMonitoring:
+    """Cloud Monitoring at an endpoint. Its calls block; they may be made in any thread, one at a time."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._client: Any = None
+
+    def read(self, names: Iterable[str], now: float) -> Mapping[str, Reading]:
+        """The newest points of subscriptions of one project, by full name. Raises `MonitoringError`; at most four times 10 s."""
+        wanted = {name.rpartition("/")[2]: name for name in names}
+        project = "/".join(next(iter(wanted.values())).split("/")[:2])
+        try:
+            client = self._connected()
+            found = {
+                field: self._points(client, project, metric, wanted, now, summed=field in _DELTAS)
+                for field, metric in (*_GAUGES.items(), *_DELTAS.items())
+            }
+        except (Forbidden, Unauthorized) as error:
+            text = f"no permission to read Cloud Monitoring: it takes roles/monitoring.viewer on {project} ({_line(error)})"
+            raise MonitoringError(ReadFailure.PERMISSION, text) from None
+        except GoogleAuthError as error:
+            text = f"no credentials for Cloud Monitoring ({_line(error)})"
+            raise MonitoringError(ReadFailure.CREDENTIALS, text) from None
+        except GoogleAPIError as error:
+            failure = ReadFailure.UNAVAILABLE if isinstance(error, ServerError) else ReadFailure.REFUSED
+            words = "does not answer" if failure is ReadFailure.UNAVAILABLE else "refuses what was asked"
+            raise MonitoringError(failure, f"Cloud Monitoring {words} ({_line(error)})") from None
+        return {name: _reading(short, found) for short, name in wanted.items()}
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        if self._client is not None:
+            self._client.transport.close()
+
+    def _connected(self) -> Any:
+        if self._client is None:
+            self._client = _client(self._endpoint)
+        return self._client
+
+    def _points(
+        self, client: Any, project: str, metric: str, wanted: Iterable[str], now: float, *, summed: bool
+    ) -> dict[str, list[Point]]:
+        """By subscription, the newest first. What is counted comes by minute, over all its labels."""
+        names = ", ".join(f'"{name}"' for name in wanted)
+        request: dict[str, Any] = {
+            "name": project,
+            "filter": f'metric.type = "{_PREFIX}{metric}" AND resource.labels.subscription_id = one_of({names})',
+            "interval": {"start_time": {"seconds": int(now) - SPAN_S}, "end_time": {"seconds": int(now)}},
+            "view": "FULL",
+        }
+        if summed:
+            request["aggregation"] = {
+                "alignment_period": {"seconds": SAMPLE_S},
+                "per_series_aligner": "ALIGN_DELTA",
+                "cross_series_reducer": "REDUCE_SUM",
+                "group_by_fields": ["resource.labels.subscription_id"],
+            }
+        try:
+            series = list(client.list_time_series(request=request, timeout=TIMEOUT_S, retry=None))
+        except NotFound:  # a project in which nothing was ever written for this metric
+            return {}
+        return {one.resource.labels["subscription_id"]: _sorted(map(_point, one.points)) for one in series}
+
+
+def _client(endpoint: Endpoint) -> Any:
+    """The client of Google's library; an address that is not Google's gets no credentials, as with targets."""
+    try:
+        monitoring = import_module("google.cloud.monitoring_v3")
+    except ImportError:
+        text = "google-cloud-monitoring is not installed: pip install 'ordering-keys-prober[monitoring]'"
+        raise MonitoringError(ReadFailure.NOT_INSTALLED, text) from None
+    if endpoint.secure:
+        return monitoring.MetricServiceClient(client_options={"api_endpoint": endpoint.address})
+    transport = monitoring.MetricServiceClient.get_transport_class("grpc")
+    return monitoring.MetricServiceClient(transport=transport(channel=grpc.insecure_channel(endpoint.address)))
+
+
+def _point(point: Any) -> Point:
+    value = point.value
+    kind = type(value).pb(value).WhichOneof("value")
+    return Point(float(getattr(value, kind)), point.interval.end_time.timestamp())
+
+
+def _sorted(points: Iterable[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: -point.at)
+
+
+def _reading(subscription: str, found: Mapping[str, Mapping[str, Sequence[Point]]]) -> Reading:
+    newest = {field: next(iter(by_name.get(subscription, ())), None) for field, by_name in found.items()}
+    ages = found["oldest_unacked_age"].get(subscription, ())
+    return Reading(**newest, gap_s=max((later.at - earlier.at for later, earlier in pairwise(ages)), default=0.0))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:LINE_LENGTH_MAX]

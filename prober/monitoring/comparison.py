@@ -1,0 +1,222 @@
+"""Who is late: a subscription of the user's, the prober's own messages on the same target, both, nobody; or nobody knows.
+
+Cloud Monitoring samples a subscription each minute and shows a point minutes later, sometimes with gaps. So the two are compared at the
+time of the newest point and not now, and a point that is too old, missing or cannot be read says nothing: unknown is never `nobody`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from prober.config.values import write_duration
+
+POINT_AGE_MAX_S: Final = 600.0
+"""An older point says nothing of now. Points are sampled each 60 s and visible after up to 120 s, and "may have occasional gaps" of
+"up to several minutes" (Google, "Monitor Pub/Sub in Cloud Monitoring"; list of metrics)."""
+SAMPLE_S: Final = 60.0
+RUN_WITHIN_S: Final = 300.0
+"""Only who received messages so shortly before a time is known to have been in time then."""
+KEPT_S: Final = 1_800.0
+AGES_MAX, RUNS_MAX = 3_600, 10_000
+
+
+class Side(StrEnum):
+    """How one of the two stood at a time."""
+
+    LATE = "late"
+    IN_TIME = "in time"
+    UNKNOWN = "unknown"
+
+
+class Late(StrEnum):
+    """Who is late."""
+
+    ONLY_YOURS = "only_yours"
+    SERVICE = "service"
+    BOTH = "both"
+    NOBODY = "nobody"
+    UNKNOWN = "unknown"
+
+
+class ReadFailure(StrEnum):
+    """Why own subscriptions could not be read."""
+
+    PERMISSION = "permission"
+    CREDENTIALS = "credentials"
+    UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
+    NOT_INSTALLED = "not_installed"
+
+
+class Point(NamedTuple):
+    """A value of Cloud Monitoring, and the end of what it is about, in seconds since 1970."""
+
+    value: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What Cloud Monitoring says of a subscription: the newest point of each metric; None: it has none.
+
+    oldest_unacked_age   seconds. `undelivered`: messages. `acked`, `expired`: messages, and acknowledgement deadlines, in one minute.
+    gap_s                the longest time without a point of the age, among the last ones.
+    """
+
+    oldest_unacked_age: Point | None = None
+    undelivered: Point | None = None
+    acked: Point | None = None
+    expired: Point | None = None
+    gap_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProberSide:
+    """How the prober's own messages on the target stood at the time of a point. `why`: why that is not known.
+
+    `here`: the prober had runs there at all; one that has none has nothing to say.
+    """
+
+    side: Side = Side.UNKNOWN
+    age_s: float | None = None
+    why: str = ""
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSubscriptionStatus:
+    """What one prober says of a subscription of the user's. Times are seconds since 1970.
+
+    read_at   when it was last tried to read it; None: not yet. `failure`: why that failed; empty: it did not.
+    reading   the last one that succeeded.
+    """
+
+    name: str
+    target: str
+    late_after_s: float
+    read_at: float | None = None
+    failure: str = ""
+    reading: Reading = Reading()
+    prober: ProberSide = ProberSide()
+
+    def unknown(self, why: str) -> OwnSubscriptionStatus:
+        """What is left of it when nobody can rely on it any more."""
+        return replace(self, failure=why, prober=ProberSide(why=why))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSubscriptionSnapshot:
+    """A subscription of the user's as it is shown: what was read, who is late, and that as a sentence."""
+
+    status: OwnSubscriptionStatus
+    late: Late
+    sentence: str
+
+
+class ProberAges:
+    """How old the oldest unacknowledged message of the prober on a target was during the last half hour, and which runs could tell."""
+
+    def __init__(self) -> None:
+        self._ages: deque[Point] = deque(maxlen=AGES_MAX)
+        self._runs: deque[tuple[float, float, bool]] = deque(maxlen=RUNS_MAX)
+
+    def aged(self, age_s: float, at: float) -> None:
+        """The oldest message is so old at a time. To be told about once a second."""
+        self._ages.append(Point(age_s, at))
+        while self._ages and self._ages[0].at < at - KEPT_S:
+            self._ages.popleft()
+
+    def ran(self, begun_at: float, ended_at: float, *, received: bool) -> None:
+        """A run ended; it received messages or not."""
+        self._runs.append((begun_at, ended_at, received))
+        while self._runs and self._runs[0][1] < ended_at - KEPT_S:
+            self._runs.popleft()
+
+    def side(self, at: float, late_after_s: float) -> ProberSide:
+        """How the prober stood in the minute before a time. In time is only who was watched and received messages."""
+        ages = [point.value for point in self._ages if at - SAMPLE_S <= point.at <= at]
+        runs = [received for begun, ended, received in self._runs if begun <= at and ended >= at - RUN_WITHIN_S]
+        here = bool(self._runs)
+        if ages and max(ages) >= late_after_s:
+            return ProberSide(Side.LATE, max(ages), here=True)
+        if not ages:
+            return ProberSide(why="the prober did not watch at that time", here=here)
+        if not any(runs):
+            what = "its runs at that time received no message" if runs else "it had no run at that time"
+            return ProberSide(age_s=max(ages), why=what, here=here)
+        return ProberSide(Side.IN_TIME, max(ages), here=True)
+
+
+def shown(statuses: Iterable[OwnSubscriptionStatus], now: float) -> tuple[OwnSubscriptionSnapshot, ...]:
+    """Each subscription once, by name: the newest reading of all probers, and the worst that any of them has to say of its own."""
+    by_name: dict[str, list[OwnSubscriptionStatus]] = {}
+    for status in statuses:
+        by_name.setdefault(status.name, []).append(status)
+    return tuple(_snapshot(by_name[name], now) for name in sorted(by_name))
+
+
+def _snapshot(told: list[OwnSubscriptionStatus], now: float) -> OwnSubscriptionSnapshot:
+    newest = max(told, key=lambda one: (not one.failure, one.read_at or 0.0))
+    sides = [one.prober for one in told if one.prober.here] or [newest.prober]
+    order = (Side.LATE, Side.UNKNOWN, Side.IN_TIME)
+    prober = min(sides, key=lambda one: order.index(one.side))
+    status = OwnSubscriptionStatus(
+        newest.name, newest.target, newest.late_after_s, newest.read_at, newest.failure, newest.reading, prober
+    )
+    late, sentence = _judged(status, now)
+    return OwnSubscriptionSnapshot(status, late, sentence)
+
+
+def _judged(status: OwnSubscriptionStatus, now: float) -> tuple[Late, str]:
+    yours, why = _yours(status, now)
+    prober = status.prober
+    if yours is Side.UNKNOWN or prober.side is Side.UNKNOWN:
+        about = f"of yours: {why}" if yours is Side.UNKNOWN else f"of the prober's: {prober.why or 'it has not said'}"
+        return Late.UNKNOWN, f"Unknown. Nothing is known {about}."
+    point = status.reading.oldest_unacked_age
+    assert point is not None  # else `_yours` is unknown
+    late = _TOGETHER[yours is Side.LATE, prober.side is Side.LATE]
+    own, theirs = _in_words(point.value), _in_words(prober.age_s or 0.0)
+    return late, f"{_SENTENCES[late].format(own=own, theirs=theirs, target=status.target)} As of {_clock(point.at)}."
+
+
+_TOGETHER: Final = {
+    (True, False): Late.ONLY_YOURS,
+    (False, True): Late.SERVICE,
+    (True, True): Late.BOTH,
+    (False, False): Late.NOBODY,
+}
+_SENTENCES: Final = {
+    Late.ONLY_YOURS: "Only yours is late: its oldest message waits for {own}, the prober's on {target} for {theirs}. Look at your "
+    "subscribers first.",
+    Late.SERVICE: "The service is late, and yours does not show it: the prober's oldest message on {target} waits for {theirs}, yours "
+    "for {own}.",
+    Late.BOTH: "Both are late: your oldest message waits for {own}, the prober's on {target} for {theirs}. Look at the service first.",
+    Late.NOBODY: "Nobody is late: your oldest message waits for {own}, the prober's on {target} for {theirs}.",
+}
+
+
+def _yours(status: OwnSubscriptionStatus, now: float) -> tuple[Side, str]:
+    if status.failure:
+        return Side.UNKNOWN, status.failure
+    if status.read_at is None:
+        return Side.UNKNOWN, "it was not read yet"
+    point = status.reading.oldest_unacked_age
+    if point is None:
+        return Side.UNKNOWN, "Cloud Monitoring has no point of it (does it exist?)"
+    if now - point.at > POINT_AGE_MAX_S:
+        return Side.UNKNOWN, f"its newest point is of {_clock(point.at)}"
+    return (Side.LATE if point.value >= status.late_after_s else Side.IN_TIME), ""
+
+
+def _in_words(seconds: float) -> str:
+    return write_duration(timedelta(seconds=round(seconds)))
+
+
+def _clock(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%H:%M} UTC"

@@ -1,0 +1,204 @@
+"""`observe`: a stream that others publish is received in order, as far as that can be proven without their record.
+
+No experiment: nothing is published. A subscription of the prober's own is made on a topic of somebody else, read for a while, and
+deleted; topics and subscriptions that are not the prober's are left alone. Every message is recorded, and acknowledged at once. What the
+checker can prove of it says `prober.core.unrecorded`; how the messages came is measured beside that (`observed`), also of those without
+an ordering key.
+
+A subscription that is made anew for each run has delivered nothing before it: so what came first, and what came again, is known for
+certain. The price: nobody observes between two runs.
+
+Messages without a group, without a number, or on keys that are not sampled are counted, never judged. If the first `SAMPLES` messages all
+have no group or no number, the path is wrong, and the run ends with the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Final
+from zlib import crc32
+
+from prober.brokers.base import BrokerSession, Received
+from prober.brokers.fields import Message, NoValue
+from prober.clock import wall_s
+from prober.config.observe import KeysKept, Observe
+from prober.core.events import Delivered
+from prober.errors import NotSupported
+from prober.probes.context import Delivery, DeliveryKind, ProbeContext
+from prober.probes.cost import Traffic
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.observed import ObservedStream
+
+NAME: Final = "observe"
+UNORDERED: Final = "unordered"
+SAMPLES: Final = 10
+LOOK_S: Final = 0.1
+HASH_BYTES: Final = 8
+_HASHES: Final = 1 << 32
+
+
+class ObservingTap:
+    """Records what one subscriber of a foreign stream receives, and acknowledges all of it.
+
+    unreadable  why the first messages could not be read, if none of them could.
+    """
+
+    def __init__(
+        self, context: ProbeContext, settings: Observe, stream: ObservedStream, wall: Callable[[], float] = wall_s
+    ) -> None:
+        self.unreadable = ""
+        self._context, self._settings, self._stream, self._wall = context, settings, stream, wall
+        self._subscription = context.resources.subscription
+        self._group, self._sequence = settings.group_path, settings.sequence_path
+        self._looked_at = 0
+        self._read = False
+
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
+        """A session began."""
+        self._context.opened(self._subscription, session, invoked_t)
+
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
+        """A session ended."""
+        del reason
+        self._context.closed(self._subscription, session, lost=lost)
+
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
+        """Nothing is confirmed: the subscription is without exactly-once delivery."""
+
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        """Everything is answered."""
+
+    def received(self, session: BrokerSession, received: Received) -> None:
+        """A message came: recorded first, then acknowledged."""
+        key = received.ordering_key
+        if not _is_sampled(key or received.message_id, self._settings.share):
+            self._stream.counts["not_sampled"] += 1
+            session.ack(received)
+            return
+        group, number = self._identify(received)
+        again = self._record(session, received, group, number)
+        age_s = None if received.publish_time is None else self._wall() - received.publish_time / 1e9
+        if not again:
+            self._stream.came(self._kept(key), len(received.data), age_s)
+        if group and number is not None:
+            self._stream.numbered(self._kept(group), number, self._context.now())
+
+    def _record(self, session: BrokerSession, received: Received, group: str, number: int | None) -> bool:
+        """Records and acknowledges a message; whether it came before. Without an ordering key nothing is promised, nor recorded."""
+        key, now = received.ordering_key, self._context.now
+        if not key:
+            self._stream.counts["without_key"] += 1
+            self._context.count("deliveries_unordered")
+            session.ack(received)
+            return False
+        kept, seq = self._kept(key), max(0, number or 0)
+        epoch = "" if group == key else self._kept(group)
+        event = Delivered(
+            now(), self._subscription, kept, session.name, epoch, seq, received.message_id, publish_time=received.publish_time
+        )
+        again = self._context.record(event) is DeliveryKind.REDELIVERY
+        Delivery(self._subscription, kept, seq, again, session, received, self._context).ack()
+        return again
+
+    def _identify(self, received: Received) -> tuple[str, int | None]:
+        """The group and the number of a message; empty and None for what it lacks, which is counted."""
+        self._looked_at += 1
+        message, counts, why = Message(received), self._stream.counts, ""
+        group, number = "", None
+        try:
+            group = message.group(self._group)
+        except NoValue as error:
+            counts["ungrouped"] += 1
+            why = str(error)
+        if self._sequence is not None and group:
+            try:
+                number = message.number(self._sequence)
+            except NoValue as error:
+                counts["unnumbered"] += 1
+                why = str(error)
+        if number is not None and self._settings.maximum is not None and number > self._settings.maximum:
+            counts["above_maximum"] += 1
+            number = None
+        self._check_sample(received, why)
+        return group, number
+
+    def _check_sample(self, received: Received, why: str) -> None:
+        if why and not self._stream.unread:
+            self._stream.unread = f"message {received.message_id} {why}"
+        self._read |= not why
+        if self._looked_at == SAMPLES and not self._read:
+            self.unreadable = f"none of the first {SAMPLES} messages has what the paths name: {self._stream.unread}"
+
+    def _kept(self, name: str) -> str:
+        if not name or self._settings.keys_kept is KeysKept.PLAIN:
+            return name
+        return blake2b(name.encode(), digest_size=HASH_BYTES).hexdigest()
+
+
+class UnorderedTap:
+    """Measures what one subscriber receives without ordering; of that nothing is recorded, since nothing is promised."""
+
+    def __init__(self, settings: Observe, stream: ObservedStream, now: Callable[[], float]) -> None:
+        self._settings, self._stream, self._now = settings, stream, now
+
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
+        """A session is of no interest."""
+
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None:
+        """A session that ends is of no interest."""
+
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None:
+        """Nothing is confirmed."""
+
+    def unanswered(self, session: BrokerSession, received: Received) -> None:
+        """Everything is answered."""
+
+    def received(self, session: BrokerSession, received: Received) -> None:
+        """A message came."""
+        session.ack(received)
+        sequence, message = self._settings.sequence_path, Message(received)
+        if sequence is None or not _is_sampled(received.ordering_key or received.message_id, self._settings.share):
+            return
+        with suppress(NoValue):  # which the ordered subscription has counted
+            self._stream.unordered(message.group(self._settings.group_path), message.number(sequence), self._now())
+
+
+def stream_of(settings: Observe) -> ObservedStream:
+    """Where goes what is seen in one run."""
+    return ObservedStream(settings.wait_timeout.total_seconds(), settings.idle_timeout.total_seconds(), settings.initial)
+
+
+def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None) -> Experiment:
+    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`."""
+
+    async def act(context: ProbeContext, workload: Workload) -> None:
+        tap = ObservingTap(context, settings, stream)
+        for _ in range(workload.subscribers):
+            await context.attach(tap)
+            if settings.unordered:
+                await context.attach(UnorderedTap(settings, stream, context.now), at=UNORDERED)
+        until_t = context.now() + settings.duration.total_seconds()
+        while context.now() < until_t and not tap.unreadable and not (stop is not None and stop.is_set()):
+            await asyncio.sleep(min(LOOK_S, max(0.0, until_t - context.now())))
+        if tap.unreadable:
+            stream.unreadable = tap.unreadable
+            raise NotSupported(tap.unreadable)
+
+    plans = (SubscriptionPlan(), *([SubscriptionPlan(UNORDERED, ordering=False)] if settings.unordered else []))
+    return Experiment(
+        name=NAME,
+        promise="A stream that others publish is received in order, as far as that can be proven without their record.",
+        act=act,
+        traffic=lambda _workload: Traffic(0, 0, 0),
+        requires={"deliveries_unrecorded": "no message with an ordering key came"},
+        subscriptions=plans,
+        fresh=True,
+        own_messages=False,
+    )
+
+
+def _is_sampled(name: str, share: float | None) -> bool:
+    return share is None or crc32(name.encode()) < share * _HASHES

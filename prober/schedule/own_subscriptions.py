@@ -1,0 +1,157 @@
+"""The user's own subscriptions: read again and again, beside the prober's own messages at the time of what was read.
+
+Reading never touches what is probed: it happens in a thread, ends after a while, and a failure is told and counted and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from prober.brokers.endpoint import parse_endpoint
+from prober.clock import wall_s
+from prober.config.models import Config, Schedule, TargetSettings
+from prober.config.monitoring import OwnSubscription
+from prober.monitoring.cloud import CloudMonitoring, MonitoringError
+from prober.monitoring.comparison import OwnSubscriptionStatus, ProberAges, Reading, shown
+from prober.runs.backlog import Backlog, joined
+from prober.runs.classification import Observation
+from prober.runs.sink import RunBegun, RunEnded
+from prober.schedule.scheduler import Scheduler
+from prober.sinks.metrics import Component, Metrics, SkipReason
+
+AGE_S: Final = 1
+STOP_GRACE_S: Final = 1.0
+RECEIVED: Final = "deliveries_first"
+
+Series = tuple[str, str, str]
+Backlogs = Callable[[Series], Mapping[str, Backlog]]
+
+_log = logging.getLogger(__name__)
+
+
+class OwnSubscriptions:
+    """Watches the subscriptions of a configuration; without any it does nothing. It is also a sink, which hears when runs received."""
+
+    def __init__(
+        self,
+        config: Config,
+        backlogs: Backlogs,
+        metrics: Metrics,
+        told: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
+    ) -> None:
+        """`backlogs`: what is owed on a target; `told`: is called with all statuses after each look. Both on the event loop."""
+        self._settings, self._backlogs, self._told = config.monitoring, backlogs, told
+        self._targets = {one.name: _target_of(one, config.targets) for one in self._settings.subscriptions}
+        self._metrics, self._health = metrics.own((target, name) for name, target in self._targets.items()), metrics.health
+        self._ages = {target.name: ProberAges() for target in self._targets.values()}
+        self._statuses = {
+            one.name: OwnSubscriptionStatus(one.name, self._targets[one.name].name, one.late_after.total_seconds())
+            for one in self._settings.subscriptions
+        }
+        self._cloud = CloudMonitoring(parse_endpoint(self._settings.endpoint))
+        self._scheduler = Scheduler(self)
+        self._resources = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        if self._statuses:
+            self._resources.push_async_callback(asyncio.to_thread, self._cloud.close)
+            self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
+            self._scheduler.add("ages of messages", Schedule(interval=timedelta(seconds=AGE_S)), 0.0, self._age)
+            self._scheduler.add("own subscriptions", Schedule(interval=self._settings.every), 0.0, self._look)
+            self._scheduler.start()
+            self._tell()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self._resources.aclose()
+
+    # --- looking -------------------------------------------------------------------------------------------------------------
+
+    async def _age(self) -> None:
+        for target in self._targets.values():
+            self._ages[target.name].aged(joined(self._backlogs(target.series).values()).oldest_unacked_age_s, wall_s())
+
+    async def _look(self) -> None:
+        """Reads all, one project after the other."""
+        projects: dict[str, list[str]] = {}
+        for name in self._statuses:
+            projects.setdefault(name.split("/")[1], []).append(name)
+        for names in projects.values():
+            await self._read(names)
+        self._tell()
+
+    async def _read(self, names: Sequence[str]) -> None:
+        now = wall_s()
+        try:
+            readings = await asyncio.to_thread(self._cloud.read, names, now)
+        except MonitoringError as error:
+            for name in names:
+                if self._statuses[name].failure != str(error):
+                    _log.warning("%s cannot be read: %s", name, error)
+                self._statuses[name] = replace(self._statuses[name], read_at=now, failure=str(error))
+                self._metrics.failed(self._targets[name], name, error.failure)
+            return
+        for name in names:
+            self._statuses[name] = self._beside(self._statuses[name], readings[name], now)
+
+    def _beside(self, status: OwnSubscriptionStatus, reading: Reading, now: float) -> OwnSubscriptionStatus:
+        """A reading, and how the prober stood at the time of its newest point."""
+        point = reading.oldest_unacked_age
+        prober = self._ages[status.target].side(now if point is None else point.at, status.late_after_s)
+        return replace(status, read_at=now, failure="", reading=reading, prober=prober)
+
+    def _tell(self) -> None:
+        statuses = tuple(self._statuses.values())
+        for one in shown(statuses, wall_s()):
+            self._metrics.read(self._targets[one.status.name], one)
+        self._told(statuses)
+
+    # --- what runs say -------------------------------------------------------------------------------------------------------
+
+    def begin(self, run: RunBegun) -> _Heard:
+        """A run begins."""
+        return _Heard(self._ages.get(run.site.target), run.started_at)
+
+    # --- what the schedule says ----------------------------------------------------------------------------------------------
+
+    def expected(self, name: str) -> None:
+        """It is time."""
+
+    def skipped(self, name: str, reason: SkipReason) -> None:
+        """It was time, and the last look is still under way; the age of what was read says so."""
+        _log.debug("%s: skipped: %s", name, reason)
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """It ended by a mistake of ours: from now on nothing is known until it succeeds."""
+        self._health.internal_error(Component.SCHEDULER)
+        _log.error("internal error in %s", name, exc_info=error)
+        for own, status in self._statuses.items():
+            self._statuses[own] = replace(status, failure="an internal error of the prober; see its log")
+        self._tell()
+
+
+class _Heard:
+    """Listens to one run until it has ended."""
+
+    def __init__(self, ages: ProberAges | None, begun_at: float) -> None:
+        self._ages, self._begun_at = ages, begun_at
+
+    def event(self, seen: Observation) -> None:
+        """What is owed says more than one event."""
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        if self._ages is not None:
+            self._ages.ran(self._begun_at, end.ended_at, received=bool(end.result.counters.get(RECEIVED)))
+
+
+def _target_of(own: OwnSubscription, targets: Iterable[TargetSettings]) -> TargetSettings:
+    named: Iterator[TargetSettings] = (target for target in targets if own.target in (None, target.name))
+    return next(named)

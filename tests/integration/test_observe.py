@@ -1,0 +1,200 @@
+"""The ten-minute story: ordinary publishers with Google's library on the embedded server, and what `observe` says of their stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prober.cli.observe import observe_once
+from prober.cli.observe_report import Observation
+from prober.cli.process import ExitCode
+from prober.config.observe import KeysKept, Observe
+from prober.core.findings import Kind, Status
+from prober.core.verdict import Verdict
+from prober.embedded import protobuf, servicer
+from prober.embedded.faults import parse_fault
+from prober.errors import ConfigError
+from prober.reports.values import HotKeyClass
+from prober.traces.judgement import judge
+from prober.traces.trace import read_trace
+from tests.integration.embedded import WAIT_S, Clients, Running, running
+
+pytestmark = pytest.mark.timeout(240)
+
+KEYS = 1_000
+AT_ONCE = 25
+HOT, SWAPPED = "acct-7", "acct-42"
+"""The account with most messages, and the one whose messages 3 and 4 its publisher exchanges."""
+
+
+class Calls:
+    """What the server is asked, as text: the log of its calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self._came = threading.Condition()
+        plain = servicer._handler
+        monkeypatch.setattr(servicer, "_handler", lambda method, request: plain(method, self._logged(request)))
+        streams = self._logged(protobuf.StreamingPullRequest)
+        monkeypatch.setattr(protobuf, "StreamingPullRequest", streams)
+
+    def _logged(self, request: Any) -> Any:
+        calls = self
+
+        class Logged:
+            @staticmethod
+            def FromString(data: bytes) -> Any:  # noqa: N802 - protobuf's name
+                message = request.FromString(data)
+                with calls._came:
+                    calls.asked.append(f"{type(message).__name__} {message}")
+                    calls._came.notify_all()
+                return message
+
+        return Logged
+
+    def wait_for(self, *words: str) -> None:
+        """Waits for a call in which all these words occur."""
+        with self._came:
+            assert self._came.wait_for(lambda: any(all(word in call for word in words) for call in self.asked), WAIT_S)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+@pytest.fixture
+def server(calls: Calls) -> Iterator[Running]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def clients(server: Running) -> Iterator[Clients]:
+    clients = Clients(server.address)
+    clients.create()
+    yield clients
+    clients.close()
+
+
+def settings(clients: Clients, **settings: Any) -> Observe:
+    known = {"topic": clients.topic, "group": "attributes.account", "sequence": "attributes.seq", "duration": "200s"}
+    return Observe.model_validate(known | settings)
+
+
+def observed(clients: Clients, calls: Calls, wanted: Observe, publish: Callable[[], None], trace: str = "") -> Observation:
+    """What is observed while somebody publishes, from when the observer listens until all of it has come."""
+    address = clients._address
+
+    async def both() -> Observation:
+        stop = asyncio.Event()
+        observing = asyncio.create_task(observe_once(wanted, address, {}, trace, stop))
+
+        def story() -> None:
+            calls.wait_for("StreamingPullRequest", "okp-observe")
+            publish()
+
+        publishing = asyncio.create_task(asyncio.to_thread(story))
+        await asyncio.wait([observing, publishing], return_when=asyncio.FIRST_COMPLETED)
+        while not observing.done() and not stop.is_set():
+            count = sum("AcknowledgeRequest" in call or "ack_ids" in call for call in calls.asked)
+            await asyncio.sleep(1.0)  # until nothing is acknowledged any more
+            if count == sum("AcknowledgeRequest" in call or "ack_ids" in call for call in calls.asked):
+                stop.set()
+        await publishing
+        return await observing
+
+    return asyncio.run(both())
+
+
+def send(clients: Clients, account: str, seq: object, key: str | None = None) -> Any:
+    return clients.publisher.publish(
+        clients.topic, b"{}", ordering_key=account if key is None else key, account=account, seq=str(seq)
+    )
+
+
+def orders(clients: Clients) -> None:
+    """A thousand accounts, one of them hot, and one publisher with a mistake; few at once, since all of it is one process here."""
+    messages = [(f"acct-{account}", turn) for turn in (1, 2, 3) for account in range(KEYS) if f"acct-{account}" != SWAPPED]
+    messages += [(HOT, seq) for seq in range(4, 900)]
+    for at in range(0, len(messages), AT_ONCE):
+        for one in [send(clients, *message) for message in messages[at : at + AT_ONCE]]:
+            one.result(WAIT_S)
+    for seq in (1, 2, 4, 3, 5):
+        send(clients, SWAPPED, seq).result(WAIT_S)  # each is confirmed before the next is sent
+
+
+def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    trace = tmp_path / "observed.jsonl"
+    seen = observed(clients, calls, settings(clients), lambda: orders(clients), str(trace))
+
+    (swap,) = [made.finding for made in seen.result.findings if made.finding.status is not Status.INFO or made.finding.kind in OUT]
+    assert (swap.kind, swap.key) == (Kind.PUBLISHED_OUT_OF_ORDER, SWAPPED)
+    assert (swap.facts["seq"], swap.facts["after"]) == (3, 4)
+    assert swap.facts["after_stored_at"] < swap.facts["stored_at"]  # type: ignore[operator]
+    assert (seen.result.verdict, seen.exit_code) == (Verdict.PASS, ExitCode.FAIL)
+    text = seen.as_text()
+    assert "Message 4" in text
+    assert "Pub/Sub kept the order" in text
+    assert f"hot key {HOT}: {HotKeyClass.SKEWED}" in text
+    assert json.loads(seen.as_json())["keys"][0]["class"] == "skewed"
+    assert seen.stream.counts["received"] == 3 * KEYS - 3 + 896 + 5
+
+    with read_trace(trace) as reader:
+        judged = judge(str(trace), reader.header, reader)
+    assert [made.finding.kind for made in judged.findings if made.finding.kind in OUT] == [Kind.PUBLISHED_OUT_OF_ORDER]
+    theirs = clients.subscription
+    assert [call.split()[0] for call in calls.asked if theirs in call] == ["Subscription"], "only they created it"
+    assert not any(clients.topic in call and "Delete" in call for call in calls.asked)
+    left = clients.subscriber.list_subscriptions(request={"project": "projects/test"})
+    assert [one.name for one in left] == [theirs], "ours is gone"
+
+
+OUT = {Kind.PUBLISHED_OUT_OF_ORDER, Kind.DELIVERED_OUT_OF_ORDER}
+
+
+def test_the_service_exchanges_them(server: Running, clients: Clients, calls: Calls) -> None:
+    def publish() -> None:
+        for seq in range(1, 30):
+            if seq == 10:
+                server.call(lambda: server.server.arm(parse_fault("swap_across_batches:p=1,count=1")))
+            send(clients, "a", seq).result(WAIT_S)
+
+    seen = observed(clients, calls, settings(clients, publish_time_error="0s"), publish)
+    kinds = {made.finding.kind for made in seen.result.findings if made.finding.status is Status.VIOLATION}
+    assert kinds == {Kind.DELIVERED_OUT_OF_ORDER}
+    assert seen.exit_code is ExitCode.FAIL
+    assert "(the service), key a" in seen.as_text()
+
+
+def test_a_wrong_path_names_a_message_and_what_it_has(clients: Clients, calls: Calls) -> None:
+    def publish() -> None:
+        for seq in range(1, 20):
+            send(clients, "a", seq)
+
+    with pytest.raises(
+        ConfigError, match=r"none of the first 10 messages .* message \d+ has no attribute acount \(it has: account, seq\)"
+    ):
+        observed(clients, calls, settings(clients, group="attributes.acount"), publish)
+
+
+def test_what_cannot_be_judged_is_counted_and_keys_may_be_hashed(clients: Clients, calls: Calls) -> None:
+    def publish() -> None:
+        sent = [send(clients, "ann", seq) for seq in (1, 2, 3, "four", 900)]
+        sent += [send(clients, "bob", seq, key="") for seq in (1, 2)]
+        for one in sent:
+            one.result(WAIT_S)
+
+    wanted = settings(clients, keys_kept=KeysKept.HASHED, maximum=100, unordered=True)
+    seen = observed(clients, calls, wanted, publish)
+    counts = seen.stream.counts
+    assert (counts["unnumbered"], counts["above_maximum"], counts["without_key"]) == (1, 1, 2)
+    assert seen.exit_code is ExitCode.PASS
+    assert "ann" not in seen.as_text() + seen.as_json()
+    assert sum(stream.arrivals.deliveries for stream in seen.stream.order_without_ordering().streams) == 6

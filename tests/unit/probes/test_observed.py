@@ -1,0 +1,53 @@
+"""What is counted of a foreign stream is right as far as it says so, and bounded."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prober.probes.observed import AGES_S, Ages, KeyLoads, ObservedStream
+
+
+@given(st.lists(st.sampled_from("aaaabbcdefgh")), st.integers(1, 6))
+def test_a_key_is_never_counted_too_low_nor_too_high_by_more_than_it_says(keys: list[str], followed: int) -> None:
+    loads, truth = KeyLoads(followed), Counter(keys)
+    for key in keys:
+        loads.came(key, 10, 0.0)
+    assert loads.followed == min(followed, len(truth))
+    assert loads.messages == len(keys)
+    for load in loads.most(followed):
+        assert load.messages - load.uncertain <= truth[load.key] <= load.messages
+        assert load.bytes <= 10 * truth[load.key]
+    frequent = {key for key, count in truth.items() if count > len(keys) / followed}
+    assert frequent <= {load.key for load in loads.most(followed)}
+
+
+def test_ages_are_told_by_bounds() -> None:
+    ages = Ages()
+    assert ages.within(0.5) is None
+    for age_s in (0.05, 0.07, 0.3, 4.0):
+        ages.came(age_s)
+    assert (ages.within(0.5), ages.within(0.75), ages.within(1.0), ages.max_s) == (0.1, 0.5, 4.0, 4.0)
+    ages.came(2 * AGES_S[-1])
+    assert ages.within(1.0) == 2 * AGES_S[-1]
+
+
+def test_how_messages_came_is_measured_from_the_first_that_came() -> None:
+    stream = ObservedStream(wait_timeout_s=10, idle_timeout_s=100)
+    for t, number in enumerate((7, 8, 10, 9, 9, 6)):
+        stream.numbered("g", number, float(t))
+    (one,) = stream.order().streams
+    arrivals = one.arrivals
+    assert (arrivals.in_order, arrivals.early, arrivals.duplicates, arrivals.before_start) == (3, 1, 1, 1)
+
+
+def test_with_a_first_number_what_is_missing_before_the_first_that_came_is_waited_for() -> None:
+    stream = ObservedStream(wait_timeout_s=10, idle_timeout_s=100, initial=0)
+    stream.numbered("g", 1, 1.0)
+    stream.numbered("g", 0, 2.0)
+    stream.numbered("h", 3, 3.0)
+    stream.numbered("h", 4, 30.0)
+    by_name = {stream.name.key: stream.arrivals for stream in stream.order().streams}
+    assert (by_name["g"].in_order, by_name["g"].early, by_name["h"].gave_up) == (1, 1, 3)
