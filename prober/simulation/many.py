@@ -28,8 +28,8 @@ class Order:
         return f"ordering-prober simulate --seeds {seed}..{seed}{hours}{faults}"
 
 
-def simulated(order: Order, jobs: int, prepare: Callable[[], object] = lambda: None) -> Iterator[Simulated]:
-    """Carries them out in so many processes, in each of which `prepare` is called first; with one, in this one."""
+def simulated(order: Order, jobs: int, prepare: Callable[[], object] | None = None) -> Iterator[Simulated]:
+    """Carries them out in so many processes, in each of which `prepare` is called first, if it is given; with one, in this one."""
     one = partial(_simulated, order)
     if jobs == 1 or len(order.seeds) == 1:
         yield from map(one, order.seeds)
