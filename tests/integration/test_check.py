@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 
@@ -140,15 +141,30 @@ def test_the_document_has_the_promised_fields() -> None:
     }
 
 
+UNKNOWN_THERE = {"push": NO_KEYS, "control_plane": "Unimplemented", "limits": "did not refuse"}
+"""Why probes stay undecided on the emulator, whatever the machine does."""
+
+
+def settled(probes: Sequence[str], environ: dict[str, str]) -> dict[str, RunResult]:
+    """What each probe finds there: on a machine under load the emulator may not even answer in time, so some are asked again."""
+    results: dict[str, RunResult] = {}
+    left = tuple(probes)
+    for _ in range(6):
+        results |= {result.probe: result for result in run(CheckRequest(probes=left), environ)}
+        left = tuple(name for name in left if not is_settled(results[name]))
+        if not left:
+            break
+    return results
+
+
+def is_settled(result: RunResult) -> bool:
+    return result.verdict is not Verdict.UNKNOWN or UNKNOWN_THERE.get(result.probe, "nothing") in result.reason
+
+
 def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_address: str) -> None:
     """What docs/emulator.md reports: a refused message comes again alone, the later ones of its key do not."""
-    for _ in range(3):  # on a machine under load it may not even answer in time
-        probes = ("ordering", "redelivery", "affinity", "pull", "publish", "push", "control_plane", "limits", "region")
-        results = run(CheckRequest(probes=probes), {"PUBSUB_EMULATOR_HOST": emulator_address})
-        by_probe = {result.probe: result for result in results}
-        undecided = {name for name, result in by_probe.items() if result.verdict is Verdict.UNKNOWN}
-        if undecided <= {"push", "control_plane", "limits"}:
-            break
+    probes = ("ordering", "redelivery", "affinity", "pull", "publish", "push", "control_plane", "limits", "region")
+    by_probe = settled(probes, {"PUBSUB_EMULATOR_HOST": emulator_address})
     assert by_probe["control_plane"].verdict is Verdict.PASS or "Unimplemented" in by_probe["control_plane"].reason
     assert by_probe["limits"].reason.count("did not refuse") == 2
     assert by_probe["region"].verdict is Verdict.PASS, by_probe["region"].reason
