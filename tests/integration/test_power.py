@@ -64,23 +64,34 @@ def run(probe: str, *faults: str, vantage: Vantage = Vantage.WIRE, seed: int = 0
     return asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("vantage", Vantage)
-def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: Counter[str], vantage: Vantage) -> None:
-    result = run("redelivery", "redeliver_single:p=0", "redeliver_unacked_only:p=0", vantage=vantage)
+def decided(asked: Counter[str], probe: str, *faults: str, vantage: Vantage = Vantage.WIRE) -> RunResult:
+    """A run that a busy machine left undecided is carried out again, and counted anew."""
+    for _ in range(3):
+        asked.clear()
+        result = run(probe, *faults, vantage=vantage)
+        if result.verdict is not Verdict.UNKNOWN:
+            break
+    return result
+
+
+@pytest.mark.parametrize(("vantage", "off"), [(Vantage.WIRE, 0.0), (Vantage.LIBRARY, 0.1)])
+def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: Counter[str], vantage: Vantage, off: float) -> None:
+    """Never more than there were; through the library, which may have messages that nobody knows of, a little less."""
+    result = decided(asked, "redelivery", "redeliver_single:p=0", "redeliver_unacked_only:p=0", vantage=vantage)
     assert result.verdict is Verdict.PASS, result.reason
-    assert result.counters["chances_redelivery"] == asked["redeliver_single"]
-    assert result.counters["chances_redelivery_acked"] == asked["redeliver_unacked_only"]
+    for counter, fault in (("chances_redelivery", "redeliver_single"), ("chances_redelivery_acked", "redeliver_unacked_only")):
+        assert (1 - off) * asked[fault] <= result.counters[counter] <= asked[fault]
 
 
 def test_what_must_not_come_again_is_counted_as_chances(asked: Counter[str]) -> None:
-    result = run("exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
+    result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason
     assert result.counters["chances_confirmed"] == asked["redeliver_after_confirmed_ack"]
     assert result.counters["chances_outstanding"] == asked["forget_holds"]
 
 
 def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_chances(asked: Counter[str]) -> None:
-    result = run("dead_letter", "dead_letter_stalls_keys:p=0")
+    result = decided(asked, "dead_letter", "dead_letter_stalls_keys:p=0")
     assert result.verdict is Verdict.PASS, result.reason
     assert result.counters["chances_dead_letter"] == asked["dead_letter_stalls_keys"]
 
