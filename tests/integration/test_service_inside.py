@@ -11,6 +11,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
+from prober.runs.names import subscriptions_of
 from prober.runs.site import Site
 from prober.service import Service
 from tests.unit.api.asking import client_of
@@ -116,10 +117,14 @@ def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
             await until(lambda: [told.site for told in running.queries.sites()] == sorted_sites(running))
             async with client_of(app) as client:
                 items = (await client.get("/api/v1/subscriptions")).json()["items"]
-            shown = running.snapshot().sites
-            assert [item["subscription"] for item in items] == sorted(site.site.subscription for site in shown)
-            assert sorted(site["probe"] for item in items for site in item["sites"]) == sorted(site.site.probe for site in shown)
-            assert all(item["topic"].partition("/topics/")[2] == item["subscription"].rpartition("/")[2] for item in items)
+            sites = [shown.site for shown in running.snapshot().sites]
+            every = {site.probe: subscriptions_of(site.probe, site.subscription) for site in sites}
+            assert [item["subscription"] for item in items] == sorted(name for names in every.values() for name in names)
+            for item in items:
+                assert [site["probe"] for site in item["sites"]] == [
+                    probe for probe, names in every.items() if item["subscription"] in names
+                ]
+            assert {item["topic"].partition("/topics/")[2] for item in items} == {site.topic.rpartition("/")[2] for site in sites}
 
     asyncio.run(scenario())
 
