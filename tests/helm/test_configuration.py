@@ -106,6 +106,7 @@ def test_only_what_a_running_process_cannot_take_over_makes_other_pods() -> None
         "slos": {"fast": {"indicator": "publish_latency", "objective": "90%", "threshold": "250ms"}},
         "maintenance": windows,
         "budget": {"usd_per_month": 240},
+        "comparisons": [],
     }
     assert followed.keys() == FOLLOWED
     one = CASES["default"]  # which ships no rules of its own objectives

@@ -86,7 +86,7 @@ What a pod is annotated with: another configuration makes other pods, but for wh
 (prober/config/changes.py). Argument: (list $ component settings).
 */}}
 {{- define "prober.podAnnotations" -}}
-checksum/config: {{ omit (include "prober.config" (index . 0) | fromYaml) "targets" "probes" "slos" "maintenance" "budget" | toYaml | sha256sum }}
+checksum/config: {{ omit (include "prober.config" (index . 0) | fromYaml) "targets" "probes" "slos" "maintenance" "budget" "comparisons" | toYaml | sha256sum }}
 {{- if eq (include "prober.googleIdentity" .) "federation" }}
 checksum/google: {{ include "prober.federationFile" . | sha256sum }}
 {{- end }}
