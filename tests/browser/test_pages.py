@@ -26,6 +26,7 @@ FIRST_STOPS = [
     "Runs",
     "Probes",
     "Objectives",
+    "Comparisons",
     "Hot keys",
     "Runbooks",
     "API",
