@@ -26,7 +26,7 @@ from prober.brokers.endpoint import parse_endpoint
 
 PROJECT = "projects/contract"
 LABELS = {"made-by": "contract-test"}
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 _NUMBERS = count(1)
 
