@@ -87,9 +87,9 @@ def size(count: float) -> str:
     return f"{amount(count)} GB"
 
 
-def number(count: int) -> str:
-    """With thousands separated."""
-    return f"{count:,}"
+def number(count: float) -> str:
+    """A whole number, with thousands separated."""
+    return f"{count:,.0f}"
 
 
 def dollars(amount: float) -> str:
@@ -97,9 +97,9 @@ def dollars(amount: float) -> str:
     return f"${ceil(amount):,}"
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: `1 finding`, `2 findings`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+def counted(count: float, noun: str) -> str:
+    """A whole number with its noun: `1 finding`, `2 findings`."""
+    return f"{number(count)} {noun}{'s' * (count != 1)}"
 
 
 def _without_zeros(text: str) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from math import ceil, isfinite
+from typing import Final
 
 from prober.comparison.comparison import Comparison, why_unknown, worst_first
 from prober.config.values import write_duration
 from prober.slo.comparison import ComparedAspect, Standing, Statistic
 
+_UNITS: Final = {"s": "s", "m": "min", "h": "h", "d": "d"}
 NO_USE = "waiting is of no use"
 
 
@@ -54,13 +57,18 @@ def waiting(found: Comparison) -> str:
     if not isfinite(needed_s):
         return f"{NO_USE}: a difference lies too close to its margin, see below"
     least = "at least " if found.missing else ""
-    return f"it probably takes the runs of {least}{rounded_up(needed_s)} to tell; these are of {rounded_up(found.took_s)}"
+    return f"it probably takes the runs of {least}{in_words(needed_s)} to tell; these are of {in_words(found.took_s)}"
 
 
 def rounded_up(seconds: float) -> str:
     """A duration as it may be written behind `--for`: whole seconds, from two minutes on whole minutes."""
     unit_s = 1 if seconds <= 120.0 else 60
     return write_duration(timedelta(seconds=ceil(seconds / unit_s) * unit_s))
+
+
+def in_words(seconds: float) -> str:
+    """The same for people: `10 s`, `1 h 37 min`."""
+    return re.sub(r"(\d+)([a-z])", lambda part: f" {part[1]} {_UNITS[part[2]]}", rounded_up(seconds)).strip()
 
 
 def numbers(each: ComparedAspect) -> str:
@@ -80,10 +88,15 @@ def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
 
 def amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
     """A share as a percentage, a duration with its unit; `signed`: with its sign, as a difference has one."""
-    plus = "+" if signed else ""
     if each.aspect.statistic is Statistic.SHARE:
-        return f"{value * 100:{plus}.3g} %"
-    return f"{value * 1000:{plus}.3g} ms" if abs(value) < 1.0 else f"{value:{plus}.3g} s"
+        return f"{_short(value * 100, signed)} %"
+    return f"{_short(value * 1000, signed)} ms" if abs(value) < 1.0 else f"{_short(value, signed)} s"
+
+
+def _short(value: float, signed: bool) -> str:
+    """To two digits, as everywhere on the pages, and to whole numbers from 10 on."""
+    plus = "+" if signed else ""
+    return f"{value:{plus},.0f}" if abs(value) >= 10.0 else f"{round(value, 2):{plus}.2g}"
 
 
 def comparison_as_json(found: Comparison) -> str:

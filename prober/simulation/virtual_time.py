@@ -51,7 +51,7 @@ class VirtualTime(asyncio.SelectorEventLoop):
         return self.t
 
 
-class _Leaping(selectors.SelectSelector):
+class _Leaping(selectors.DefaultSelector):  # not `select`, which takes no more than 1,024 descriptors of a process
     """Instead of waiting, jumps. RuntimeError if there is no timer: then nothing will ever happen again."""
 
     def __init__(self, loop: VirtualTime) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from prober.comparison.comparison import Comparison
 from prober.comparison.pairs import Experiment
-from prober.comparison.words import comparison_as_json, comparison_as_text, rounded_up
+from prober.comparison.words import comparison_as_json, comparison_as_text, in_words, rounded_up
 from prober.slo.comparison import Standing
 from tests.unit.comparison.runs import ORDERING, compared, pair
 
@@ -52,7 +52,7 @@ def test_few_pairs_say_how_long_it_would_take() -> None:
     found = compared(*SAME[:2], took_s=10.0)
     assert found.needed_s is not None
     assert 25.0 <= found.needed_s < 200.0
-    assert f"it probably takes the runs of {rounded_up(found.needed_s)} to tell; these are of 10s" in comparison_as_text(found)
+    assert f"it probably takes the runs of {in_words(found.needed_s)} to tell; these are of 10 s" in comparison_as_text(found)
 
 
 def test_what_looks_worse_decides_how_long_it_takes() -> None:
