@@ -31,8 +31,8 @@ PROGRAM = [sys.executable, "-c", "import sys; from prober.cli import main; sys.e
 class HistorySize:
     """What was written.
 
-    events, runs  by probe: the runs that ended, and their events.
-    all_events    those of interrupted runs too.
+    events, runs  by probe: the runs that passed, and their events; one that was cut short says nothing of the others.
+    all_events    those of all runs.
     file_bytes    of everything: events, runs, findings.
     """
 
@@ -83,7 +83,7 @@ def counted(history: Path) -> HistorySize:
             events_of.update(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist())
         if kind == "runs":
             table = pq.read_table(path, columns=["run_id", "probe", "verdict"])
-            ended = table.filter(pc.is_valid(table["verdict"]))
+            ended = table.filter(pc.equal(table["verdict"], "PASS"))
             probe_of.update(zip(ended["run_id"].to_pylist(), ended["probe"].to_pylist(), strict=True))
     events: Counter[str] = Counter()
     for run_id, probe in probe_of.items():
