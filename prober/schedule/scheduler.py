@@ -43,6 +43,8 @@ from prober.config.models import Schedule
 from prober.sinks.metrics.families import SkipReason
 
 HEARTBEAT_S: Final = 1.0
+FIRST_RUNS_APART_S: Final = 0.5
+"""Of many that are added together: if all began in the same moment, they would measure each other."""
 LATE_MAX_S: Final = 3600
 """A point of a crontab line is a time of the day: who comes later than this does not make up for it."""
 MISSED_COUNTED_MAX: Final = 10_000
@@ -153,6 +155,7 @@ class Scheduler:
         self._clock = clock
         self._jobs: dict[str, _Job] = {}
         self._beat_t: float | None = None
+        self._next_first_t = 0.0
         self._stopping = False
         self._timer = AsyncIOScheduler(timezone=UTC)
         self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
@@ -162,7 +165,8 @@ class Scheduler:
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action, *, first_at_once: bool = True) -> None:
         """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. A name is added once.
 
-        The first run of an interval starts at once and without a wait, unless `first_at_once` is false: then one interval later.
+        The first run of an interval starts at once, unless `first_at_once` is false: then one interval later. Instead of the random wait
+        it keeps `FIRST_RUNS_APART_S` from the first runs of others.
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
@@ -252,10 +256,17 @@ class Scheduler:
 
     async def _due(self, job: _Job) -> None:
         """Begins the run of a point. Is a coroutine because APScheduler calls functions in threads."""
-        delay_s = 0.0 if job.punctual else self._random.uniform(0.0, job.jitter_s)
+        delay_s = self._turn_s() if job.punctual else self._random.uniform(0.0, job.jitter_s)
         job.punctual = False
         if not self._begin(job, delay_s, job.action):
             self._listener.skipped(job.name, SkipReason.OVERLAP)
+
+    def _turn_s(self) -> float:
+        """How long a first run waits for those that were to begin before it."""
+        now = self._clock()
+        begins_t = max(now, self._next_first_t)
+        self._next_first_t = begins_t + FIRST_RUNS_APART_S
+        return begins_t - now
 
     async def _beat(self) -> None:
         self._beat_t = self._clock()

@@ -111,6 +111,25 @@ def test_an_interval_may_start_one_interval_later(trial: Trial) -> None:
     assert trial.told.starts == [10, 20]
 
 
+def test_first_runs_begin_one_after_the_other(trial: Trial) -> None:
+    for name in ("p", "q", "r"):
+        trial.scheduler.add(name, every(10), 0.0, trial.told.lasting(3))
+    trial.run(until_s=15)
+    assert trial.told.starts == [0, 0.5, 1.0, 10, 10, 10]
+
+
+def test_a_first_run_long_after_the_others_begins_at_once(trial: Trial) -> None:
+    trial.add(trial.told.lasting(3))
+
+    async def later() -> None:
+        await asyncio.sleep(7)
+        trial.scheduler.add("q", every(10), 0.0, trial.told.lasting(1))
+        await asyncio.sleep(2)
+
+    trial.run(later())
+    assert trial.told.runs == [(0, 3), (7, 8)]
+
+
 @pytest.mark.parametrize("line", ["0,2 * * * 0", "0,2 * 20 * mon", "0,2 * 21 * sun", "0,2 0 20 12 *"])
 def test_a_crontab_line_is_in_utc_with_sunday_as_0_and_either_day(trial: Trial, line: str) -> None:
     trial.add(trial.told.lasting(3), at(line))
@@ -128,7 +147,7 @@ def test_names_do_not_hold_each_other_up(trial: Trial) -> None:
     trial.add(trial.told.lasting(25))
     trial.scheduler.add("q", every(10), 0.0, trial.told.lasting(0))
     assert trial.run(until_s=15)["q expected"] == 2
-    assert trial.told.starts[:2] == [0, 10]
+    assert trial.told.starts[:2] == [0.5, 10]
 
 
 def test_a_name_is_added_once(trial: Trial) -> None:
