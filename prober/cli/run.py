@@ -13,7 +13,7 @@ import typer
 
 from api.app import create_app
 from api.view import Archive
-from prober.cli.process import collect_between_runs, own_version
+from prober.cli.process import collect_between_runs, favour_the_loop, own_version
 from prober.config.following import ConfigurationFile
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
@@ -76,5 +76,6 @@ async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: s
         service.followed_by(archive.follow)
         async with service:
             app = create_app(service, archive, config.api)
+            favour_the_loop()
             with reload_signal(service.reload if file.path else None):
                 await serve_until(stop, app, config.api.host, config.api.port, announce=announce)

@@ -41,7 +41,7 @@ class SimulatedProber:
         self.metrics = Metrics(config.objectives, VERSION, [target.environment])
         self.live = LiveState((), version=VERSION, instance=config.name, started_at=wall_s())
         self._assignments = Assignments(config, self.live, self.metrics.health)
-        self._broker = _broker(target, network, pushes)
+        self._broker = broker_of(target, network, pushes)
         endpoint = local_endpoint(ADDRESS, paired=target.peer is not None)
         instances = [ProbeInstance(site, endpoint, self._broker, config.name) for site in sites_of(target)]
         self.live.follow((instance.shown for instance in instances), config.objectives)
@@ -79,7 +79,7 @@ class SimulatedProber:
             self._assignments.age()
 
 
-def _broker(target: TargetSettings, network: Network, pushes: PushEndpoint) -> WireBroker:
+def broker_of(target: TargetSettings, network: Network, pushes: PushEndpoint) -> WireBroker:
     """The wire vantage, with a second one if the target has two endpoints."""
     endpoint, open_channel = local_endpoint(ADDRESS), network.open_channel
     peer = WireBroker(endpoint, None, open_channel=open_channel) if target.peer is not None else None

@@ -32,14 +32,14 @@ def test_every_values_file_has_its_sum() -> None:
 
 
 def test_production_by_hand() -> None:
-    """Three targets; a month has 259,200 runs of `ordering` from two vantages, 86,400 of `redelivery` and `affinity`."""
+    """Three targets; a month has 259,200 runs of `ordering` from two vantages, 43,200 of `redelivery` and `affinity`."""
     one = Environment("production")
     months = Counter[str]()
     for site in one.sites:
         months[site.probe] += round(monthly_cost(site).messages)
     assert months["ordering"] == 3 * 2 * 259_200 * 2000
-    assert months["redelivery"] == 3 * 86_400 * (144 + 459)
-    assert months["affinity"] == 3 * 86_400 * (1280 + 1382)
+    assert months["redelivery"] == 3 * 43_200 * (144 + 459)
+    assert months["affinity"] == 3 * 43_200 * (1600 + 1728)
     assert one.messages == months.total()
     assert one.pubsub_usd.most < one.messages * REQUEST_BYTES_MIN / 2**40 * USD_PER_TIB
     assert one.pods == {"prober": 3, "api": 2}

@@ -20,7 +20,7 @@ from typing import Final
 
 from prober.clock import monotonic_s
 from prober.core.events import Closed, Opened
-from prober.core.findings import Finding, Status
+from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
@@ -33,6 +33,10 @@ from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100
+UNDECIDED_KEPT_MAX: Final = 5
+"""Of each kind of findings that decide nothing. What is allowed and odd makes hundreds of them a run, and to prove one costs as much as to
+prove a violation.
+"""
 REDUCING_MAX_S: Final = 5.0
 """How long the histories of a run's findings are reduced; then what proves one is kept as it is, until `PROVING_MAX_S`."""
 PROVING_MAX_S: Final = 15.0
@@ -99,7 +103,12 @@ def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
 
 def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
     """The findings that may be kept, numbered by their place in the run, the most serious first."""
-    listed = [(number, made) for number, made in enumerate(findings, 1) if made.finding.status in _ORDER]
+    undecided, listed = Counter[Kind](), []
+    for number, made in enumerate(findings, 1):
+        kind, status = made.sort
+        undecided[kind] += status is Status.INDETERMINATE
+        if status in FAILING or (status is Status.INDETERMINATE and undecided[kind] <= UNDECIDED_KEPT_MAX):
+            listed.append((number, made))
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 
 

@@ -17,7 +17,16 @@ from prober.evidence.diagram.text import as_text
 from prober.evidence.evidence import ON_KEY_MAX
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
-from prober.sinks.status.entries import KEPT_PER_RUN_MAX, PROVING_MAX_S, REDUCING_MAX_S, TRACE_EVENTS_MAX, EndedRun, entry_of
+from prober.sinks.status.entries import (
+    KEPT_PER_RUN_MAX,
+    PROVING_MAX_S,
+    REDUCING_MAX_S,
+    TRACE_EVENTS_MAX,
+    UNDECIDED_KEPT_MAX,
+    EndedRun,
+    _candidates,
+    entry_of,
+)
 from prober.sinks.status.records import Beginning, Entry
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
@@ -98,6 +107,16 @@ def test_of_a_sort_without_any_proof_the_first_is_kept_and_the_most_serious_stan
     assert [record.finding for record in entry.findings] == [certain[0].finding, doubtful[0].finding]
     assert [record.finding_id for record in entry.findings] == ["run-1-10", "run-1-1"]
     assert entry.run.findings_omitted == 599 - 2
+
+
+def test_what_decides_nothing_is_kept_a_few_times_and_takes_no_place_of_what_does() -> None:
+    doubtful = [made(Kind.PUSH_OVERLAP, Status.INDETERMINATE, seq) for seq in range(3 * UNDECIDED_KEPT_MAX)]
+    certain = [made(Kind.PUSH_OVERLAP, Status.VIOLATION, seq) for seq in range(2 * UNDECIDED_KEPT_MAX)]
+    outcome = result(verdict=Verdict.FAIL, findings=(*doubtful, *certain), counts={doubtful[0].sort: 15, certain[0].sort: 10})
+    assert _candidates(outcome.findings) == [
+        *enumerate(certain, 3 * UNDECIDED_KEPT_MAX + 1),
+        *enumerate(doubtful[:UNDECIDED_KEPT_MAX], 1),
+    ]
 
 
 def test_the_same_run_gives_the_same_names() -> None:
