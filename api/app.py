@@ -12,9 +12,8 @@ from api.access import Access
 from api.arrivals import Arrivals
 from api.compression import Compression
 from api.current_status import CurrentStatus
-from api.headers import Headers, Heads
+from api.headers import Headers, Heads, Methods
 from api.limits import RATE, Rate, RequestLimits
-from api.methods import Methods
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache

@@ -15,8 +15,7 @@ from typing import Final, Self
 from api.app import create_app
 from api.view import Archive
 from prober.clock import wall_s
-from prober.config.changes import restart_keys
-from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
+from prober.config.following import ConfigurationFile, ConfigurationStatus, Following, restart_keys
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey

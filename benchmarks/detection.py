@@ -27,7 +27,7 @@ from prober.brokers.endpoint import parse_endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s
 from prober.config.loading import load
-from prober.config.push import Push
+from prober.config.sections import Push
 from prober.core.findings import FAILING
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
@@ -36,8 +36,8 @@ from prober.probes.catalogue import PROBES
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
+from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedSite, sites_of
-from prober.schedule.pushing import PushReceivers
 from prober.simulation.observation import caught_as
 
 SHARES: Final = (0.2, 0.02)

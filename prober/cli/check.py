@@ -34,8 +34,8 @@ from prober.probes.catalogue import PROBES
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
+from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedSite, is_embedded
-from prober.schedule.pushing import PushReceivers
 from prober.slo.figures import name_of, value_as_text
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"

@@ -29,8 +29,7 @@ from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
-from prober.runs.cleanup import Bounds, Kept, in_order_of_deletion, reason_to_keep
-from prober.runs.resources import made_at, steady_name
+from prober.runs.resources import Bounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name
 from prober.schedule.instances import is_embedded, sites_of
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.queries import StatusQueries

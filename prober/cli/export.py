@@ -10,16 +10,14 @@ from typing import Annotated, Final
 
 import typer
 
-from prober.cli.process import Format, code_of
-from prober.cli.times import Since, Until, time_of
+from prober.cli.process import Format, Since, Until, code_of, time_of
 from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of, printable
 from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.errors import ConfigError
-from prober.exports.files import places, rows
 from prober.exports.judgement import Assumptions, ExportFinding, ExportJudgement, judge_export
 from prober.exports.message import ExportedMessage, MessageFields, field_path
-from prober.exports.table import is_table, table_rows
+from prober.exports.sources import is_table, places, rows, table_rows
 
 MESSAGES_MAX: Final = 2_000_000
 FILES_SAY: Final = "In a file the messages of a key must be in order. Over several files they need not be: files are not compared."

@@ -1,4 +1,4 @@
-"""The command line as a process: its version, output formats and exit codes, and how often it looks for reference cycles.
+"""The command line as a process: its version, output formats, times and exit codes, and how often it looks for reference cycles.
 
 Events, findings and what the checker remembers are made in great numbers, live long and form no cycles. With Python's defaults the
 search for cycles goes over all of them again and again, which takes as much time as judging them (`benchmarks/end_to_end.py`).
@@ -12,9 +12,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
+
+import typer
 
 from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError
@@ -95,3 +98,18 @@ def collect_rarely() -> None:
 def collect_between_runs() -> None:
     """The same for a program that does run after run, whose remains must not pile up."""
     gc.set_threshold(*THRESHOLDS_OF_A_SERVICE)
+
+
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
+
+
+def time_of(text: str | None, default: float) -> float:
+    """A time in seconds since 1970; what names no zone is UTC. `default` if it was left out. Raises ConfigError."""
+    if text is None:
+        return default
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a time; write one like 2026-11-20T08:00:00Z") from None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

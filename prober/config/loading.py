@@ -39,19 +39,17 @@ from prober.config.contradictions import (
     port_problems,
     push_problems,
     sharding_problems,
+    warnings_of,
 )
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.drills import Drills
 from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
-from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
-from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
 from prober.config.regions import region_of
-from prober.config.storage import HistorySettings, StatusSettings
+from prober.config.sections import HistorySettings, Monitoring, Push, StatusSettings, is_here
 from prober.config.values import EMBEDDED
-from prober.config.warnings import warnings_of
 from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator

@@ -24,7 +24,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.attempts import PublishAttempts
-from prober.core.beginnings import Beginning
 from prober.core.collector import Counts, FindingsCollector
 from prober.core.divergence import DivergenceCheck
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
@@ -40,6 +39,7 @@ from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
+from prober.core.skips import Beginning
 from prober.core.splits import Acknowledgements, Break, Splits
 from prober.core.subscription import Subscription
 from prober.core.unrecorded import Numbering, NumbersCheck, UnrecordedEpoch

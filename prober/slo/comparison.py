@@ -31,10 +31,9 @@ from math import inf
 from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
+from prober.slo.confidence import CONFIDENCE, Difference, interval, mean_difference
 from prober.slo.indicators import DURATIONS, MEANINGS, Indicator
 from prober.slo.objectives import SliCounts
-from prober.slo.paired import Difference, mean_difference
-from prober.slo.proportions import CONFIDENCE, interval
 
 PAIRS_MIN: Final = 5
 """Fewer pairs conclude nothing."""

@@ -14,11 +14,10 @@ from prober.brokers.base import BrokerSession, PushConfig, PushOutcome, Received
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.push import endpoint as endpoint_module
 from prober.brokers.push.endpoint import PushEndpoint, TargetPushes
-from prober.brokers.push.keys import Keys, KeySet, NoKeys
-from prober.brokers.push.tokens import TokenVerifier
+from prober.brokers.push.tokens import Keys, KeySet, NoKeys, TokenVerifier
 from prober.cli.check import CheckRequest, run_checks
 from prober.clock import wall_s
-from prober.config import push as push_config
+from prober.config import sections as push_config
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.embedded import pump
@@ -28,8 +27,8 @@ from prober.embedded.signing import Signer
 from prober.errors import ConfigError, NotSupported
 from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
-from prober.schedule.pushing import PushReceivers
-from tests.unit.brokers.test_push_requests import SUBSCRIPTION, wrapped
+from prober.schedule.connections import PushReceivers
+from tests.unit.brokers.test_push_endpoint import SUBSCRIPTION, wrapped
 
 ACCOUNT = "push@project.iam.gserviceaccount.com"
 WAIT_S = 10.0

@@ -43,9 +43,8 @@ from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.counts import BREACHES, SloCounters, is_overdue
-from prober.slo.defaults import DEFAULTS, PERIOD_S
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
+from prober.slo.objectives import DAY_S, DEFAULTS, MINUTE_S, PERIOD_S, Objective, SliCounts
 from spark_jobs import slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import NOT_RECORDED, Reports, Settings, Work

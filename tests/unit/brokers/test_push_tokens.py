@@ -20,9 +20,18 @@ from cryptography.x509.oid import NameOID
 from google.auth import crypt, jwt
 
 from prober.brokers.base import PushOutcome
-from prober.brokers.push import keys as keys_module
-from prober.brokers.push.keys import AGAIN_AFTER_S, KEPT_S, Keys, KeySet, NoKeys, read_keys, require_keys
-from prober.brokers.push.tokens import CLOCKS_APART_S, TokenVerifier
+from prober.brokers.push import tokens as keys_module
+from prober.brokers.push.tokens import (
+    AGAIN_AFTER_S,
+    CLOCKS_APART_S,
+    KEPT_S,
+    Keys,
+    KeySet,
+    NoKeys,
+    TokenVerifier,
+    read_keys,
+    require_keys,
+)
 from prober.clock import wall_s
 from prober.embedded.signing import Signer
 from prober.errors import ConfigError
