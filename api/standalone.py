@@ -95,7 +95,7 @@ class Alone:
         self._following.ask()
 
     def run_now(self, site: SiteKey) -> RunOrdered:
-        """Nothing is probed here."""
+        """Nothing is probed here: raises KeyError for every site."""
         raise KeyError(site)
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:

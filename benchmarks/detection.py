@@ -27,7 +27,7 @@ from prober.brokers.endpoint import parse_endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s
 from prober.config.loading import load
-from prober.config.sections import Push
+from prober.config.sections import PushSettings
 from prober.core.findings import FAILING
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
@@ -86,7 +86,7 @@ async def trial(site: PlannedSite, faults: Sequence[Fault], seed: int) -> Trial:
         server = await resources.enter_async_context(EmbeddedServer(faults=faults))
         endpoint = parse_endpoint(server.address)
         target = site.at(endpoint)
-        receivers = await resources.enter_async_context(PushReceivers(Push(), "detection"))
+        receivers = await resources.enter_async_context(PushReceivers(PushSettings(), "detection"))
         pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
         broker = await connect(endpoint, site.vantage, pushes=pushes)
         seen = Trial(Counter(), Counter())

@@ -38,8 +38,7 @@ class Answer(BaseModel):
     def __init_subclass__(cls, schema: str = "", **settings: Any) -> None:
         """`schema` is what the OpenAPI document calls it, by default its own name: there `Run` is an answer, here it is a run."""
         super().__init_subclass__(**settings)
-        if schema:
-            cls.__qualname__ = cls.model_config["title"] = schema
+        cls.__qualname__ = cls.model_config["title"] = schema or cls.__name__
 
     def timeless(self) -> Self:
         """The same without what becomes another only because time passes: what the ETag is made of."""

@@ -18,7 +18,7 @@ from prober.slo.comparison import Standing
 Measurement = Annotated[FiniteFloat, Field(examples=[0.0021])]
 
 
-class ComparedAspect(Answer):
+class ComparedAspectAnswer(Answer, schema="ComparedAspect"):
     """One aspect of a comparison: of an indicator that counts things the share that is bad, of one that measures durations seconds."""
 
     aspect: Annotated[str, Field(examples=["end_to_end_latency_p99"])]
@@ -43,7 +43,7 @@ class ComparedAspect(Answer):
     """How many would probably tell; null: it is told, or nobody knows."""
 
 
-class Comparison(Answer):
+class ComparisonAnswer(Answer, schema="Comparison"):
     """A candidate beside a baseline, by the newest runs of both."""
 
     baseline: Target
@@ -60,14 +60,14 @@ class Comparison(Answer):
     """Probes without a pair of runs, which leave the comparison open."""
     left_out: Count
     """Pairs of runs of which an internal error of the prober ended one."""
-    aspects: tuple[ComparedAspect, ...]
+    aspects: tuple[ComparedAspectAnswer, ...]
     """What was compared."""
 
 
 class ComparisonList(Answer):
     """All comparisons of the configuration."""
 
-    items: tuple[Comparison, ...]
+    items: tuple[ComparisonAnswer, ...]
     """In the order of the configuration."""
 
     def timeless(self) -> Self:
@@ -88,7 +88,7 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
 
         def found() -> ComparisonList:
             documents = map(comparison_as_document, archive.compared(now))
-            return ComparisonList(items=tuple(map(Comparison.model_validate, documents)))
+            return ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
 
         return await answers.answer(request, found)
 

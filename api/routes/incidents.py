@@ -43,7 +43,7 @@ class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
     """From then on nobody does any more; null: it holds until the incident is over."""
 
 
-class Incident(Answer):
+class IncidentAnswer(Answer, schema="Incident"):
     """The findings of one kind at one site, from the first one until runs enough had a chance to show it and did not."""
 
     incident_id: IncidentId
@@ -109,7 +109,7 @@ class Incident(Answer):
 class IncidentPage(Listed):
     """Incidents, by when they began, the newest first."""
 
-    items: tuple[Incident, ...]
+    items: tuple[IncidentAnswer, ...]
     """The incidents."""
 
 
@@ -146,7 +146,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
 
         def make() -> IncidentPage:
             page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return IncidentPage(items=tuple(map(Incident.of, page.items)), next_cursor=page.next_cursor)
+            return IncidentPage(items=tuple(map(IncidentAnswer.of, page.items)), next_cursor=page.next_cursor)
 
         return await answers.answer(request, make)
 
@@ -165,7 +165,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
 
         return await answers.encoded(request, make, ATOM)
 
-    @routes.get("/incidents/{incident_id}", response_model=Incident, response_description="The incident.")
+    @routes.get("/incidents/{incident_id}", response_model=IncidentAnswer, response_description="The incident.")
     async def incident(request: Request, incident_id: IncidentName, _: Annotated[QueryParameters, Query()]) -> Response:
         """One incident."""
         return await answers.answer(request, lambda: _incident_of(archive, incident_id))
@@ -173,13 +173,13 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     @routes.post("/incidents/{incident_id}/acknowledge", response_description="The incident.", dependencies=[Security(TOKEN)])
     async def acknowledge(
         incident_id: IncidentName, _: Annotated[QueryParameters, Query()], said: Annotated[Acknowledge, Body()]
-    ) -> Incident:
+    ) -> IncidentAnswer:
         """Says that somebody knows of an incident, until a time or until it is over. Pages show it; nothing else heeds it.
 
         It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
         """
 
-        def make() -> Incident:
+        def make() -> IncidentAnswer:
             archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
             return _incident_of(archive, incident_id)
 
@@ -188,9 +188,9 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     return routes
 
 
-def _incident_of(archive: Archive, incident_id: str) -> Incident:
+def _incident_of(archive: Archive, incident_id: str) -> IncidentAnswer:
     """An incident as it is kept; 404 if it is not."""
     found = archive.queries.incident(incident_id)
     if found is None:
         raise HTTPException(404, f"no incident is called {incident_id}; it may not be kept any more")
-    return Incident.of(found)
+    return IncidentAnswer.of(found)

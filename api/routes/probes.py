@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from api import problems
 from api.current_status import CurrentStatus
 from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
-from api.models.sites import Site, SiteState
+from api.models.sites import SiteAnswer, SiteState
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import View
@@ -46,7 +46,7 @@ class ProbeList(Listed):
 class ProbeDetail(ProbeState):
     """A probe with its sites in full."""
 
-    sites: tuple[Site, ...]
+    sites: tuple[SiteAnswer, ...]
     """Every target and vantage that it probes, with the last runs and findings."""
 
 
@@ -155,7 +155,7 @@ def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
 def _detail(snapshot: StatusSnapshot, name: str) -> ProbeDetail:
     sites = _sites_of(snapshot.sites, name)
     return ProbeDetail(
-        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(Site.model_validate, sites))
+        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(SiteAnswer.model_validate, sites))
     )
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from api.charts import Span, TimeRange
+from api.charts import ChartSpan, TimeRange
 from api.current_status import CurrentStatus
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
@@ -36,7 +36,7 @@ class Longest(Answer):
     """The longest of all."""
 
 
-class Point(Answer):
+class PointAnswer(Answer, schema="Point"):
     """The runs of a stretch of time in which at least one ended."""
 
     first_at: Time
@@ -60,7 +60,7 @@ class SiteSeries(Answer):
     """From where it looks."""
     part: Part
     """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
-    points: tuple[Point, ...]
+    points: tuple[PointAnswer, ...]
     """The oldest first. Where there is none, no run ended."""
 
 
@@ -77,7 +77,7 @@ class ProbeSeries(Answer):
     """Every site that was asked for."""
 
 
-class Slice(Answer):
+class SliceAnswer(Answer, schema="Slice"):
     """What was counted in a stretch of time."""
 
     at: Time
@@ -95,7 +95,7 @@ class TargetSeries(Answer):
 
     target: Target
     """Name of the target."""
-    slices: tuple[Slice, ...]
+    slices: tuple[SliceAnswer, ...]
     """The oldest first. Where there is none, nothing was counted."""
 
 
@@ -140,19 +140,19 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
     return routes
 
 
-def _of_site(archive: Archive, site: SiteKey, span: Span) -> SiteSeries:
-    points = tuple(map(Point.model_validate, bins_of(archive, site, span)))
+def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:
+    points = tuple(map(PointAnswer.model_validate, bins_of(archive, site, span)))
     return SiteSeries(target=site.target, vantage=site.vantage, part=site.part, points=points)
 
 
-def _of_objective(archive: Archive, objective: Objective, span: Span) -> SloSeries:
+def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:
     found = sorted(tallies_of(archive, objective, span).items())
     targets = tuple(TargetSeries(target=target, slices=_slices(counted)) for target, counted in found)
     return SloSeries(name=objective.name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
 
 
-def _slices(counted: Mapping[float, SliCounts]) -> tuple[Slice, ...]:
+def _slices(counted: Mapping[float, SliCounts]) -> tuple[SliceAnswer, ...]:
     return tuple(
-        Slice(at=datetime.fromtimestamp(at, UTC), good=tally.good, bad=tally.bad, undecided=tally.undecided)
+        SliceAnswer(at=datetime.fromtimestamp(at, UTC), good=tally.good, bad=tally.bad, undecided=tally.undecided)
         for at, tally in sorted(counted.items())
     )

@@ -59,8 +59,8 @@ DRILL_NEWS_S: Final = 3 * MINUTE_S
 def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
     """One group for each subject. Drills are looked at as often as real findings."""
     return (
-        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.rules(options)),
-        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.rules()),
+        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.no_data_rules(options)),
+        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.validity_rules()),
         RuleGroup("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
         RuleGroup("pubsub-prober-dependencies", INTERVAL_S, _dependencies(options)),
         RuleGroup("pubsub-prober-schedules", INTERVAL_S, _regular()),

@@ -26,12 +26,10 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
-from prober.cli.endpoints import endpoint_of
 from prober.cli.process import ExitCode, Format, must_know, warn
 from prober.clock import monotonic_s, wall_s
 from prober.comparison.comparison import Comparison, compare_pairs
-from prober.comparison.experiments import Common, common_to, targets_of
-from prober.comparison.pairs import Experiment, PairOfRuns
+from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, targets_of
 from prober.comparison.stored import compare_stored
 from prober.comparison.words import comparison_as_json, comparison_as_text
 from prober.config.comparisons import ComparisonSettings
@@ -42,7 +40,7 @@ from prober.errors import ConfigError
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.connections import PushReceivers
+from prober.schedule.connections import PushReceivers, endpoint_of
 from prober.schedule.instances import PlannedSite, sites_of
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.queries import StatusQueries
@@ -98,7 +96,7 @@ def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], f
     wanted = {each: apart_s for each, apart_s in common.apart_max_s.items() if not probes or each.probe in probes}
     if not wanted:
         raise ConfigError(f"{baseline} and {candidate} have no probe in common that both run alike: there is nothing to compare")
-    return Planned(settings, first, second, Common(wanted, common.different))
+    return Planned(settings, first, second, CommonExperiments(wanted, common.different))
 
 
 def _compare_stored(config: Config, planned: Planned) -> Comparison:
@@ -131,7 +129,7 @@ class Planned:
     settings: ComparisonSettings
     baseline: TargetSettings
     candidate: TargetSettings
-    common: Common
+    common: CommonExperiments
 
 
 async def compare_side_by_side(config: Config, planned: Planned, environ: Mapping[str, str], seed: int, begin: Begin) -> Comparison:
@@ -161,10 +159,10 @@ class _Reached(NamedTuple):
     """A target with a broker for each vantage."""
 
     endpoint: Endpoint
-    sites: Mapping[Experiment, PlannedSite]
+    sites: Mapping[ComparedExperiment, PlannedSite]
     brokers: Mapping[Vantage, Broker]
 
-    async def run(self, experiment: Experiment, seed: int) -> RunResult:
+    async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
         """Carries out one run, which never raises: whatever is wrong makes it UNKNOWN."""
         site = self.sites[experiment]
         target = site.at(self.endpoint)
@@ -176,11 +174,11 @@ class _Reached(NamedTuple):
 async def _reached(
     config: Config,
     target: TargetSettings,
-    experiments: tuple[Experiment, ...],
+    experiments: tuple[ComparedExperiment, ...],
     environ: Mapping[str, str],
     receivers: PushReceivers,
 ) -> AsyncIterator[_Reached]:
-    every = {Experiment(str(site.probe), str(site.vantage), site.part_shown): site for site in sites_of(target)}
+    every = {ComparedExperiment(str(site.probe), str(site.vantage), site.part_shown): site for site in sites_of(target)}
     sites = {experiment: every[experiment] for experiment in experiments}
     brokers: dict[Vantage, Broker] = {}
     async with endpoint_of(config, target, environ) as (endpoint, signer):

@@ -79,7 +79,7 @@ FIRST_EVENT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HistorySelection:
     """What of a history is to be judged: one key or all, on one subscription or all, in whole runs that touch the span of time."""
 
     key: str | None
@@ -87,7 +87,7 @@ class Asked:
     span: TimeSpan
 
 
-def verify_history(location: str, output: Format, asked: Asked, *, everything: bool) -> ExitCode:
+def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
     """Judges and prints one line or paragraph per run and key, as `verify_files` does per file; witnesses are event numbers of the run.
 
     Unless `everything` is to be printed, text has the first findings of each kind in all of it. Raises `HistoryError` if the history
@@ -107,7 +107,7 @@ def verify_history(location: str, output: Format, asked: Asked, *, everything: b
     return worst_code(codes)
 
 
-def _judged(location: str, asked: Asked) -> Iterator[tuple[Judgement, float | None]]:
+def _judged(location: str, asked: HistorySelection) -> Iterator[tuple[Judgement, float | None]]:
     """Every judgement, with what turns its times into seconds since 1970."""
     reader = HistoryReader(location)
     keys = [asked.key] if asked.key is not None else reader.keys(subscription=asked.subscription, span=asked.span)

@@ -72,7 +72,7 @@ def code_of(verdict: Verdict) -> ExitCode:
     return _CODE[verdict]
 
 
-def overall(results: Iterable[Judged]) -> Verdict:
+def overall_verdict(results: Iterable[Judged]) -> Verdict:
     """The worst verdict of several results; of none it is UNKNOWN."""
     return worst(result.verdict for result in results)
 

@@ -76,9 +76,13 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            from prober.cli.history import Asked, span_of, verify_history  # takes longer to load than most trace files to judge
+            from prober.cli.history import (  # takes longer to load than most trace files to judge
+                HistorySelection,
+                span_of,
+                verify_history,
+            )
 
-            asked = Asked(key, subscription, span_of(since, until))
+            asked = HistorySelection(key, subscription, span_of(since, until))
             code = int(verify_history(files[0], output, asked, everything=everything))
         else:
             code = int(verify_files(files, output, extras))

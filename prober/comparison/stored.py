@@ -11,8 +11,7 @@ from typing import Final, Self
 
 from prober.clock import wall_s
 from prober.comparison.comparison import Comparison, compare_pairs
-from prober.comparison.experiments import Common, comparisons_of
-from prober.comparison.pairs import pairs_of
+from prober.comparison.pairs import CommonExperiments, comparisons_of, pairs_of
 from prober.config.comparisons import ComparisonSettings
 from prober.config.models import Config
 from prober.runs.result import RunResult
@@ -26,7 +25,7 @@ RUNS_MAX: Final = 5_000
 """Of more runs of a target within the window, the newest are compared."""
 
 
-def compare_stored(queries: StatusQueries, settings: ComparisonSettings, common: Common, now: float) -> Comparison:
+def compare_stored(queries: StatusQueries, settings: ComparisonSettings, common: CommonExperiments, now: float) -> Comparison:
     """Compares two targets by their runs of the last `window` before `now`, seconds since 1970. Blocks. Raises what the store raises."""
     since = now - settings.window.total_seconds()
     baseline, candidate = (_runs(queries, target, since) for target in (settings.baseline, settings.candidate))

@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
-from prober.config.drills import Drills
 from prober.config.models import Api, Config, Embedded, ProbeName, ProbeSettings, Reads, Sharding, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.regions import AS_OF, REGIONS, SOURCE
-from prober.config.sections import HistorySettings, Monitoring, Push, StatusSettings, is_here
+from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED, write_duration
 from prober.config.workloads import MESSAGES_PER_S, busy_share
 
@@ -89,7 +88,7 @@ def _sort_of(endpoint: str) -> tuple[bool, bool]:
     return endpoint == EMBEDDED, endpoint != EMBEDDED and parse_endpoint(endpoint).secure
 
 
-def push_problems(push: Push, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
+def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
     """What is missing so that messages can be pushed here by targets elsewhere, and others cannot push."""
     elsewhere = [(at, target) for at, target in targets if ProbeName.PUSH in target.probes and not is_here(target.endpoint)]
     google = [at for at, target in elsewhere if parse_endpoint(target.endpoint).secure]
@@ -115,7 +114,7 @@ def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Ite
             yield Problem(("monitoring", "subscriptions", at, "target"), f"{own.target!r} is no target; there are {there}")
 
 
-def port_problems(api: Api, push: Push, embedded: Embedded, drills: Drills) -> Iterator[Problem]:
+def port_problems(api: Api, push: PushSettings, embedded: Embedded, drills: Drills) -> Iterator[Problem]:
     """Two listeners on one port."""
     taken: dict[int, str] = {}
     for section, port in (("api", api.port), ("push", push.port), ("embedded", embedded.port), ("drills", drills.port)):

@@ -15,9 +15,8 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
-from prober.config.drills import Drills
 from prober.config.observe import Observe
-from prober.config.sections import Budget, HistorySettings, Monitoring, Push, StatusSettings, Telemetry
+from prober.config.sections import Budget, Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -336,7 +335,7 @@ class Config(Section):
     """The store behind the API."""
     api: Api = Api()
     """Where the service listens."""
-    push: Push = Push()
+    push: PushSettings = PushSettings()
     """Where messages are pushed to."""
     telemetry: Telemetry = Telemetry()
     """Traces and logs."""

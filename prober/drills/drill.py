@@ -25,7 +25,7 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
-from prober.config.sections import Push
+from prober.config.sections import PushSettings
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
 from prober.drills.chain import Chain, NoAnswer, Patience, Sighting
@@ -217,7 +217,7 @@ class Exercise:
                 self._ledger = server.faults.ledger
                 endpoint = Endpoint(server.address, secure=False)
                 site = self._site()
-                receivers = await resources.enter_async_context(PushReceivers(Push(), PLACE))
+                receivers = await resources.enter_async_context(PushReceivers(PushSettings(), PLACE))
                 pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
                 broker = await connect(endpoint, Vantage.WIRE, pushes=pushes)
                 resources.push_async_callback(broker.close)

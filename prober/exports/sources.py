@@ -29,7 +29,7 @@ LINE_BYTES_MAX: Final = 20_000_000  # twice what a message may have
 _PATTERN: Final = frozenset("*?[")
 
 
-class Place(NamedTuple):
+class ExportFile(NamedTuple):
     """A file of an export. `name`: its path, or its address in the bucket."""
 
     name: str
@@ -37,12 +37,12 @@ class Place(NamedTuple):
     blob: str = ""
 
 
-def places(sources: Iterable[str]) -> list[Place]:
+def places(sources: Iterable[str]) -> list[ExportFile]:
     """The files behind paths, patterns and `gs://` addresses, each once, by name. Raises `ExportError` if a source has none.
 
     An address of a bucket that is no pattern stands for all that begins with it.
     """
-    found: dict[str, Place] = {}
+    found: dict[str, ExportFile] = {}
     for source in sources:
         of_source = list(_in_bucket(source)) if urlsplit(source).scheme == BUCKET else list(_local(source))
         if not of_source:
@@ -51,7 +51,7 @@ def places(sources: Iterable[str]) -> list[Place]:
     return [found[name] for name in sorted(found)]
 
 
-def rows(place: Place) -> Iterator[Row]:
+def rows(place: ExportFile) -> Iterator[Row]:
     """What is in a file, row by row in its order. Raises `ExportError`."""
     with google_errors(place.name), _opened(place) as stream:
         start = stream.read(len(AVRO_MAGIC))
@@ -59,16 +59,16 @@ def rows(place: Place) -> Iterator[Row]:
         yield from _avro(stream, place.name) if start == AVRO_MAGIC else _text(stream, place.name)
 
 
-def _local(pattern: str) -> Iterator[Place]:
+def _local(pattern: str) -> Iterator[ExportFile]:
     names = glob.iglob(pattern, recursive=True) if _PATTERN & set(pattern) and not os.path.exists(pattern) else (pattern,)
     for name in names:
         if os.path.isdir(name):
-            yield from (Place(os.path.join(folder, file)) for folder, _, files in os.walk(name) for file in files)
+            yield from (ExportFile(os.path.join(folder, file)) for folder, _, files in os.walk(name) for file in files)
         elif os.path.exists(name):
-            yield Place(name)
+            yield ExportFile(name)
 
 
-def _in_bucket(address: str) -> Iterator[Place]:
+def _in_bucket(address: str) -> Iterator[ExportFile]:
     # by hand: `?` and `#` may be part of an object's name
     bucket, _, path = address.removeprefix(f"{BUCKET}://").partition("/")
     wanted = {"match_glob": path} if _PATTERN & set(path) else {"prefix": path}
@@ -76,10 +76,10 @@ def _in_bucket(address: str) -> Iterator[Place]:
         storage = required("google.cloud.storage", "google-cloud-storage")
         for blob in storage.Client().list_blobs(bucket, **wanted):
             if not blob.name.endswith("/"):
-                yield Place(f"{BUCKET}://{bucket}/{blob.name}", bucket, blob.name)
+                yield ExportFile(f"{BUCKET}://{bucket}/{blob.name}", bucket, blob.name)
 
 
-def _opened(place: Place) -> BinaryIO:
+def _opened(place: ExportFile) -> BinaryIO:
     if not place.bucket:
         return open(place.name, "rb")
     storage = required("google.cloud.storage", "google-cloud-storage")

@@ -24,9 +24,8 @@ from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.rules import Mode, Rules
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
-from prober.probes.administration import Administered, nobody_times, timed
 from prober.probes.experiment import SubscriptionPlan
-from prober.probes.resources import OURS, Resources
+from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
 from prober.runs.site import CHANGING, Target
 
@@ -259,7 +258,7 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CleanupBounds:
     """How far a clean-up goes.
 
     older_than_s  what is younger stays.
@@ -272,7 +271,7 @@ class Bounds:
     in_use: bool = False
 
 
-def reason_to_keep(name: str, now: float, bounds: Bounds) -> Kept | None:
+def reason_to_keep(name: str, now: float, bounds: CleanupBounds) -> Kept | None:
     """Why a topic or subscription with our label stays, by its full name; None if it goes. `now` is in seconds since 1970."""
     began = made_at(name)
     if began is None:

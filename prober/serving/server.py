@@ -114,7 +114,7 @@ def _config(app: FastAPI) -> Config:
         access_log=chatty,
         server_header=False,
         proxy_headers=False,
-        http=Connection,
+        http=HttpConnection,
         timeout_keep_alive=ceil(WAIT_MAX_S),
         timeout_graceful_shutdown=GRACE_S,
     )
@@ -157,7 +157,7 @@ CONNECTIONS_MAX: Final = 512
 """More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """A connection. When there are more than `CONNECTIONS_MAX`, the one that has been waiting longest is closed for the new one."""
 
     _waits_since: float | None = None
@@ -252,7 +252,9 @@ class Connection(H11Protocol):
         self.transport.abort()
 
 
-def _longest_waiting(newest: Connection) -> Connection:
+def _longest_waiting(newest: HttpConnection) -> HttpConnection:
     """Among all of its server; the newest one itself, if all others are being answered."""
-    waiting = {one: one._waits_since for one in newest.connections if isinstance(one, Connection) and one._waits_since is not None}
+    waiting = {
+        one: one._waits_since for one in newest.connections if isinstance(one, HttpConnection) and one._waits_since is not None
+    }
     return min(waiting, key=lambda one: waiting[one], default=newest)

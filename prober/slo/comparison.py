@@ -126,7 +126,7 @@ class ComparedAspect:
     bad: tuple[int, int] = (0, 0)
 
 
-def compare(measured: Measured, margin: float, confidence: float = CONFIDENCE, *, forecast: bool = True) -> ComparedAspect:
+def compare_aspect(measured: Measured, margin: float, confidence: float = CONFIDENCE, *, forecast: bool = True) -> ComparedAspect:
     """Compares one aspect. `confidence` is that of its interval: `confidence_of_each` if there are several aspects.
 
     `forecast`: whether to say how many pairs would tell, which takes some milliseconds.

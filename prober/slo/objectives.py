@@ -40,7 +40,7 @@ DAY_S: Final = 24 * HOUR_S
 SHORT_WINDOWS_PER_LONG: Final = 12
 
 
-def exact(number: float) -> Fraction:
+def exact_fraction(number: float) -> Fraction:
     """The decimal that a float was written as: 999/1000 for 0.999."""
     return Fraction(repr(float(number)))
 
@@ -148,7 +148,7 @@ class Objective:
     @property
     def budget_exact(self) -> Fraction:
         """B as a fraction."""
-        return 1 - exact(self.target)
+        return 1 - exact_fraction(self.target)
 
     @property
     def budget(self) -> float:
@@ -231,7 +231,7 @@ class BurnAlert:
         return floor(bad / self._threshold(objective)) + 1
 
     def _factor(self, objective: Objective) -> Fraction:
-        return exact(self.budget_part) * exact(objective.window_s) / exact(self.long_s)
+        return exact_fraction(self.budget_part) * exact_fraction(objective.window_s) / exact_fraction(self.long_s)
 
     def _threshold(self, objective: Objective) -> Fraction:
         return self._factor(objective) * objective.budget_exact

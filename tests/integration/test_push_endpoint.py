@@ -14,7 +14,7 @@ from prober.brokers.base import BrokerSession, PushConfig, PushOutcome, Received
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.push import endpoint as endpoint_module
 from prober.brokers.push.endpoint import PushEndpoint, TargetPushes
-from prober.brokers.push.tokens import Keys, KeySet, NoKeys, TokenVerifier
+from prober.brokers.push.tokens import KeySet, NoKeys, SigningKeys, TokenVerifier
 from prober.cli.check import CheckRequest, run_checks
 from prober.clock import wall_s
 from prober.config import sections as push_config
@@ -96,7 +96,7 @@ def run(scenario: Callable[[Room], Coroutine[None, None, None]], keys: Callable[
         counts, signer = Counter[PushOutcome](), Signer()
         known = KeySet(await signer.keys())
         async with PushEndpoint("127.0.0.1", 0, "okp-0", lambda outcome: counts.update([outcome])) as endpoint:
-            verifier = TokenVerifier(Keys(keys or (lambda: known)), endpoint.url, ACCOUNT)
+            verifier = TokenVerifier(SigningKeys(keys or (lambda: known)), endpoint.url, ACCOUNT)
             room = Room(endpoint, counts, verifier, signer)
             async with room.client:
                 await scenario(room)
@@ -269,7 +269,7 @@ def test_a_target_that_pushes_without_ordering_keys_is_unknown(monkeypatch: pyte
 
 def test_a_target_that_cannot_reach_this_prober_is_unknown_with_the_reason() -> None:
     async def scenario() -> PushConfig:
-        async with PushReceivers(push_config.Push(), "a") as receivers:
+        async with PushReceivers(push_config.PushSettings(), "a") as receivers:
             (target,) = load(None, {}).targets
             pushes = await receivers.of(target, Endpoint("emulator.test:8085", secure=False), None)
             return pushes.config_of(SUBSCRIPTION)

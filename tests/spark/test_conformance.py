@@ -29,8 +29,7 @@ from prober.config import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
-from prober.sinks.history.reader import HistoryReader, Recorded
-from prober.sinks.history.records import StoredRun
+from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history

@@ -62,7 +62,7 @@ class KeySet:
         return [self.by_id[key_id]] if isinstance(key_id, str) and key_id in self.by_id else self.unnamed
 
 
-class Keys:
+class SigningKeys:
     """The keys at a place that `load` reads, in a thread; it raises NoKeys."""
 
     def __init__(self, load: Callable[[], KeySet]) -> None:
@@ -170,7 +170,7 @@ _jwt: Final[Any] = jwt  # typed in part
 class TokenVerifier:
     """Knows the tokens of one service account for one audience."""
 
-    def __init__(self, keys: Keys, audience: str, service_account: str) -> None:
+    def __init__(self, keys: SigningKeys, audience: str, service_account: str) -> None:
         self._keys, self._audience, self._service_account = keys, audience, service_account
 
     async def refusal(self, authorization: str) -> PushOutcome | None:

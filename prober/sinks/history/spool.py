@@ -82,7 +82,11 @@ class Spool:
         return self._length
 
     def append(self, frames: Iterable[bytes]) -> None:
-        """Puts frames on the disk, all or none of them; begins a segment if there is none."""
+        """Puts frames on the disk, all or none of them; begins a segment if there is none.
+
+        Blocks until the disk has them. Raises SpoolFull if they would be more than the spool may hold, and OSError if they cannot be
+        written.
+        """
         data = b"".join(_framed(payload) for payload in frames)
         if bytes_below(self._root) + len(data) > self._bytes_max:
             raise SpoolFull(f"the spool {self._root} is full ({self._bytes_max:,} bytes)")

@@ -25,9 +25,9 @@ from prober.brokers.push.tokens import (
     AGAIN_AFTER_S,
     CLOCKS_APART_S,
     KEPT_S,
-    Keys,
     KeySet,
     NoKeys,
+    SigningKeys,
     TokenVerifier,
     read_keys,
     require_keys,
@@ -70,7 +70,7 @@ def refusal(authorization: str, known: KeySet | None = None) -> PushOutcome | No
     known = known or KeySet({"k1": public_pem("google")})
 
     async def asked() -> PushOutcome | None:
-        return await TokenVerifier(Keys(lambda: known), AUDIENCE, ACCOUNT).refusal(authorization)
+        return await TokenVerifier(SigningKeys(lambda: known), AUDIENCE, ACCOUNT).refusal(authorization)
 
     return asyncio.run(asked())
 
@@ -122,7 +122,7 @@ def test_the_embedded_server_signs_as_google_does() -> None:
         known = KeySet(await signer.keys())
         signed = await signer.token(ACCOUNT, AUDIENCE, wall_s())
         assert await signer.token(ACCOUNT, AUDIENCE, wall_s()) == signed
-        return await TokenVerifier(Keys(lambda: known), AUDIENCE, ACCOUNT).refusal(f"Bearer {signed}")
+        return await TokenVerifier(SigningKeys(lambda: known), AUDIENCE, ACCOUNT).refusal(f"Bearer {signed}")
 
     assert asyncio.run(asked()) is None
 
@@ -199,7 +199,7 @@ def test_keys_are_kept_and_looked_for_again_when_a_token_names_a_new_one(monkeyp
     place = Place(monkeypatch)
 
     async def scenario() -> None:
-        keys = Keys(place.load)
+        keys = SigningKeys(place.load)
         assert await keys.candidates("k1") == ["pem"]
         assert await keys.candidates("k1") == ["pem"]
         assert await keys.candidates("k2") == ()
@@ -218,7 +218,7 @@ def test_without_any_key_nothing_can_be_said(monkeypatch: pytest.MonkeyPatch) ->
     place.keys = None
 
     async def scenario() -> None:
-        keys = Keys(place.load)
+        keys = SigningKeys(place.load)
         for _ in range(2):
             with pytest.raises(NoKeys):
                 await keys.candidates("k1")

@@ -9,7 +9,7 @@ import pytest
 
 from prober.clock import wall_s
 from prober.comparison.comparison import Comparison
-from prober.comparison.experiments import common_to, targets_of
+from prober.comparison.pairs import common_to, targets_of
 from prober.comparison.stored import ComparisonWatch, compare_stored
 from prober.config import Config, load
 from prober.runs.site import Site
