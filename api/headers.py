@@ -26,6 +26,9 @@ HEADERS: Final = {
 }
 DRAWING_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 """For a drawing that is opened by itself: it has its style inside and may do nothing."""
+JSON: Final = "application/json"
+_METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
+_READING: Final = ("GET", "HEAD")
 
 
 class Headers:
@@ -64,10 +67,6 @@ class Heads:
         else:
             await self._app(scope, receive, send)
 
-
-JSON: Final = "application/json"
-_METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_READING: Final = ("GET", "HEAD")
 
 _Refusal = tuple[int, str, dict[str, str]]
 

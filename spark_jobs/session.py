@@ -51,6 +51,7 @@ _LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
+CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 @contextmanager
@@ -148,9 +149,6 @@ def _standard_error_to(descriptor: int) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 def usable_cores(cgroups: Path = CGROUPS) -> int:

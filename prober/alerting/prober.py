@@ -54,6 +54,13 @@ JOB_LATE_S: Final = 26 * HOUR_S
 DRILL_LATE_S: Final = 8 * DAY_S
 DRILL_NEWS_S: Final = 3 * MINUTE_S
 """Shorter than between two drills of one name."""
+LEFT_FOR_S: Final = 7 * HOUR_S
+"""More than between two sweeps."""
+PROJECT: Final = ("project",)
+REFUSED: Final = (*TARGET, "operation", "code")
+FOLDED: Final = (*TARGET, "label")
+STORE_DOWN: Final = f"({max_by(PROCESS, series(families.STATUS_STORE_UP))} == 0)"
+"""The processes for which the status store does not answer."""
 
 
 def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
@@ -235,16 +242,6 @@ def _watchdog() -> AlertingRule:
         "Always fires, so that somebody notices when alerts stop coming.",
         "Route it to a receiver that complains when it does not hear from it. It needs no action.",
     )
-
-
-LEFT_FOR_S: Final = 7 * HOUR_S
-"""More than between two sweeps."""
-PROJECT: Final = ("project",)
-REFUSED: Final = (*TARGET, "operation", "code")
-FOLDED: Final = (*TARGET, "label")
-
-STORE_DOWN: Final = f"({max_by(PROCESS, series(families.STATUS_STORE_UP))} == 0)"
-"""The processes for which the status store does not answer."""
 
 
 def _dependencies(options: Options) -> tuple[AlertingRule, ...]:

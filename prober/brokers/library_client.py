@@ -55,6 +55,9 @@ is_retried = if_exception_type(
     exceptions.Unknown,
 )
 """Whether the library tries a publish again after this error: its own list, which a test compares."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_Job: TypeAlias = Callable[[], None]
 
 
 class PublishingClient(Protocol):
@@ -213,12 +216,6 @@ def _status_of(error: exceptions.GoogleAPICallError) -> StatusCode:
 
 def _line(error: BaseException) -> str:
     return " ".join([type(error).__name__, *str(error).split()])
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-_Job: TypeAlias = Callable[[], None]
 
 
 class Worker:

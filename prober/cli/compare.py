@@ -49,6 +49,10 @@ from prober.slo.comparison import Standing
 _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
 )
+INSTANCE = "compare"
+"""What the names of its topics and subscriptions begin with."""
+Begin = Callable[[str, int], None]
+"""Told what runs, and how many make a round."""
 
 
 def compare(
@@ -113,13 +117,6 @@ def _compare_stored(config: Config, planned: Planned) -> Comparison:
         raise typer.Exit(int(ExitCode.UNKNOWN)) from None
     finally:
         database.close()
-
-
-INSTANCE = "compare"
-"""What the names of its topics and subscriptions begin with."""
-
-Begin = Callable[[str, int], None]
-"""Told what runs, and how many make a round."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from prober.sinks.history.synthesize import TRUTH, make_history
 from prober.traces.judgement import Judgement
 
 history_app = typer.Typer(help="Export trace files from a history, or generate a synthetic history.", rich_markup_mode=None)
+FIRST_EVENT: Final = 1
 
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:
@@ -73,9 +74,6 @@ def _recipe_errors() -> Iterator[None]:
         yield
     except ValueError as wrong:
         raise ConfigError(str(wrong)) from wrong
-
-
-FIRST_EVENT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)

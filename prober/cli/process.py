@@ -26,6 +26,8 @@ DISTRIBUTION: Final = "ordering-keys-prober"
 THRESHOLDS: Final = (50_000, 20, 20)
 THRESHOLDS_OF_A_SERVICE: Final = (50_000, 5, 2)
 """Everything is looked at after half a million new objects."""
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
 
 
 def own_version() -> str:
@@ -98,10 +100,6 @@ def collect_rarely() -> None:
 def collect_between_runs() -> None:
     """The same for a program that does run after run, whose remains must not pile up."""
     gc.set_threshold(*THRESHOLDS_OF_A_SERVICE)
-
-
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
 
 
 def time_of(text: str | None, default: float) -> float:

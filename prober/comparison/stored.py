@@ -23,6 +23,8 @@ from prober.sinks.status.records import RunFilter
 
 RUNS_MAX: Final = 5_000
 """Of more runs of a target within the window, the newest are compared."""
+EVERY_S: Final = 60.0
+_log = logging.getLogger(__name__)
 
 
 def compare_stored(queries: StatusQueries, settings: ComparisonSettings, common: CommonExperiments, now: float) -> Comparison:
@@ -44,11 +46,6 @@ def _runs(queries: StatusQueries, target: str, since: float) -> list[RunResult]:
         if cursor is None:
             break
     return found
-
-
-EVERY_S: Final = 60.0
-
-_log = logging.getLogger(__name__)
 
 
 class ComparisonWatch:

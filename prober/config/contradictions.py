@@ -25,6 +25,11 @@ from prober.config.workloads import MESSAGES_PER_S, busy_share
 _TABLES: Final = ("events", "runs", "findings", "_spool")
 """The folders of a history, which its retention, its readers and `compact` take for their own."""
 _LOCAL: Final = ("", "file")
+_LOOK_BACK: Final = timedelta(days=8)
+"""The nightly jobs repeat up to seven days before yesterday if something was missing."""
+_KEY_BYTES_PER_S_MAX: Final = 1_000_000
+"""What Pub/Sub takes per ordering key (documentation, "Quotas and limits")."""
+_LIKE_A_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 
 
 def history_problems(history: HistorySettings) -> Iterator[Problem]:
@@ -140,13 +145,6 @@ def _plain(place: str) -> str:
 def _inside(place: str, folder: str) -> bool:
     inner, outer = _plain(place), _plain(folder)
     return inner == outer or inner.startswith(f"{outer}/")
-
-
-_LOOK_BACK: Final = timedelta(days=8)
-"""The nightly jobs repeat up to seven days before yesterday if something was missing."""
-_KEY_BYTES_PER_S_MAX: Final = 1_000_000
-"""What Pub/Sub takes per ordering key (documentation, "Quotas and limits")."""
-_LIKE_A_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 
 
 def warnings_of(config: Config) -> list[Problem]:

@@ -35,6 +35,7 @@ REFUSED: Final = "the configuration file was refused"
 """How everybody begins who tells of that."""
 
 _log = logging.getLogger(__name__)
+FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +162,6 @@ class Following:
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
-
-
-FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})
 
 
 def restart_keys(old: Config, new: Config) -> tuple[str, ...]:

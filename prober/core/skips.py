@@ -33,6 +33,8 @@ ELSEWHERE: Final = "what is missing was published in another region, and order i
 RACING: Final = "messages arrived on several sessions at about the same time, so the order of what is missing is not certain"
 ACKED_BEFORE: Final = "an acknowledgement was sent for it, which may have been applied"
 TOO_MANY: Final = "too many other skips waited for an explanation, so this one was told early"
+LOOKED_AT: Final = 32
+"""Messages behind it of which it is asked whether they were acknowledged; one that stands further behind shows nothing."""
 
 
 class Skip(NamedTuple):
@@ -148,10 +150,6 @@ def facts_of(log: LearnedLog, orders: OrderCheck, rules: Rules, arrival: Arrival
     if log.holds(after) and orders.epoch_name(log.epoch(after)) != arrival.epoch:
         facts["after_epoch"] = orders.epoch_name(log.epoch(after))
     return facts
-
-
-LOOKED_AT: Final = 32
-"""Messages behind it of which it is asked whether they were acknowledged; one that stands further behind shows nothing."""
 
 
 class Beginning:

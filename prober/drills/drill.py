@@ -67,6 +67,8 @@ _NOT_FOLLOWED: Final = {
 }
 
 _log = logging.getLogger(__name__)
+EARLIER_S: Final = 300.0
+"""How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
 
 
 class Drill:
@@ -278,10 +280,6 @@ class Exercise:
         elif finding.kind in self._plan.announced and self.found_t is None:
             self.found_t = monotonic_s()
             self.noticed.set()
-
-
-EARLIER_S: Final = 300.0
-"""How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
 
 
 class CounterSighting:

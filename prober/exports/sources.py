@@ -27,6 +27,12 @@ AVRO_MAGIC: Final = b"Obj\x01"
 BUCKET: Final = "gs"
 LINE_BYTES_MAX: Final = 20_000_000  # twice what a message may have
 _PATTERN: Final = frozenset("*?[")
+SCHEME: Final = "bigquery:"
+METADATA: Final = ("subscription_name", "message_id", "publish_time", "attributes")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.:-]*\.[\w-]+\.[\w-]+")
+_PAGE: Final = 10_000
+EXTRA: Final = "exports"
+_LENGTH_MAX: Final = 300
 
 
 class ExportFile(NamedTuple):
@@ -106,12 +112,6 @@ def _text(stream: BinaryIO, name: str) -> Iterator[Row]:
         yield {"data": line.rstrip(b"\r\n")}
 
 
-SCHEME: Final = "bigquery:"
-METADATA: Final = ("subscription_name", "message_id", "publish_time", "attributes")
-_NAME: Final = re.compile(r"[A-Za-z0-9][\w.:-]*\.[\w-]+\.[\w-]+")
-_PAGE: Final = 10_000
-
-
 def is_table(source: str) -> bool:
     """Whether a source is a table and not files."""
     return source.startswith(SCHEME)
@@ -159,10 +159,6 @@ def _parameters(bigquery: Any, since: float | None, until: float | None) -> list
     return [
         bigquery.ScalarQueryParameter(name, "TIMESTAMP", datetime.fromtimestamp(at, UTC)) for name, at in given if at is not None
     ]
-
-
-EXTRA: Final = "exports"
-_LENGTH_MAX: Final = 300
 
 
 def required(module: str, distribution: str) -> Any:

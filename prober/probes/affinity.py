@@ -52,6 +52,8 @@ ALLOWED: Final = 16
 """How many messages the subscriber with the small limit allows: more than are held back there, fewer than come at once."""
 REDELIVERED_SHARE: Final = 0.08
 """Of the messages, about so many come again since a subscriber left that held them; measured on the embedded server."""
+REACHED: Final = "flow_control_reached"
+EXCEEDED: Final = "flow_control_exceeded"
 
 
 class Bursts:
@@ -202,10 +204,6 @@ PROBE = Experiment(
         "sessions_closed": "no subscriber left",
     },
 )
-
-
-REACHED: Final = "flow_control_reached"
-EXCEEDED: Final = "flow_control_exceeded"
 
 
 class Allowance:

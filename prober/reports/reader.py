@@ -59,6 +59,10 @@ _COMMON: Final = frozenset({"version", "job", "date", "rows", "verdict", "line",
 _Answer = TypeVar("_Answer")
 _Report = TypeVar("_Report", HotKeysReport, BurnReport)
 _Row = TypeVar("_Row", Spread, BurnWindow, BurnAlertDay, Spender)
+EVERY_S: Final = 60.0
+KEYS_COUNTED_MAX: Final = 10_000
+NOTHING_KNOWN: Final = ReverifiedTarget(complete=False, news={})
+_log = logging.getLogger(__name__)
 
 
 # --- questions ---------------------------------------------------------------------------------------------------------------
@@ -247,13 +251,6 @@ def _with_seconds(row: Mapping[str, Any]) -> dict[str, Any]:
 def _values(kind: type[_Row], rows: Iterable[Mapping[str, Any]]) -> tuple[_Row, ...]:
     names = [field.name for field in fields(kind)]
     return tuple(kind(**{name: row[name] for name in names}) for row in rows)
-
-
-EVERY_S: Final = 60.0
-KEYS_COUNTED_MAX: Final = 10_000
-NOTHING_KNOWN: Final = ReverifiedTarget(complete=False, news={})
-
-_log = logging.getLogger(__name__)
 
 
 class NightlyReports:

@@ -57,6 +57,10 @@ ANSWER_MAX_S = 2.0
 way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
 Listener = Callable[[Observation], None]
+BEAT_S: Final = 0.25
+LAG_MAX_S: Final = 0.1
+"""How late a beat may be: from so long a delay on, asyncio calls a callback slow; what is less is part of every measurement."""
+PERIODS_MAX: Final = 1000
 
 
 class Timings:
@@ -259,12 +263,6 @@ class Recording:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
         self.judge.stop(why, judged)
-
-
-BEAT_S: Final = 0.25
-LAG_MAX_S: Final = 0.1
-"""How late a beat may be: from so long a delay on, asyncio calls a callback slow; what is less is part of every measurement."""
-PERIODS_MAX: Final = 1000
 
 
 class LoopLag:

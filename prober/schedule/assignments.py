@@ -32,6 +32,7 @@ UNDER_WAY: Final = "a run is under way"
 NO_MORE: Final = "this prober begins no runs now: it starts, stops, or gives the probe up to another"
 
 _log = logging.getLogger(__name__)
+CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Assignments:
@@ -202,9 +203,6 @@ class Assignments:
 
     def _maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
         return self._config.maintenance_of(target, at)
-
-
-CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Unshared:

@@ -35,6 +35,9 @@ from prober.schedule.probe_loop import ProbeInstance
 _Key: TypeAlias = tuple[tuple[str, str, str], Endpoint, Vantage, bool]
 
 _log: Final = logging.getLogger(__name__)
+EMBEDDED_ACCOUNT: Final = "prober@embedded.invalid"
+NO_ADDRESS: Final = "push.address is not set, so the target does not know by which URL to reach this prober (docs/probes/push.md)"
+NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody could push what was never published"
 
 
 class Connections:
@@ -92,12 +95,6 @@ class Connections:
                 raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
             _log.info("embedded Pub/Sub server on %s", self._server.address)
         return local_endpoint(self._server.address, paired=target.peer is not None)
-
-
-EMBEDDED_ACCOUNT: Final = "prober@embedded.invalid"
-NO_ADDRESS: Final = "push.address is not set, so the target does not know by which URL to reach this prober (docs/probes/push.md)"
-
-NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody could push what was never published"
 
 
 class PushReceivers:

@@ -27,6 +27,12 @@ from prober.errors import ConfigError
 GRACE_S: Final = 2
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _WILDCARDS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+WAIT_MAX_S: Final = 10.0
+"""So long a connection may be idle, and so long the headers of a request may take. How long a body may take, the app says."""
+READ_MIN_BYTES: Final = 10 << 10
+"""Whoever reads less of an answer than this in `WAIT_MAX_S` is not waited for."""
+CONNECTIONS_MAX: Final = 512
+"""More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
 
 
 async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None], section: str = "api") -> None:
@@ -147,14 +153,6 @@ def _url(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     host = _WILDCARDS.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-
-
-WAIT_MAX_S: Final = 10.0
-"""So long a connection may be idle, and so long the headers of a request may take. How long a body may take, the app says."""
-READ_MIN_BYTES: Final = 10 << 10
-"""Whoever reads less of an answer than this in `WAIT_MAX_S` is not waited for."""
-CONNECTIONS_MAX: Final = 512
-"""More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
 
 
 class HttpConnection(H11Protocol):

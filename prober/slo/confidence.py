@@ -58,6 +58,9 @@ _STIRLING_ERRORS: Final = (
     0.005951370112758847735624416,
     0.005554733551962801371038690,
 )
+_HALVINGS: Final = 200
+_FREEDOM_MAX: Final = 1000
+"""With more degrees of freedom Student's t is taken as it is here, which makes an interval wider by less than 0.2 %."""
 
 
 class ProportionBounds(NamedTuple):
@@ -163,11 +166,6 @@ def _stirling_error(n: int) -> float:
         return _STIRLING_ERRORS[n]
     square = 1.0 / (n * n)
     return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - square / 1188) * square) * square) * square) / n
-
-
-_HALVINGS: Final = 200
-_FREEDOM_MAX: Final = 1000
-"""With more degrees of freedom Student's t is taken as it is here, which makes an interval wider by less than 0.2 %."""
 
 
 class Difference(NamedTuple):

@@ -48,6 +48,11 @@ _STATUSES: Final = {
     PushOutcome.UNREADABLE: 400,
 }
 _UNAUTHORIZED: Final = 401
+TAKEN: Final = 204
+REFUSED: Final = 500
+GIVEN_UP: Final = 503
+_UNWRAPPED: Final = "x-goog-pubsub-"
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
 class _Refused(Exception):
@@ -211,14 +216,6 @@ async def _answered(request: Request, reception: _Reception, received: Received)
 
 def _short(subscription: str) -> str:
     return subscription.rpartition("/")[2]
-
-
-TAKEN: Final = 204
-REFUSED: Final = 500
-GIVEN_UP: Final = 503
-
-_UNWRAPPED: Final = "x-goog-pubsub-"
-_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
 class PushedSession:

@@ -41,6 +41,11 @@ BYTES_MAX: Final = 1 << 20
 _PEM: Final = re.compile(r"-----BEGIN (PUBLIC KEY|CERTIFICATE)-----.*?-----END \1-----\n?", re.DOTALL)
 
 _log = logging.getLogger(__name__)
+ALGORITHM: Final = "RS256"
+ISSUERS: Final = ("https://accounts.google.com", "accounts.google.com")
+CLOCKS_APART_S: Final = 10
+"""By so much the clock of Google may differ from ours."""
+_jwt: Final[Any] = jwt  # typed in part
 
 
 class NoKeys(Exception):
@@ -157,14 +162,6 @@ def _fetched(address: str) -> str:
     if len(response.data) > BYTES_MAX:
         raise ValueError(f"is longer than {BYTES_MAX} bytes")
     return str(response.data, "utf-8")
-
-
-ALGORITHM: Final = "RS256"
-ISSUERS: Final = ("https://accounts.google.com", "accounts.google.com")
-CLOCKS_APART_S: Final = 10
-"""By so much the clock of Google may differ from ours."""
-
-_jwt: Final[Any] = jwt  # typed in part
 
 
 class TokenVerifier:

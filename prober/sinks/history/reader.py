@@ -33,6 +33,9 @@ from prober.sinks.history.store import HistoryError, HistoryStore, end_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts, whole_micros
 
+ROWS_AT_ONCE_MAX: Final = 250_000
+"""Events held in memory at once; of one key in one hour there are seldom more."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
@@ -159,10 +162,6 @@ def _seconds(time: datetime) -> float:
 def _rules(text: str) -> Mapping[str, Rules]:
     """Remembered, since runs of one probe share them."""
     return decode_rules(text)
-
-
-ROWS_AT_ONCE_MAX: Final = 250_000
-"""Events held in memory at once; of one key in one hour there are seldom more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ _HEAD: Final = struct.Struct("<4sII")
 _SUFFIX: Final = ".spool"
 _LOCK: Final = "lock"
 _UNREADABLE: Final = ".unreadable"
+RETENTION_EVERY_S: Final = 600.0
+ABANDONED_EVERY_S: Final = 60.0
+_log = logging.getLogger(__name__)
 
 
 class SpoolFull(OSError):
@@ -262,12 +265,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-RETENTION_EVERY_S: Final = 600.0
-ABANDONED_EVERY_S: Final = 60.0
-
-_log = logging.getLogger(__name__)
 
 
 class Shipper:

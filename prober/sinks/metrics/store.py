@@ -29,6 +29,8 @@ _DEFAULT_BOUNDS: Final = MappingProxyType(
         families.LOOP_LAG: (0.001, *_SHORT),
     }
 )
+SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
+_EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
 
 
 def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
@@ -38,10 +40,6 @@ def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, .
     ]
     return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))
 
-
-SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
-
-_EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
 
 Exemplar = Mapping[str, str]
 

@@ -28,6 +28,12 @@ from prober.slo.objectives import SliCounts
 
 NAMES_MAX: Final = 100  # topics, and subscriptions, per target
 OTHER: Final = "other"
+_VALUES: Final = {
+    families.OWN_OLDEST_UNACKED_AGE: "oldest_unacked_age",
+    families.OWN_UNDELIVERED: "undelivered",
+    families.OWN_ACKED: "acked",
+    families.OWN_EXPIRED: "expired",
+}
 
 
 class TargetErrors:
@@ -293,14 +299,6 @@ class TargetMetrics:
             return name
         self._folded[label].inc()
         return OTHER
-
-
-_VALUES: Final = {
-    families.OWN_OLDEST_UNACKED_AGE: "oldest_unacked_age",
-    families.OWN_UNDELIVERED: "undelivered",
-    families.OWN_ACKED: "acked",
-    families.OWN_EXPIRED: "expired",
-}
 
 
 class OwnMetrics:

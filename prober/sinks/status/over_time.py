@@ -22,6 +22,9 @@ from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, begin_o
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 
+_BAD = 1
+"""Where the bad ones stand among good, bad and undecided."""
+
 
 @dataclass(frozen=True, slots=True)
 class WorstDurations:
@@ -127,10 +130,6 @@ def _bin_from_row(row: Mapping[Any, Any], indicators: Collection[Indicator]) -> 
         if count
     }
     return BinOfRuns(row["first_at"], row["last_at"], row["runs"], row["longest_s"], known, durations)
-
-
-_BAD = 1
-"""Where the bad ones stand among good, bad and undecided."""
 
 
 def outages_of(run_ids: Collection[str]) -> Select[Any]:

@@ -42,6 +42,8 @@ from prober.traces.trace import FIRST_EVENT_LINE
 
 _AT_ONCE: Final = 500
 """Rows in one statement."""
+_LOCKS: Final = 0x6F6B71
+"""The space of the locks of sites, beside the one of migrations."""
 
 
 class StatusStore:
@@ -130,10 +132,6 @@ def _incident_of(record: FindingRecord, incident: Incident | None) -> Values:
     if record.finding.status not in FAILING or incident is None:
         return {"incident_id": None, "closed_at": record.found_at}
     return {"incident_id": text_of(incident.incident_id), "closed_at": incident.closed_at}
-
-
-_LOCKS: Final = 0x6F6B71
-"""The space of the locks of sites, beside the one of migrations."""
 
 
 def _lock_sites(database: Database, connection: Connection, entries: Iterable[Entry]) -> None:
