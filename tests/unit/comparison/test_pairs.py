@@ -1,4 +1,7 @@
-"""Which runs are pairs, and what pairs measure: nothing is counted that could not have been bad, and no fault of ours counts."""
+"""Which runs are pairs, and what pairs measure: nothing is counted that could not have been bad, and no fault of ours counts.
+
+And by what two targets can be compared: what both run alike.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recording: judged as it comes, and no longer once our own silence could be taken for the service's."""
+"""Recording: judged as it comes, and no longer once our own silence could be taken for the service's.
+
+And when the event loop lagged, and what that means for what was measured then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where runs take place: made when needed, renewed when old and empty, swept when nobody can be using it any more."""
+"""Where runs take place: made when needed, renewed when old and empty, swept when nobody can be using it any more.
+
+And what a clean-up may delete: what is ours, old enough, and used by nobody.
+"""
 
 from __future__ import annotations
 

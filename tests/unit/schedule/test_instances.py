@@ -1,4 +1,7 @@
-"""What a run has to know of its target: the bounds that verdicts rest on, and what the address tells of where messages are published."""
+"""What a run has to know of its target: the bounds that verdicts rest on, and what the address tells of where messages are published.
+
+And what another configuration means for what is probed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Confidence bounds against the definition: the binomial distribution in exact fractions, and in 60-digit decimals for large counts."""
+"""Confidence bounds against the definition: the binomial distribution in exact fractions, and in 60-digit decimals for large counts.
+
+Paired differences and their intervals, against tables and by trying it out.
+"""
 
 from __future__ import annotations
 
