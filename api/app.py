@@ -9,12 +9,11 @@ from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
-from api.arrivals import Arrivals
+from api.arrivals import RunArrivals
 from api.compression import Compression
 from api.current_status import CurrentStatus
-from api.headers import Headers, Heads
+from api.headers import Headers, Heads, Methods
 from api.limits import RATE, Rate, RequestLimits
-from api.methods import Methods
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache
@@ -42,7 +41,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    arrivals = Depends(Arrivals(view, archive, answers))
+    arrivals = Depends(RunArrivals(view, archive, answers))
     for router in (
         status.router(answers, current),
         probes.router(answers, current, view),

@@ -35,7 +35,7 @@ class NotWrittenYet(HTTPException):
         super().__init__(503, why, {"Retry-After": str(RETRY_AFTER_S)})
 
 
-class Arrivals:
+class RunArrivals:
     """A dependency of routes about one run, finding or incident. However many wait for a run, it is looked for once."""
 
     def __init__(self, view: View, archive: Archive, answers: ResponseCache) -> None:

@@ -75,7 +75,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ChartSpan:
     """The time that charts show."""
 
     since: float
@@ -83,7 +83,7 @@ class Span:
     reach: TimeRange
 
     @classmethod
-    def until(cls, now: float, reach: TimeRange) -> Span:
+    def until(cls, now: float, reach: TimeRange) -> ChartSpan:
         """The range that ends now."""
         return cls(now - reach.seconds, now, reach)
 
@@ -123,7 +123,7 @@ class Chart:
     """
 
     title: str
-    span: Span
+    span: ChartSpan
     upper: str
     lower: str
     gaps: tuple[tuple[float, float], ...]
@@ -161,7 +161,7 @@ class CountChart:
     worst       the largest share and when its slice began; None: nothing was decided at all.
     """
 
-    span: Span
+    span: ChartSpan
     bars: str
     doubtful: str
     gaps: tuple[tuple[float, float], ...]
@@ -179,14 +179,14 @@ class CountChart:
         return f"share of bad ones: {f'at most {share(most)}, at {clock(at)}' if most else 'none was bad'}{gaps}"
 
 
-def charts(bins: Sequence[BinOfRuns], interval_s: float, span: Span, objectives: Iterable[Objective]) -> tuple[Chart, ...]:
+def charts(bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]) -> tuple[Chart, ...]:
     """The charts of a site from the runs of the span, the oldest first."""
     limits = {objective.indicator: objective.threshold_s for objective in objectives}
     join_s = MISSED_INTERVALS * interval_s + max((one.longest_s for one in bins), default=0.0)
     return tuple(_chart(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
 
 
-def count_chart(objective: Objective, tallies: Mapping[float, SliCounts], span: Span) -> CountChart:
+def count_chart(objective: Objective, tallies: Mapping[float, SliCounts], span: ChartSpan) -> CountChart:
     """The chart of an objective on a target from its slices, by when they began."""
     length_s = span.reach.slice_s
     ratios = {at: tally.error_ratio for at, tally in sorted(tallies.items()) if tally.error_ratio is not None}
@@ -217,7 +217,7 @@ def filled(budget_left: float, width: int) -> str:
     return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
 
 
-def _chart(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: Span, limit_s: float | None) -> Chart:
+def _chart(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan, limit_s: float | None) -> Chart:
     is_age = indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE
     known = [one.durations[indicator] for one in bins if indicator in one.durations]
     highest = max((spread.max_s if is_age else spread.p99_s for spread in known), default=0.0)
@@ -257,7 +257,7 @@ def _path(
         previous = one
 
 
-def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: Span) -> Iterator[tuple[float, float]]:
+def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan) -> Iterator[tuple[float, float]]:
     """From when to when nothing is known; a bin counts as a whole if one of its runs knows nothing. They may touch."""
     if not bins:
         yield span.since, span.now

@@ -16,7 +16,7 @@ from prober.core.findings import Status
 from prober.core.kinds import USUAL
 from prober.core.rules import ASSUMED_IN_WORDS
 from prober.evidence.advice import ADVICE, SURENESS, SURENESS_OF_USUAL
-from prober.evidence.diagram.text import as_text
+from prober.evidence.diagram.text import diagram_as_text
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
 
@@ -166,7 +166,7 @@ def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | 
     drawn, rows_max = showing(record, shown), ROWS_MAX[shown]
     try:
         history, finding, rules, opened = read_evidence(drawn)
-        text = as_text(history, finding, rules, opened=opened, events_max=rows_max)
+        text = diagram_as_text(history, finding, rules, opened=opened, events_max=rows_max)
         wide, narrow = (swim_lanes(drawn, standalone=False, sheet=sheet, rows_max=rows_max) for sheet in (WIDE, NARROW))
         return FindingCase(drawn, run, alike, wide, narrow, "", text, shown)
     except NoDiagram as reason:

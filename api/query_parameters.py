@@ -16,7 +16,7 @@ from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from api.charts import Span, TimeRange
+from api.charts import ChartSpan, TimeRange
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.site import Site
@@ -229,11 +229,11 @@ class ChartParameters(QueryParameters):
     range: Annotated[TimeRange | None, Field(examples=["24h"])] = None
     """How far back they reach; without it six hours, or one as long as no prober is older."""
 
-    def span(self, snapshot: StatusSnapshot) -> Span:
+    def span(self, snapshot: StatusSnapshot) -> ChartSpan:
         """The time that they show."""
         oldest = min((prober.started_at for prober in snapshot.probers), default=snapshot.started_at)
         usual = TimeRange.HOUR if snapshot.at - oldest <= TimeRange.HOUR.seconds else TimeRange.HOURS
-        return Span.until(snapshot.at, self.range or usual)
+        return ChartSpan.until(snapshot.at, self.range or usual)
 
 
 class SiteParameters(ChartParameters):

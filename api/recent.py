@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from api.charts import TITLES, Chart, Span, charts
+from api.charts import TITLES, Chart, ChartSpan, charts
 from api.view import Archive
 from prober.clock import monotonic_s
 from prober.reports.values import HotKeysReport
@@ -35,12 +35,12 @@ class HotKeys:
     why: str = ""
 
 
-def bins_of(archive: Archive, site: SiteKey, span: Span) -> tuple[BinOfRuns, ...]:
+def bins_of(archive: Archive, site: SiteKey, span: ChartSpan) -> tuple[BinOfRuns, ...]:
     """What the charts of a site are made of, the oldest first. Raises what the store raises."""
     return OverTime(archive.queries.database).runs(site, span.since, span.bin_s, TITLES)
 
 
-def tallies_of(archive: Archive, objective: Objective, span: Span) -> Mapping[str, Mapping[float, SliCounts]]:
+def tallies_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mapping[str, Mapping[float, SliCounts]]:
     """What the charts of an objective are made of: target by target its slices, by when they began. Raises what the store raises."""
     length_s = span.reach.slice_s
     return OverTime(archive.queries.database).tallies(objective, begin_of(span.since, length_s), span.now, length_s)
@@ -53,7 +53,7 @@ class Recent:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
-    def charts(self, snapshot: StatusSnapshot, span: Span) -> dict[SiteKey, tuple[Chart, ...]]:
+    def charts(self, snapshot: StatusSnapshot, span: ChartSpan) -> dict[SiteKey, tuple[Chart, ...]]:
         """The charts of every site. Sites that the store cannot be asked about are missing."""
         self._forget({site.site.key for site in snapshot.sites})
         try:
@@ -61,7 +61,7 @@ class Recent:
         except StatusError:
             return {}
 
-    def charts_of(self, site: Site, span: Span) -> tuple[Chart, ...]:
+    def charts_of(self, site: Site, span: ChartSpan) -> tuple[Chart, ...]:
         """The charts of one site. Raises what the store raises."""
         fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
         return self._fresh((site.key, span.reach), fresh_s, lambda: self._charts(site, span))
@@ -70,7 +70,7 @@ class Recent:
         """The first hot keys of the newest report. Never fails."""
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
-    def _charts(self, site: Site, span: Span) -> tuple[Chart, ...]:
+    def _charts(self, site: Site, span: ChartSpan) -> tuple[Chart, ...]:
         return charts(bins_of(self._archive, site.key, span), site.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:

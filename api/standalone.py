@@ -15,8 +15,7 @@ from typing import Final, Self
 from api.app import create_app
 from api.view import Archive
 from prober.clock import wall_s
-from prober.config.changes import restart_keys
-from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
+from prober.config.following import ConfigurationFile, ConfigurationStatus, Following, restart_keys
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
@@ -96,7 +95,7 @@ class Alone:
         self._following.ask()
 
     def run_now(self, site: SiteKey) -> RunOrdered:
-        """Nothing is probed here."""
+        """Nothing is probed here: raises KeyError for every site."""
         raise KeyError(site)
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from prober.comparison.comparison import Comparison
-from prober.comparison.experiments import ConfiguredComparison, comparisons_of
+from prober.comparison.pairs import ConfiguredComparison, comparisons_of
 from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ReportReader

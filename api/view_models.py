@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
-from api.charts import CountChart, Span, count_chart
+from api.charts import ChartSpan, CountChart, count_chart
 from api.finding_case import case_of
 from api.models.base import API
 from api.query_parameters import (
@@ -90,7 +90,7 @@ class PageContents:
         }
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
-        """An incident with the finding that stands for it and its newest ones."""
+        """An incident with the finding that stands for it and its newest ones. Raises PageNotFound."""
         queries = self._archive.queries
         incident = queries.incident(incident_id)
         if incident is None:
@@ -126,7 +126,7 @@ class PageContents:
         }
 
     def finding(self, finding_id: str, shown: Shown) -> Values:
-        """A finding with its run, and how often the like was found on its key."""
+        """A finding with its run, and how often the like was found on its key. Raises PageNotFound."""
         queries = self._archive.queries
         record = queries.finding(finding_id, on_key=shown is Shown.KEY)
         if record is None:
@@ -145,7 +145,7 @@ class PageContents:
         return {"now": snapshot.at, "probe": None, "sites": snapshot.sites}
 
     def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot, recent: Recent) -> Values:
-        """The sites of a probe that agree with what is asked; if it is one, all about it."""
+        """The sites of a probe that agree with what is asked; if it is one, all about it. Raises PageNotFound."""
         found = tuple(site for site in snapshot.sites if site.site.probe == probe and asked.agrees(site.site))
         if not found:
             raise PageNotFound("There is no such probe, or it does not run there. The page of all probes has those that do.")
@@ -197,7 +197,7 @@ class PageContents:
         }
 
     def run(self, run_id: str) -> Values:
-        """A run with its findings."""
+        """A run with its findings. Raises PageNotFound."""
         run = self._archive.queries.run(run_id)
         if run is None:
             raise PageNotFound("There is no run of this name. It may not have been written yet, or been deleted since.")
@@ -218,7 +218,7 @@ class PageContents:
         }
 
     def hot_keys(self, asked: HotKeyParameters) -> Values:
-        """The hot keys of a day."""
+        """The hot keys of a day. Raises PageNotFound."""
         reader = self._archive.reports
         if reader is None:
             return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED}
@@ -230,7 +230,7 @@ class PageContents:
         return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day), "why": ""}
 
     def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
-        """An objective on each of its targets."""
+        """An objective on each of its targets. Raises PageNotFound."""
         objective = next((one for one in self._archive.objectives if one.name == name), None)
         if objective is None:
             raise PageNotFound("There is no objective of this name.")
@@ -255,13 +255,13 @@ class PageContents:
         return {"index": runbooks()[INDEX], "groups": groups}
 
     def book(self, name: str) -> Values:
-        """A runbook that is here, also by the name of its file."""
+        """A runbook that is here, also by the name of its file. Raises PageNotFound."""
         book = runbooks().get(name.removesuffix(SUFFIX))
         if book is None or book.name == INDEX:
             raise PageNotFound("There is no runbook of this name. The page of all runbooks has those that there are.")
         return {"book": book}
 
-    def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: Span) -> Mapping[str, CountChart]:
+    def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
         tallies = tallies_of(self._archive, objective, span)
         return {slo.target: count_chart(objective, tallies.get(slo.target, {}), span) for slo in slos}
 

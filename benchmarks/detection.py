@@ -38,7 +38,7 @@ from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.process import collect_between_runs
 from prober.clock import monotonic_s, on_machine
 from prober.config.loading import load
-from prober.config.push import Push
+from prober.config.sections import PushSettings
 from prober.core.findings import FAILING
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault, Faults
@@ -47,8 +47,8 @@ from prober.probes.catalogue import PROBES
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
+from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedSite, sites_of
-from prober.schedule.pushing import PushReceivers
 from prober.simulation.observation import caught_as
 from prober.simulation.prober import ADDRESS, broker_of
 from prober.simulation.service import SimulatedService
@@ -129,7 +129,7 @@ async def _real(site: PlannedSite, faults: Sequence[Fault], seed: int) -> Trial:
     async with AsyncExitStack() as resources:
         server = await resources.enter_async_context(EmbeddedServer(faults=faults))
         endpoint = parse_endpoint(server.address)
-        receivers = await resources.enter_async_context(PushReceivers(Push(), "detection"))
+        receivers = await resources.enter_async_context(PushReceivers(PushSettings(), "detection"))
         pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
         broker = await connect(endpoint, site.vantage, pushes=pushes)
         try:

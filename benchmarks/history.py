@@ -21,7 +21,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.histories import streaming
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.core.events import Event
 from prober.core.rules import Rules
 from prober.sinks.history.encoding import RunContext

@@ -65,7 +65,7 @@ def scraped(metric: str) -> str:
     return f"({metric}{{{','.join(_scrape())}}} and on (job) last_over_time({select(families.BUILD)}[{RANGE}]))"
 
 
-def recorded(name: str) -> str:
+def recorded_series(name: str) -> str:
     """A series that the recording rules of `alerts/` make for each objective and target; the names are those of `prober.alerting`.
 
     It has the job only where the Helm chart limited the rules to a release.

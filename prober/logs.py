@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from prober.config.telemetry import LogFormat, Telemetry
+from prober.config.sections import LogFormat, Telemetry
 
 OURS: Final = ("api", "prober", "uvicorn")
 """Loggers that write from the configured level on. Libraries write warnings and worse."""

@@ -22,26 +22,23 @@ from typing import Final, Self
 
 from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
-from prober.comparison.watch import ComparisonWatch
+from prober.comparison.stored import ComparisonWatch
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import BrokerError
-from prober.reports.nightly import NightlyReports
+from prober.reports.reader import NightlyReports
 from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
 from prober.runs.site import Site, SiteKey
-from prober.schedule.assignments import Assignments
+from prober.schedule.assignments import Assignments, Unshared
 from prober.schedule.budget import billed_sites, check_budget, price_of
-from prober.schedule.changes import Changes, changes_of
-from prober.schedule.connections import Connections
-from prober.schedule.instances import sites_of
+from prober.schedule.connections import Connections, PushReceivers
+from prober.schedule.instances import Changes, changes_of, sites_of
 from prober.schedule.own_subscriptions import OwnSubscriptions
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.schedule.pushing import PushReceivers
 from prober.schedule.regular import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
-from prober.schedule.unshared import Unshared
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState

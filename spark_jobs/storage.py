@@ -67,7 +67,7 @@ class Storage:
         return self._path(path)
 
     def entries(self, folder: str = "") -> list[FolderEntry]:
-        """What is in a folder, by name; nothing if there is no such folder."""
+        """What is in a folder, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
         try:
             found = self._files.listStatus(self._path(folder))
         except Failure as error:
@@ -102,7 +102,10 @@ class Storage:
             stream.close()
 
     def rename(self, source: str, target: str) -> None:
-        """Gives a file or folder another name, which must be free, and makes that durable; the folder above is made if need be."""
+        """Gives a file or folder another name, which must be free, and makes that durable; the folder above is made if need be.
+
+        Raises JobError if that is refused, as it is where the name is taken.
+        """
         self._files.mkdirs(self._path(target).getParent())
         if not self._files.rename(self._path(source), self._path(target)):
             raise JobError(f"{self.uri(source)} cannot be renamed to {self.uri(target)}; is something else working there?")

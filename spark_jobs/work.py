@@ -31,9 +31,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
 from prober.reports.values import REPORT_VERSION, SUMMARY
-from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import MEANINGS, MEASURED_BY, Indicator
-from prober.slo.objectives import MICROS, Objective
+from prober.slo.objectives import DEFAULTS, MICROS, Objective
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Final, Self, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -34,6 +34,11 @@ class Answer(BaseModel):
     model_config = ConfigDict(
         frozen=True, from_attributes=True, use_attribute_docstrings=True, validate_by_name=True, validate_by_alias=True
     )
+
+    def __init_subclass__(cls, schema: str = "", **settings: Any) -> None:
+        """`schema` is what the OpenAPI document calls it, by default its own name: there `Run` is an answer, here it is a run."""
+        super().__init_subclass__(**settings)
+        cls.__qualname__ = cls.model_config["title"] = schema or cls.__name__
 
     def timeless(self) -> Self:
         """The same without what becomes another only because time passes: what the ETag is made of."""

@@ -29,7 +29,7 @@ from api.models.base import (
     Time,
     Vantage,
 )
-from api.models.runs import ProberState
+from api.models.runs import ProberStateAnswer
 from api.query_parameters import Shown
 from prober.core.findings import Kind, Status
 from prober.sinks.status import records
@@ -55,7 +55,7 @@ Event = Annotated[
 ]
 
 
-class Finding(Answer):
+class FindingAnswer(Answer, schema="Finding"):
     """Something that a run found."""
 
     finding_id: FindingId
@@ -95,11 +95,11 @@ class Finding(Answer):
 class FindingPage(Listed):
     """Findings, by when they were found, the newest first."""
 
-    items: tuple[Finding, ...]
+    items: tuple[FindingAnswer, ...]
     """The findings."""
 
 
-class Line(Answer):
+class TraceLine(Answer, schema="Line"):
     """A line of the trace."""
 
     line: int
@@ -110,7 +110,7 @@ class Line(Answer):
     """The event, as docs/trace-files.md describes it."""
 
 
-class Session(Answer):
+class SessionAnswer(Answer, schema="Session"):
     """A session that began before the trace does."""
 
     subscription: Subscription
@@ -121,7 +121,7 @@ class Session(Answer):
     """Whose it is."""
 
 
-class Evidence(Answer):
+class EvidenceAnswer(Answer, schema="Evidence"):
     """The history that shows a finding."""
 
     proven: bool
@@ -130,9 +130,9 @@ class Evidence(Answer):
     """No single event can be left out of it, but for the acknowledgements and stream breaks that are kept to rule out other reasons."""
     among: Count
     """How many events it was reduced from."""
-    events: tuple[Line, ...]
+    events: tuple[TraceLine, ...]
     """The smallest history that shows it, in recorder order."""
-    opened: tuple[Session, ...]
+    opened: tuple[SessionAnswer, ...]
     """Sessions that began before it does."""
 
     @classmethod
@@ -173,7 +173,7 @@ class Links(Answer):
     """What else was found on its key."""
 
 
-class FindingDetail(Finding):
+class FindingDetail(FindingAnswer):
     """A finding with everything that is needed to believe it, or to doubt it."""
 
     doubt: str
@@ -186,11 +186,11 @@ class FindingDetail(Finding):
     """The numbers of the run's events that prove it; the first event of a run is 1."""
     after: Count
     """The number of the run's events after which it was made."""
-    evidence: Evidence | None
+    evidence: EvidenceAnswer | None
     """The smallest history that shows it; null: there is none."""
     unproven_because: Annotated[str, Field(examples=["proving the findings of its run took longer than 15 s"])]
     """Why there is no evidence; empty if there is."""
-    prober: ProberState | None
+    prober: ProberStateAnswer | None
     """How the prober was when the run ended; null: the run is not kept any more."""
     judge_again: Annotated[str | None, Field(examples=["ordering-prober verify --explain ordering-1f3a9c02-1.jsonl"])]
     """The command that judges the trace file again, once it has been saved under that name; null: there is none."""
@@ -223,9 +223,9 @@ class FindingDetail(Finding):
             assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
             witnesses=finding.witnesses,
             after=record.after,
-            evidence=None if evidence is None else Evidence.of(evidence),
+            evidence=None if evidence is None else EvidenceAnswer.of(evidence),
             unproven_because=record.unproven_because,
-            prober=None if run is None else ProberState.model_validate(run.prober),
+            prober=None if run is None else ProberStateAnswer.model_validate(run.prober),
             judge_again=None
             if evidence is None
             else f"ordering-prober verify --explain {trace_file_name(record.finding_id)}.jsonl",

@@ -132,7 +132,7 @@ class HotKeyList(Listed):
     """Hot keys that were found and are not given here."""
 
 
-class FindingGroup(Answer):
+class FindingGroupAnswer(Answer, schema="FindingGroup"):
     """The findings of one kind and status on a key, or on all keys of a subscription."""
 
     subscription: Subscription
@@ -156,7 +156,7 @@ class KeyAnswer(Answer):
 
     key: Key
     """The key."""
-    findings: tuple[FindingGroup, ...]
+    findings: tuple[FindingGroupAnswer, ...]
     """What was found on it, by subscription, kind and status."""
     report_day: Day | None
     """The day of the newest report on hot keys; null: there is none."""
@@ -173,7 +173,7 @@ class SubscriptionAnswer(Answer):
     """Full name of its topic; null: it is not probed any more."""
     sites: tuple[SiteState, ...]
     """Every probe that uses it."""
-    findings: tuple[FindingGroup, ...]
+    findings: tuple[FindingGroupAnswer, ...]
     """What was found on it, by kind and status."""
     spread: KeySpread | None
     """How its messages were spread over keys, by the newest report on hot keys; null: that says nothing about it."""

@@ -18,7 +18,7 @@ Reason = Annotated[str, Field(examples=["REDELIVERY_SKIP"])]
 Counters = Annotated[Mapping[str, int], Field(examples=[{"deliveries_first": 200, "rewinds": 12}])]
 
 
-class RunSummary(Answer):
+class RunSummaryAnswer(Answer, schema="RunSummary"):
     """One finished run, in short."""
 
     run_id: RunId
@@ -35,7 +35,7 @@ class RunSummary(Answer):
     """It ended by a mistake of the prober, which says nothing about the target."""
 
 
-class FindingCount(Answer):
+class FindingCountAnswer(Answer, schema="FindingCount"):
     """How many findings of one kind and status a run made."""
 
     kind: Kind
@@ -46,7 +46,7 @@ class FindingCount(Answer):
     """How many."""
 
 
-class LastRun(RunSummary):
+class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
     """The newest run, with what it used, found and counted."""
 
     seed: int
@@ -55,7 +55,7 @@ class LastRun(RunSummary):
     """Full name of its topic."""
     subscription: Subscription
     """Full name of its subscription."""
-    findings: tuple[FindingCount, ...]
+    findings: tuple[FindingCountAnswer, ...]
     """What it found, by kind and status."""
     counters: Counters
     """What the checker saw and judged."""
@@ -72,7 +72,7 @@ class Tally(Answer):
     """Those of which neither can be said."""
 
 
-class Durations(Answer):
+class DurationsAnswer(Answer, schema="Durations"):
     """How long things took in a run."""
 
     count: Count
@@ -85,7 +85,7 @@ class Durations(Answer):
     """The longest."""
 
 
-class ProberState(Answer):
+class ProberStateAnswer(Answer, schema="ProberState"):
     """How the prober was when the run ended: what to look at first when a finding is doubted."""
 
     instance: Instance
@@ -104,7 +104,7 @@ class ProberState(Answer):
     """Why judging ended early; empty if it did not."""
 
 
-class Run(Answer):
+class RunAnswer(Answer, schema="Run"):
     """One finished run, as it is listed."""
 
     run_id: RunId
@@ -143,12 +143,12 @@ class Run(Answer):
     """The prober that made it."""
 
 
-class RunDetail(Run):
+class RunDetail(RunAnswer):
     """One finished run with all that was counted in it."""
 
     subscriptions: tuple[Subscription, ...]
     """Full names of all its subscriptions."""
-    findings: tuple[FindingCount, ...]
+    findings: tuple[FindingCountAnswer, ...]
     """What it found, by kind and status, also what is not kept one by one."""
     unreachable: bool
     """The target could not be reached when it ended, or had to end."""
@@ -158,11 +158,11 @@ class RunDetail(Run):
     """What the checker saw and judged."""
     checks: Mapping[Indicator, Tally]
     """What it counted for objectives, by indicator."""
-    durations: Mapping[Indicator, Durations]
+    durations: Mapping[Indicator, DurationsAnswer]
     """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""
     figures: Annotated[Mapping[Figure, float], Field(examples=[{Figure.LATENCY_DURING_HOLD: 0.021}])]
     """What its probe measured once, by name, which ends with the unit; what could not be measured is missing."""
-    prober: ProberState
+    prober: ProberStateAnswer
     """How the prober was when the run ended."""
 
     @classmethod
@@ -178,5 +178,5 @@ class RunDetail(Run):
 class RunPage(Listed):
     """Runs, by when they began, the newest first."""
 
-    items: tuple[Run, ...]
+    items: tuple[RunAnswer, ...]
     """The runs."""

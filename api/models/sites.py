@@ -23,12 +23,12 @@ from api.models.base import (
     Topic,
     Vantage,
 )
-from api.models.runs import LastRun, RunSummary
+from api.models.runs import LastRunAnswer, RunSummaryAnswer
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 
 
-class FailingFinding(Answer):
+class FailingFindingAnswer(Answer, schema="FailingFinding"):
     """A finding that failed a run, in short."""
 
     finding_id: FindingId
@@ -60,7 +60,7 @@ class FailingFinding(Answer):
     """Its incident is not over."""
 
 
-class Outage(Answer):
+class OutageAnswer(Answer, schema="Outage"):
     """The target cannot be reached from there: none of the newest runs could."""
 
     since: Time
@@ -71,7 +71,7 @@ class Outage(Answer):
     """How many publishes the schedule wanted meanwhile and that were not sent."""
 
 
-class Skip(Answer):
+class SkipAnswer(Answer, schema="Skip"):
     """A run that the schedule asked for and that did not start."""
 
     reason: Annotated[str, Field(examples=["overlap"])]
@@ -107,11 +107,11 @@ class SiteState(Answer):
     """When a run last ended with PASS."""
     maintenance: Annotated[str | None, Field(examples=["network works"])]
     """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
-    outage: Outage | None
+    outage: OutageAnswer | None
     """Null: the newest run reached the target, or there is none."""
 
 
-class Site(SiteState):
+class SiteAnswer(SiteState, schema="Site"):
     """A site with its last runs and findings."""
 
     environment: Annotated[str, Field(validation_alias=AliasPath("site", "environment"), examples=["production"])]
@@ -134,13 +134,13 @@ class Site(SiteState):
     """When it runs."""
     interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("site", "interval_s"))]
     """The longest time between the starts of two runs."""
-    last_run: LastRun | None
+    last_run: LastRunAnswer | None
     """The newest run that has ended."""
-    history: tuple[RunSummary, ...]
+    history: tuple[RunSummaryAnswer, ...]
     """The last runs, oldest first, at most 50."""
     runs: Annotated[Mapping[Verdict, int], Field(examples=[{"PASS": 120, "FAIL": 1, "UNKNOWN": 0}])]
     """How many runs ended with each verdict since the probers started."""
-    findings: tuple[FailingFinding, ...]
+    findings: tuple[FailingFindingAnswer, ...]
     """The last findings that failed a run, open ones first, at most 20."""
     findings_dropped: Count
     """Open failing findings that are not among `findings`."""
@@ -148,5 +148,5 @@ class Site(SiteState):
     """How many runs the schedule asked for since the probers started."""
     runs_skipped: Count
     """How many of them did not start."""
-    last_skip: Skip | None
+    last_skip: SkipAnswer | None
     """The last one that did not start."""

@@ -42,7 +42,7 @@ class Burn(Answer):
     """What the alert says now."""
 
 
-class Slo(Answer):
+class SloAnswer(Answer, schema="Slo"):
     """An objective on one target, by what was counted since `counted_since`. Nothing counted is unknown, never good."""
 
     name: Annotated[Name, Field(validation_alias=AliasPath("objective", "name"))]
@@ -82,7 +82,7 @@ class Slo(Answer):
 class SloList(Listed):
     """Every objective on every target whose probes feed it."""
 
-    items: tuple[Slo, ...]
+    items: tuple[SloAnswer, ...]
     """The objectives."""
 
 
@@ -130,7 +130,7 @@ class AlertDay(Answer):
     """For how long nobody could say."""
 
 
-class Spender(Answer):
+class SpenderAnswer(Answer, schema="Spender"):
     """What spent the budget on the day of the report."""
 
     by: Annotated[str, Field(examples=["key"])]
@@ -145,14 +145,14 @@ class Spender(Answer):
     """0, or how many spenders this row stands for that are not named."""
 
 
-class SloTarget(Slo):
+class SloTarget(SloAnswer):
     """An objective on one target, in full."""
 
     windows: tuple[Window, ...]
     """Every window that its alerts and its budget look at, the shortest first."""
     alerts: tuple[AlertDay, ...]
     """What its alerts said over the day of the newest `slo-burn` report."""
-    spenders: tuple[Spender, ...]
+    spenders: tuple[SpenderAnswer, ...]
     """What spent the budget on that day, the largest first."""
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import AliasPath, BeforeValidator, Field, FiniteFloat
 
 from api.models.base import Answer, Count, Instance, Listed, Seconds, Subscription, Target, Time
-from api.models.sites import Site
-from api.models.slos import Slo
+from api.models.sites import SiteAnswer
+from api.models.slos import SloAnswer
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
 
@@ -70,7 +70,7 @@ class OwnPoint(Answer):
     """The end of what it is about."""
 
 
-class OwnSubscription(Answer):
+class OwnSubscriptionAnswer(Answer, schema="OwnSubscription"):
     """A subscription of yours beside the prober's own messages, at the time of its newest point in Cloud Monitoring."""
 
     name: Annotated[Subscription, _told("name")]
@@ -118,15 +118,15 @@ class StatusAnswer(Answer):
     """When that process started."""
     open_incidents: Annotated[Count, Field(validation_alias="incidents"), BeforeValidator(len)]
     """How many incidents are open; `/api/v1/incidents?open=true` has them."""
-    sites: tuple[Site, ...]
+    sites: tuple[SiteAnswer, ...]
     """Every probe on every target from every vantage."""
-    slos: tuple[Slo, ...]
+    slos: tuple[SloAnswer, ...]
     """Every objective on every target whose probes feed it."""
     troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
     """What is wrong with probers or the store; says nothing about a target."""
     probers: tuple[Prober, ...]
     """Who probes."""
-    own_subscriptions: tuple[OwnSubscription, ...]
+    own_subscriptions: tuple[OwnSubscriptionAnswer, ...]
     """Your own subscriptions; nothing in them counts for the verdict."""
 
     def timeless(self) -> Self:
@@ -141,7 +141,7 @@ class StatusAnswer(Answer):
         )
 
 
-class Readiness(Answer):
+class ReadinessAnswer(Answer, schema="Readiness"):
     """Whether the service does its work."""
 
     ready: bool

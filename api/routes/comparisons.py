@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field, FiniteFloat
 
 from api.current_status import CurrentStatus
-from api.models.comparisons import Comparison, ComparisonList
+from api.models.base import Answer, Count, Seconds, Target
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.comparison.words import comparison_as_document
+from prober.slo.comparison import Standing
+
+Measurement = Annotated[FiniteFloat, Field(examples=[0.0021])]
+
+
+class ComparedAspectAnswer(Answer, schema="ComparedAspect"):
+    """One aspect of a comparison: of an indicator that counts things the share that is bad, of one that measures durations seconds."""
+
+    aspect: Annotated[str, Field(examples=["end_to_end_latency_p99"])]
+    """An indicator, or with `_p50` the median of its durations, with `_p99` their 99th percentile."""
+    standing: Standing
+    """How the candidate stands beside the baseline in this."""
+    baseline: Measurement | None
+    """What the baseline measured; null: nothing."""
+    candidate: Measurement | None
+    """What the candidate measured."""
+    difference: Measurement | None
+    """The mean difference of pairs, candidate less baseline; null: too few pairs."""
+    low: Measurement | None
+    """The true difference is at least this."""
+    high: Measurement | None
+    """And at most this: all intervals of a comparison hold together with 95 % confidence."""
+    margin: Annotated[FiniteFloat, Field(examples=[0.5])]
+    """How much worse counts as no worse."""
+    pairs: Count
+    """How many pairs of runs say so."""
+    pairs_needed: Annotated[FiniteFloat | None, Field(examples=[24.2])]
+    """How many would probably tell; null: it is told, or nobody knows."""
+
+
+class ComparisonAnswer(Answer, schema="Comparison"):
+    """A candidate beside a baseline, by the newest runs of both."""
+
+    baseline: Target
+    """Name of the target that is the measure."""
+    candidate: Target
+    """Name of the target that must be no worse."""
+    standing: Standing
+    """`worse` in anything is worse, and only `no worse` in everything is no worse."""
+    took_s: Seconds
+    """Over how long a time the runs were gathered."""
+    needed_s: Seconds | None
+    """Over how long a time it would probably take runs to tell; null: it is told, or nobody knows."""
+    missing: Annotated[tuple[str, ...], Field(examples=[["seek (wire)"]])]
+    """Probes without a pair of runs, which leave the comparison open."""
+    left_out: Count
+    """Pairs of runs of which an internal error of the prober ended one."""
+    aspects: tuple[ComparedAspectAnswer, ...]
+    """What was compared."""
+
+
+class ComparisonList(Answer):
+    """All comparisons of the configuration."""
+
+    items: tuple[ComparisonAnswer, ...]
+    """In the order of the configuration."""
+
+    def timeless(self) -> Self:
+        """Without how long it took, which grows with time."""
+        return self.model_copy(
+            update={"items": tuple(one.model_copy(update={"took_s": 0.0, "needed_s": None}) for one in self.items)}
+        )
 
 
 def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
@@ -25,7 +88,7 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
 
         def found() -> ComparisonList:
             documents = map(comparison_as_document, archive.compared(now))
-            return ComparisonList(items=tuple(map(Comparison.model_validate, documents)))
+            return ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
 
         return await answers.answer(request, found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from api.models.status import Health, Readiness
+from api.models.status import Health, ReadinessAnswer
 from api.view import View
 
 UNAVAILABLE = 503
@@ -34,11 +34,11 @@ def router(view: View) -> APIRouter:
         "/readyz",
         tags=["health"],
         response_description="It does its work.",
-        responses={UNAVAILABLE: {"model": Readiness, "description": "Not ready; says why."}},
+        responses={UNAVAILABLE: {"model": ReadinessAnswer, "description": "Not ready; says why."}},
     )
-    async def readyz(response: Response) -> Readiness:
+    async def readyz(response: Response) -> ReadinessAnswer:
         """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
-        readiness = Readiness.model_validate(view.readiness())
+        readiness = ReadinessAnswer.model_validate(view.readiness())
         response.status_code = 200 if readiness.ready else UNAVAILABLE
         return readiness
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.current_status import CurrentStatus
-from api.models.keys import FindingGroup, HotKey, KeyAnswer, KeySpread, SubscriptionAnswer, SubscriptionList
+from api.models.keys import FindingGroupAnswer, HotKey, KeyAnswer, KeySpread, SubscriptionAnswer, SubscriptionList
 from api.models.sites import SiteState
 from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
 from api.response_cache import ResponseCache
@@ -53,7 +53,7 @@ def _key(archive: Archive, key: str) -> KeyAnswer:
     hot = () if report is None else (one for one in report.keys if one.key == key)
     return KeyAnswer(
         key=key,
-        findings=tuple(map(FindingGroup.model_validate, archive.queries.findings_of_key(key))),
+        findings=tuple(map(FindingGroupAnswer.model_validate, archive.queries.findings_of_key(key))),
         report_day=None if report is None else report.summary.day,
         hot=tuple(map(HotKey.model_validate, hot)),
     )
@@ -78,7 +78,7 @@ def _subscription(
         subscription=name,
         topic=sites[0].site.topic if sites else None,
         sites=tuple(map(SiteState.model_validate, sites)),
-        findings=tuple(FindingGroup.model_validate(group) for group in groups if group.subscription == name),
+        findings=tuple(FindingGroupAnswer.model_validate(group) for group in groups if group.subscription == name),
         spread=spread,
     )
 

@@ -7,12 +7,13 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
+from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from api import problems
 from api.current_status import CurrentStatus
-from api.models.probes import Begun, ProbeDetail, ProbeList, ProbeState, RunOrder, RunsBegun
-from api.models.sites import Site, SiteState
+from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
+from api.models.sites import SiteAnswer, SiteState
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import View
@@ -20,6 +21,73 @@ from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
 from prober.runs.site import SiteKey
 from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
+
+
+class ProbeState(Answer):
+    """A probe, and how it stands everywhere."""
+
+    name: Probe
+    """Its name."""
+    promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
+    """The promise that it tests, in one sentence."""
+    status: Verdict | None
+    """The worst of its sites; null: all are under maintenance."""
+    sites: tuple[SiteState, ...]
+    """Every target and vantage that it probes."""
+
+
+class ProbeList(Listed):
+    """Every probe that runs somewhere."""
+
+    items: tuple[ProbeState, ...]
+    """The probes."""
+
+
+class ProbeDetail(ProbeState):
+    """A probe with its sites in full."""
+
+    sites: tuple[SiteAnswer, ...]
+    """Every target and vantage that it probes, with the last runs and findings."""
+
+
+class RunOrder(Answer):
+    """Where a probe is to run now; without it at all its sites."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: Annotated[Target | None, Field(max_length=200)] = None
+    """Only on this target."""
+    vantage: Annotated[Vantage | None, Field(max_length=200)] = None
+    """Only from this vantage."""
+    part: Annotated[Part | None, Field(max_length=200)] = None
+    """Only this part of the keys."""
+
+
+class Begun(Answer):
+    """What became of the wish for a run at one site."""
+
+    target: Target
+    """Name of the target."""
+    vantage: Vantage
+    """From where it looks."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    begun: bool
+    """Whether a run has begun."""
+    run_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02b7d4"])]
+    """The run that has begun; null: none has."""
+    reason: Annotated[str, Field(examples=["a run is under way"])]
+    """Why none has begun, such as maintenance; empty if one has."""
+
+
+class RunsBegun(Answer):
+    """What became of the wish for runs."""
+
+    probe: Probe
+    """Name of the probe."""
+    sites: tuple[Begun, ...]
+    """Every site that was asked for."""
+
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
 REASONS_SHOWN_MAX: Final = 10
@@ -87,7 +155,7 @@ def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
 def _detail(snapshot: StatusSnapshot, name: str) -> ProbeDetail:
     sites = _sites_of(snapshot.sites, name)
     return ProbeDetail(
-        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(Site.model_validate, sites))
+        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(SiteAnswer.model_validate, sites))
     )
 
 

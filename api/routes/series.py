@@ -1,4 +1,4 @@
-"""What the charts of the pages show, for programs."""
+"""What the charts of the pages show, as numbers for programs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 from starlette.exceptions import HTTPException
 
-from api.charts import Span
+from api.charts import ChartSpan, TimeRange
 from api.current_status import CurrentStatus
-from api.models.series import Point, ProbeSeries, SiteSeries, Slice, SloSeries, TargetSeries
+from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
+from api.models.slos import Name
 from api.query_parameters import ChartParameters, SiteParameters
 from api.recent import bins_of, tallies_of
 from api.response_cache import ResponseCache
@@ -19,7 +21,95 @@ from api.routes.probes import ProbeName
 from api.routes.slos import SloName, objective_called
 from api.view import Archive
 from prober.runs.site import SiteKey
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
+
+
+class Longest(Answer):
+    """Of several runs each time the longest; of the age of the oldest message all are the same."""
+
+    p50_s: Seconds
+    """What half did not exceed."""
+    p99_s: Seconds
+    """What 99 % did not exceed."""
+    max_s: Seconds
+    """The longest of all."""
+
+
+class PointAnswer(Answer, schema="Point"):
+    """The runs of a stretch of time in which at least one ended."""
+
+    first_at: Time
+    """When the first of them ended."""
+    last_at: Time
+    """When the last one did."""
+    runs: Count
+    """How many there are."""
+    known: Annotated[Mapping[Indicator, int], Field(examples=[{"publish_latency": 2}])]
+    """How many of them know of it."""
+    durations: Mapping[Indicator, Longest]
+    """What those know; what none of them knows is missing."""
+
+
+class SiteSeries(Answer):
+    """The durations at one site."""
+
+    target: Target
+    """Name of the target."""
+    vantage: Vantage
+    """From where it looks."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    points: tuple[PointAnswer, ...]
+    """The oldest first. Where there is none, no run ended."""
+
+
+class ProbeSeries(Answer):
+    """How long things took, over time."""
+
+    name: Probe
+    """Name of the probe."""
+    range: TimeRange
+    """How far back it reaches."""
+    bin_s: Seconds
+    """How much time a point stands for."""
+    sites: tuple[SiteSeries, ...]
+    """Every site that was asked for."""
+
+
+class SliceAnswer(Answer, schema="Slice"):
+    """What was counted in a stretch of time."""
+
+    at: Time
+    """When it began."""
+    good: Count
+    """Good."""
+    bad: Count
+    """Bad."""
+    undecided: Count
+    """Neither is known."""
+
+
+class TargetSeries(Answer):
+    """What was counted on one target."""
+
+    target: Target
+    """Name of the target."""
+    slices: tuple[SliceAnswer, ...]
+    """The oldest first. Where there is none, nothing was counted."""
+
+
+class SloSeries(Answer):
+    """What was counted for an objective, over time."""
+
+    name: Name
+    """Name of the objective."""
+    range: TimeRange
+    """How far back it reaches."""
+    slice_s: Seconds
+    """How much time a slice is."""
+    targets: tuple[TargetSeries, ...]
+    """Every target on which something was counted."""
 
 
 def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
@@ -50,19 +140,19 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
     return routes
 
 
-def _of_site(archive: Archive, site: SiteKey, span: Span) -> SiteSeries:
-    points = tuple(map(Point.model_validate, bins_of(archive, site, span)))
+def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:
+    points = tuple(map(PointAnswer.model_validate, bins_of(archive, site, span)))
     return SiteSeries(target=site.target, vantage=site.vantage, part=site.part, points=points)
 
 
-def _of_objective(archive: Archive, objective: Objective, span: Span) -> SloSeries:
+def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:
     found = sorted(tallies_of(archive, objective, span).items())
     targets = tuple(TargetSeries(target=target, slices=_slices(counted)) for target, counted in found)
     return SloSeries(name=objective.name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
 
 
-def _slices(counted: Mapping[float, SliCounts]) -> tuple[Slice, ...]:
+def _slices(counted: Mapping[float, SliCounts]) -> tuple[SliceAnswer, ...]:
     return tuple(
-        Slice(at=datetime.fromtimestamp(at, UTC), good=tally.good, bad=tally.bad, undecided=tally.undecided)
+        SliceAnswer(at=datetime.fromtimestamp(at, UTC), good=tally.good, bad=tally.bad, undecided=tally.undecided)
         for at, tally in sorted(counted.items())
     )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from api.current_status import CurrentStatus
-from api.models.slos import AlertDay, Interval, Slo, SloDetail, SloList, SloTarget, Spender, Window
+from api.models.slos import AlertDay, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
@@ -33,7 +33,7 @@ def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> 
     async def slos(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
         """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
         snapshot = await current.snapshot()
-        return await answers.answer(request, lambda: SloList(items=tuple(map(Slo.model_validate, snapshot.slos))))
+        return await answers.answer(request, lambda: SloList(items=tuple(map(SloAnswer.model_validate, snapshot.slos))))
 
     @routes.get("/slos/{name}", response_model=SloDetail, response_description="The objective.")
     async def slo(request: Request, name: SloName, _: Annotated[QueryParameters, Query()]) -> Response:
@@ -79,10 +79,10 @@ def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]
     alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
     spenders = () if report is None else (spender for spender in report.spenders if spender.target == slo.target)
     return SloTarget(
-        **dict(Slo.model_validate(slo)),
+        **dict(SloAnswer.model_validate(slo)),
         windows=windows,
         alerts=tuple(map(AlertDay.model_validate, alerts)),
-        spenders=tuple(map(Spender.model_validate, spenders)),
+        spenders=tuple(map(SpenderAnswer.model_validate, spenders)),
     )
 
 

@@ -34,7 +34,7 @@ class NoDiagram(Exception):
     """There is nothing to draw. The text is one line and says why."""
 
 
-class Shown(NamedTuple):
+class DrawnEvidence(NamedTuple):
     """What the evidence of a finding shows: its events by the lines of the trace, which the finding names as its witnesses."""
 
     history: list[Numbered]
@@ -56,7 +56,7 @@ def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet =
     return as_svg(diagram, caption(record), STYLE if standalone else "", sheet)
 
 
-def read_evidence(record: FindingRecord) -> Shown:
+def read_evidence(record: FindingRecord) -> DrawnEvidence:
     """What there is to draw, at least one event. Raises `NoDiagram` if there is no evidence, or one that cannot be read or is empty."""
     evidence = record.evidence
     if evidence is None:
@@ -69,4 +69,4 @@ def read_evidence(record: FindingRecord) -> Shown:
     if not history:
         raise NoDiagram("its evidence holds no event")
     opened = [Opened(0.0, one.subscription, one.session, one.subscriber) for one in evidence.opened]
-    return Shown(history, replace(record.finding, witnesses=evidence.witnesses), trace.header.rules, opened)
+    return DrawnEvidence(history, replace(record.finding, witnesses=evidence.witnesses), trace.header.rules, opened)

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from api.swim_lanes.captions import Caption
-from api.swim_lanes.layout import ICON, LETTER, LINE, NOTE, SMALL, Plan, Sheet, columns_on, plan_of
+from api.swim_lanes.layout import ICON, LETTER, LINE, NOTE, SMALL, Layout, Sheet, columns_on, plan_of
 from api.swim_lanes.lettering import BOLD, clean, fitted, width, words_within, wrapped
 from api.words import duration
 from prober.core.findings import FAILING, Finding
-from prober.evidence.diagram.columns import Column
+from prober.evidence.diagram.columns import DiagramColumn
 from prober.evidence.diagram.rows import Arrow, Banner, Diagram, Mark, Note, Omission, Pause, Row, Sign, Sort
 
 CAPTION: Final = 16.0
@@ -81,7 +81,7 @@ def _describe(root: Element, diagram: Diagram, said: Caption) -> None:
     SubElement(root, "desc").text = clean(f"{said.sentence} {about}", 1_000)
 
 
-def _caption(root: Element, plan: Plan, finding: Finding, sentence: list[str]) -> None:
+def _caption(root: Element, plan: Layout, finding: Finding, sentence: list[str]) -> None:
     margin = plan.sheet.margin
     for number, line in enumerate(sentence):
         _text(root, "caption", margin, margin + 15.0 + 23.0 * number, line)
@@ -91,7 +91,7 @@ def _caption(root: Element, plan: Plan, finding: Finding, sentence: list[str]) -
     _text(root, "note", margin, y, said, title=f"{finding.key} · {finding.subscription}")
 
 
-def _notes(diagram: Diagram, plan: Plan) -> list[str]:
+def _notes(diagram: Diagram, plan: Layout) -> list[str]:
     since = f", which is t = {plan.start:.3f} s in the trace" if plan.start else ""
     unit = "milliseconds" if plan.in_ms else "seconds"
     notes = [f"Times are those at the prober, in {unit} since the first event shown{since}."]
@@ -103,7 +103,7 @@ def _notes(diagram: Diagram, plan: Plan) -> list[str]:
 # --- columns and rows -------------------------------------------------------------------------------------------------------
 
 
-def _column(root: Element, plan: Plan, number: int, column: Column) -> None:
+def _column(root: Element, plan: Layout, number: int, column: DiagramColumn) -> None:
     x, room, is_stacked = plan.at[number], plan.room_of_name(number), plan.sheet.is_stacked
     top = plan.top + 8.0 + (34.0 if is_stacked and number % 2 else 0.0)
     _line(root, "life", x, top + 26.0 if is_stacked else plan.edges[0] - 12.0, x, plan.bottom)
@@ -113,13 +113,13 @@ def _column(root: Element, plan: Plan, number: int, column: Column) -> None:
     _text(root, "name", x, top + 18.0, fitted(column.name, room, LETTER * BOLD), anchor="middle", title=full)
 
 
-def _band(root: Element, plan: Plan, row: Row, index: int) -> None:
+def _band(root: Element, plan: Layout, row: Row, index: int) -> None:
     if row.mark:
         above, below = plan.edges[index] + 1.0, plan.edges[index + 1] - 1.0
         _rect(root, f"band {row.mark}", plan.sheet.margin / 2, above, plan.width - plan.sheet.margin, below - above, rx=6.0)
 
 
-def _row(root: Element, plan: Plan, row: Row, index: int, certain: bool) -> None:
+def _row(root: Element, plan: Layout, row: Row, index: int, certain: bool) -> None:
     y = plan.y[index]
     group = SubElement(root, "g", {"class": f"row {row.mark}".strip()})
     if row.number and row.t is not None:
@@ -143,7 +143,7 @@ def _row(root: Element, plan: Plan, row: Row, index: int, certain: bool) -> None
         _marked(group, plan, row, y)
 
 
-def _marked(group: Element, plan: Plan, row: Row, y: float) -> None:
+def _marked(group: Element, plan: Layout, row: Row, y: float) -> None:
     has_words = plan.sheet.marks >= 100.0
     if isinstance(row.shape, Arrow) and row.shape.sort is Sort.MISSING and has_words:
         _text(group, "mark missing", plan.right + 18.0, y + 4.5, "should be here")
@@ -153,7 +153,7 @@ def _marked(group: Element, plan: Plan, row: Row, y: float) -> None:
             _text(group, "mark", plan.right + 18.0, y + 4.5, "evidence" if row.mark is Mark.WITNESS else "settles it")
 
 
-def _reason(group: Element, plan: Plan, bottom: float, certain: bool) -> None:
+def _reason(group: Element, plan: Layout, bottom: float, certain: bool) -> None:
     """Why a row is wrong, at the left, where it is seen however narrow the window is."""
     y = bottom - LINE * len(plan.reason) + 3.0
     outline, sign = _ICONS["fail" if certain else "perhaps"]
@@ -165,7 +165,7 @@ def _reason(group: Element, plan: Plan, bottom: float, certain: bool) -> None:
         _text(group, "mark reason", plan.sheet.margin + ICON, y + 4.5 + LINE * number, line)
 
 
-def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
+def _arrow(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
     source, target = plan.at[arrow.source], plan.at[arrow.target]
     forward = 1.0 if target > source else -1.0
     inset = 5.0
@@ -177,7 +177,7 @@ def _arrow(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
     _label(group, plan, arrow, y)
 
 
-def _label(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
+def _label(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
     """The box with the number, and words behind it: above the arrow, or on it in the room on the left of its right end."""
     is_stacked = plan.sheet.is_stacked
     left, room = plan.at[max(arrow.source, arrow.target)] - plan.gap + 18.0, plan.gap - 36.0
@@ -198,7 +198,7 @@ def _label(group: Element, plan: Plan, arrow: Arrow, y: float) -> None:
     _text(group, "number", x + box / 2, y + 4.5, message, anchor="middle")
 
 
-def _note(group: Element, plan: Plan, note: Note, y: float) -> None:
+def _note(group: Element, plan: Layout, note: Note, y: float) -> None:
     x = plan.at[note.column]
     if note.sign is Sign.OPENED:
         SubElement(group, "circle", {"class": "sign opened", "cx": f"{x:g}", "cy": f"{y:g}", "r": "5"})
@@ -213,7 +213,7 @@ def _note(group: Element, plan: Plan, note: Note, y: float) -> None:
         _text(group, "words", x + 13.0, y + 4.0, fitted(note.words, behind, SMALL))
 
 
-def _pause(group: Element, plan: Plan, pause: Pause, y: float) -> None:
+def _pause(group: Element, plan: Layout, pause: Pause, y: float) -> None:
     for x in plan.at:
         _rect(group, "cut", x - 6.0, y - 5.0, 12.0, 10.0)
         SubElement(group, "path", {"class": "break", "d": f"M{x - 7.0:g} {y - 2.0:g}l14-5M{x - 7.0:g} {y + 7.0:g}l14-5"})
@@ -224,7 +224,7 @@ def _pause(group: Element, plan: Plan, pause: Pause, y: float) -> None:
         _text(group, "pause", plan.times_end, y + 4.5, text, anchor="end")
 
 
-def _across(group: Element, plan: Plan, name: str, words: str, y: float) -> None:
+def _across(group: Element, plan: Layout, name: str, words: str, y: float) -> None:
     left, right = plan.across()
     lines = plan.banner(words)
     half = (NOTE - 8.0 + (LINE - 2.0) * (len(lines) - 1)) / 2

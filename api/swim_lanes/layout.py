@@ -51,7 +51,7 @@ NARROW: Final = Sheet(326.0, 8.0, 52.0, 30.0, 14.0, 14.0, 44.0, 88.0, 120.0, sub
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Layout:
     """Where columns and rows are, and from when on times count, in milliseconds where all of it takes less than a second.
 
     at, gap      the middle of each column, and how far they are apart.
@@ -120,19 +120,19 @@ def columns_on(sheet: Sheet, count: int) -> tuple[tuple[float, ...], float, floa
     return at, gap, at[-1] + behind
 
 
-def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: float) -> Plan:
+def plan_of(sheet: Sheet, columns: int, rows: Sequence[Row], reason: str, top: float) -> Layout:
     """The plan of a drawing whose columns have their names from `top` on."""
     at, gap, total = columns_on(sheet, columns)
     lines = tuple(wrapped(reason, total - 2 * sheet.margin - ICON, LETTER * BOLD, LINES_MAX))
     times = [row.t for row in rows if row.t is not None]
-    plan = Plan(sheet, at, gap, top, (), (), total, times[0], times[-1] - times[0] < 1.0, lines)
+    plan = Layout(sheet, at, gap, top, (), (), total, times[0], times[-1] - times[0] < 1.0, lines)
     edges, y = [top + sheet.head], []
     for row in rows:
         high = _height(plan, row)
         is_stacked = sheet.is_stacked and isinstance(row.shape, Arrow)
         y.append(edges[-1] + (high - 12.0 if is_stacked else high / 2))
         edges.append(edges[-1] + high + (LINE * len(lines) + 4.0 if row.mark is Mark.WRONG else 0.0))
-    return Plan(sheet, at, gap, top, tuple(edges), tuple(y), total, plan.start, plan.in_ms, lines)
+    return Layout(sheet, at, gap, top, tuple(edges), tuple(y), total, plan.start, plan.in_ms, lines)
 
 
 def banner_lines(words: str, room: float) -> list[str]:
@@ -140,7 +140,7 @@ def banner_lines(words: str, room: float) -> list[str]:
     return list(wrapped(clean(words), room - 12.0, SMALL, LINES_MAX))
 
 
-def _height(plan: Plan, row: Row) -> float:
+def _height(plan: Layout, row: Row) -> float:
     if isinstance(row.shape, Pause):
         return PAUSE
     if isinstance(row.shape, Banner):

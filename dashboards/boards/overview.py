@@ -20,7 +20,7 @@ from dashboards.panels import (
     state_timeline_panel,
     table_panel,
 )
-from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded, select, total
+from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded_series, select, total
 from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
 from prober.alerting.service import UNREACHABLE_RUNS_MIN
@@ -104,7 +104,7 @@ def _budget() -> Panel:
         ("PubsubErrorBudgetExhausted",),
     )
     return stat_panel(
-        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(total(recorded(REMAINING), how="min"), instant=True)
+        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(total(recorded_series(REMAINING), how="min"), instant=True)
     )
 
 
@@ -117,7 +117,7 @@ def _burn(thresholds: Thresholds) -> Panel:
     return stat_panel(
         words,
         Look(PLAIN, thresholds.burn(HOUR_S), width=6, height=4),
-        Query(total(recorded(burn_rate_series(HOUR_S)), how="max"), instant=True),
+        Query(total(recorded_series(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
 
@@ -159,15 +159,13 @@ def _objectives(thresholds: Thresholds) -> Panel:
             "PubsubProberRecordingsMissing",
         ),
     )
-    left = total(recorded(REMAINING), SLO, "min")
-    promised = (
-        f"{total(recorded(burn_rate_series(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
-    )
+    left = total(recorded_series(REMAINING), SLO, "min")
+    promised = f"{total(recorded_series(burn_rate_series(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
     columns = [
         TableColumn("Objective", promised, SHARE, decimals=2),
         TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
-            TableColumn(name, total(recorded(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(window_s), 2)
+            TableColumn(name, total(recorded_series(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(window_s), 2)
             for name, window_s in BURNS.items()
         ),
     ]
@@ -182,7 +180,9 @@ def _budgets() -> Panel:
         ("PubsubErrorBudgetExhausted",),
     )
     return graph_panel(
-        words, Look(SHARE, BUDGET_LEFT, maximum=1.0, minimum=None), Query(total(recorded(REMAINING), "slo", "min"), "{{slo}}")
+        words,
+        Look(SHARE, BUDGET_LEFT, maximum=1.0, minimum=None),
+        Query(total(recorded_series(REMAINING), "slo", "min"), "{{slo}}"),
     )
 
 
@@ -193,7 +193,9 @@ def _burns(thresholds: Thresholds) -> Panel:
         ("PubsubErrorBudgetBurn",),
     )
     return graph_panel(
-        words, Look(PLAIN, thresholds.burn(HOUR_S)), Query(total(recorded(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}")
+        words,
+        Look(PLAIN, thresholds.burn(HOUR_S)),
+        Query(total(recorded_series(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}"),
     )
 
 

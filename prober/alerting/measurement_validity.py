@@ -52,7 +52,7 @@ DOUBTFUL_SHARE_MAX: Final = 0.05
 DOUBTFUL_MIN: Final = 10
 
 
-def rules() -> tuple[AlertingRule, ...]:
+def validity_rules() -> tuple[AlertingRule, ...]:
     """All of them."""
     return (_coverage(), _undecided(), _lagging(), _doubtful(), _clock(), _recordings_missing(), _rules_failing())
 

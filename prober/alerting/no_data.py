@@ -57,7 +57,7 @@ MAINTENANCE_STEP_S: Final = 5 * MINUTE_S
 DOWN: Final = "PubsubProberDown"
 
 
-def rules(options: Options) -> tuple[RecordingRule | AlertingRule, ...]:
+def no_data_rules(options: Options) -> tuple[RecordingRule | AlertingRule, ...]:
     """All of them."""
     return (
         _known(options),

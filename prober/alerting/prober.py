@@ -1,7 +1,8 @@
 """Alerts about the prober itself, for those who run it. While some of them fire, what is measured about services means little.
 
 Those about nobody looking, and about what is seen meaning little, are modules of their own; here are the others: parts of the prober that
-fail, what has to come regularly, and drills.
+fail, what it depends on and leaves behind (its API and its store, permissions and quotas, leftovers, too many names), what has to come
+regularly, and drills.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from prober.alerting import dependencies, measurement_validity, no_data
+from prober.alerting import measurement_validity, no_data
 from prober.alerting.promql import (
     PROCESS,
     binary,
+    bracketed,
     group_by,
     increase_by,
     max_by,
@@ -21,12 +23,15 @@ from prober.alerting.promql import (
     on,
     prom_duration,
     prom_number,
+    selector,
     series,
 )
 from prober.alerting.rules import (
     AT,
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
+    ON_TARGET,
+    REMEMBERED,
     SILENT_FOR_S,
     TROUBLE_FOR_S,
     WINDOW_S,
@@ -37,9 +42,10 @@ from prober.alerting.rules import (
     Severity,
     prober_alert,
 )
+from prober.brokers.calls import ErrorCode
 from prober.core.findings import Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family, Job
+from prober.sinks.metrics.families import TARGET, Family, Job
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 JOB: Final = ("job_name", "environment")
@@ -48,15 +54,22 @@ JOB_LATE_S: Final = 26 * HOUR_S
 DRILL_LATE_S: Final = 8 * DAY_S
 DRILL_NEWS_S: Final = 3 * MINUTE_S
 """Shorter than between two drills of one name."""
+LEFT_FOR_S: Final = 7 * HOUR_S
+"""More than between two sweeps."""
+PROJECT: Final = ("project",)
+REFUSED: Final = (*TARGET, "operation", "code")
+FOLDED: Final = (*TARGET, "label")
+STORE_DOWN: Final = f"({max_by(PROCESS, series(families.STATUS_STORE_UP))} == 0)"
+"""The processes for which the status store does not answer."""
 
 
 def prober_groups(options: Options) -> tuple[RuleGroup, ...]:
     """One group for each subject. Drills are looked at as often as real findings."""
     return (
-        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.rules(options)),
-        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.rules()),
+        RuleGroup("pubsub-prober-no-data", INTERVAL_S, no_data.no_data_rules(options)),
+        RuleGroup("pubsub-prober-measurement-validity", INTERVAL_S, measurement_validity.validity_rules()),
         RuleGroup("pubsub-prober-self-monitoring", INTERVAL_S, _parts()),
-        RuleGroup("pubsub-prober-dependencies", INTERVAL_S, dependencies.rules(options)),
+        RuleGroup("pubsub-prober-dependencies", INTERVAL_S, _dependencies(options)),
         RuleGroup("pubsub-prober-schedules", INTERVAL_S, _regular()),
         RuleGroup("pubsub-prober-drills", FINDINGS_INTERVAL_S, _drills()),
     )
@@ -99,7 +112,7 @@ def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule
 def _store_failing() -> AlertingRule:
     """A store that does not answer at all is told otherwise."""
     failing = _failing("StatusStore", families.STATUS_FAILURES, "The status store cannot be written.", "so the API shows old runs")
-    unless_down = binary(f"unless {on(PROCESS)}", failing.expression, dependencies.STORE_DOWN)
+    unless_down = binary(f"unless {on(PROCESS)}", failing.expression, STORE_DOWN)
     return replace(failing, expression=unless_down)
 
 
@@ -228,4 +241,91 @@ def _watchdog() -> AlertingRule:
         Severity.NONE,
         "Always fires, so that somebody notices when alerts stop coming.",
         "Route it to a receiver that complains when it does not hear from it. It needs no action.",
+    )
+
+
+def _dependencies(options: Options) -> tuple[AlertingRule, ...]:
+    """All of them."""
+    return (_api_down(options), _store_down(), _not_permitted(), _quota(), _leftovers(), _names_folded())
+
+
+def _api_down(options: Options) -> AlertingRule:
+    """The API as a process of its own; that of a prober is down when the prober is."""
+    up = selector("up", PROCESS, job=f"{options.scrape_job}-api")
+    gone = binary("unless", group_by(("job",), f"last_over_time({up}[{REMEMBERED}])"), group_by(("job",), up))
+    return prober_alert(
+        "PubsubProberApiDown",
+        binary("or", bracketed(f"{up} == 0"), bracketed(gone)),
+        Severity.WARNING,
+        "The API does not answer scrapes.",
+        "{{ with $labels.instance }}The API at {{ . }} has not answered{{ else }}All of the API has been gone{{ end }} for "
+        f"{prom_duration(SILENT_FOR_S)}. Probes and alerts go on; pages and programs may get no answer.",
+        PROCESS,
+        SILENT_FOR_S,
+    )
+
+
+def _store_down() -> AlertingRule:
+    return prober_alert(
+        "PubsubProberStatusStoreDown",
+        STORE_DOWN,
+        Severity.WARNING,
+        "The status store does not answer.",
+        "The status store has taken nothing from {{ $labels.instance }} and given it nothing for "
+        f"{prom_duration(SILENT_FOR_S)}: pages show what was before, and probers cannot divide the work.",
+        PROCESS,
+        SILENT_FOR_S,
+    )
+
+
+def _not_permitted() -> AlertingRule:
+    refused = series(families.TARGET_ERRORS, code=(ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED))
+    return prober_alert(
+        "PubsubProberNotPermitted",
+        f"{news(REFUSED, refused, WINDOW_S)} > 0",
+        Severity.WARNING,
+        "A target refuses the prober's account.",
+        f"Calls to {{{{ $labels.operation }}}} at {ON_TARGET} ended with {{{{ $labels.code }}}} within the last {prom_duration(WINDOW_S)}: "
+        "credentials or roles are missing or were taken away.",
+        REFUSED,
+    )
+
+
+def _quota() -> AlertingRule:
+    labels = (*TARGET, "operation")
+    return prober_alert(
+        "PubsubProberQuotaExceeded",
+        f"{news(labels, series(families.TARGET_ERRORS, code=ErrorCode.RESOURCE_EXHAUSTED), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "A target says that a quota is used up.",
+        f"Calls to {{{{ $labels.operation }}}} at {ON_TARGET} ended with {ErrorCode.RESOURCE_EXHAUSTED} within the last "
+        f"{prom_duration(WINDOW_S)}. The prober, or others in the project, use up a quota.",
+        labels,
+    )
+
+
+def _leftovers() -> AlertingRule:
+    """What is not known is not a number, and so is not equal to itself."""
+    left = max_by(PROJECT, series(families.LEFTOVERS))
+    return prober_alert(
+        "PubsubProberLeftovers",
+        binary("or", f"{left} > 0", f"({left} != {left})"),
+        Severity.WARNING,
+        "Topics and subscriptions of former probers stay behind.",
+        "In the project {{ $labels.project }} the sweep cannot delete what probers have left that are long gone, or cannot look for it, "
+        f"for {prom_duration(LEFT_FOR_S)}: it uses up quotas, and subscriptions keep messages.",
+        PROJECT,
+        LEFT_FOR_S,
+    )
+
+
+def _names_folded() -> AlertingRule:
+    return prober_alert(
+        "PubsubProberNamesFolded",
+        f"{news(FOLDED, series(families.FOLDED_NAMES), WINDOW_S)} > 0",
+        Severity.WARNING,
+        "Metrics tell names apart no more, because there are too many.",
+        f"At {ON_TARGET} there are more names of a {{{{ $labels.label }}}} than metrics tell apart. What is beyond the limit is counted "
+        "together as `other`.",
+        FOLDED,
     )

@@ -34,7 +34,7 @@ def series(family: Family, suffix: str = "", **matchers: Matcher) -> str:
 
 
 def selector(name: str, labels: Iterable[str], **matchers: Matcher) -> str:
-    """A selector of any series, `labels` being those that it has."""
+    """A selector of any series, `labels` being those that it has. Raises ValueError for a matcher of another label."""
     names = {label.rstrip("_"): matcher for label, matcher in matchers.items()}  # `class_` for what Python keeps for itself
     if unknown := names.keys() - set(labels):
         raise ValueError(f"{name} has no label {', '.join(sorted(unknown))}")

@@ -114,7 +114,7 @@ class ServiceAdmin:
         self._page_size = page_size
 
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
-        """Creates a topic, or finds it there with these labels."""
+        """Creates a topic, or finds it there with these labels. Raises NotOurs if what is there has others."""
         try:
             await self._ask(_CREATE_TOPIC, _topic_message(topic, settings), f"creating {topic}")
         except NotOurs:
@@ -123,7 +123,7 @@ class ServiceAdmin:
                 raise NotOurs(_differs(topic, differences)) from None
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """Creates a subscription, or finds it there with these settings."""
+        """Creates a subscription, or finds it there with these settings. Raises NotOurs if what is there has others."""
         message = _subscription_message(subscription, settings)
         try:
             await self._ask(_CREATE_SUBSCRIPTION, message, f"creating {subscription}")

@@ -47,9 +47,8 @@ from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.library_calls import AttemptCounter
-from prober.brokers.library_client import future_outcome, is_retried, publishing_client, refusal_to_publish
+from prober.brokers.library_client import Mailbox, Worker, future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
-from prober.brokers.library_threads import Mailbox, Worker
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire import WirePuller

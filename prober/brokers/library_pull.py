@@ -34,8 +34,16 @@ from prober.brokers.base import FlowControlSettings, Received, Tap
 from prober.brokers.connection import Connection, session_name
 from prober.brokers.grpc_errors import let_go
 from prober.brokers.library_calls import Streams, WatchedCall
-from prober.brokers.library_client import LibraryMessage, StreamingPull, is_confirmation, library_error, subscribe
-from prober.brokers.library_threads import Mailbox, Worker, in_loop
+from prober.brokers.library_client import (
+    LibraryMessage,
+    Mailbox,
+    StreamingPull,
+    Worker,
+    in_loop,
+    is_confirmation,
+    library_error,
+    subscribe,
+)
 from prober.errors import BrokerError
 
 # The client gives out at most as many messages as its flow control allows, and a few more when keys are released; news of streams

@@ -20,8 +20,7 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
-from prober.cli.endpoints import endpoint_of
-from prober.cli.process import Format, code_of, must_know, overall, warn
+from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.clock import monotonic_s
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
@@ -34,8 +33,8 @@ from prober.probes.catalogue import PROBES
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
+from prober.schedule.connections import PushReceivers, endpoint_of
 from prober.schedule.instances import PlannedSite, is_embedded
-from prober.schedule.pushing import PushReceivers
 from prober.slo.figures import name_of, value_as_text
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
@@ -101,7 +100,7 @@ def check(
         results = asyncio.run(run_checks(settings, request, os.environ, tell, lambda site, runs: show(_words_for(site), runs)))
     if output is Format.JSON:
         print(results_as_json(results))
-    raise typer.Exit(int(code_of(overall(results))))
+    raise typer.Exit(int(code_of(overall_verdict(results))))
 
 
 def _words_for(site: PlannedSite) -> str:
@@ -176,7 +175,7 @@ def result_as_text(result: RunResult) -> str:
 
 def results_as_json(results: Sequence[RunResult]) -> str:
     """One document: the overall verdict and every run."""
-    return json.dumps({"verdict": overall(results), "runs": [_row(result) for result in results]}, allow_nan=False)
+    return json.dumps({"verdict": overall_verdict(results), "runs": [_row(result) for result in results]}, allow_nan=False)
 
 
 def _row(result: RunResult) -> dict[str, object]:

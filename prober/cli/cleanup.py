@@ -29,8 +29,7 @@ from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
-from prober.runs.cleanup import Bounds, Kept, in_order_of_deletion, reason_to_keep
-from prober.runs.resources import made_at, steady_name
+from prober.runs.resources import CleanupBounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name
 from prober.schedule.instances import is_embedded, sites_of
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.queries import StatusQueries
@@ -39,7 +38,7 @@ DEFAULT_AGE: Final = "24h"
 
 
 @dataclass(slots=True)
-class Place:
+class Project:
     """A project behind an endpoint, and the configured targets that are wanted there; without names everything of ours there is."""
 
     endpoint: Endpoint
@@ -54,7 +53,7 @@ class Place:
 class Found:
     """What is in one place: what is to be deleted, in order, and how much stays for which reason."""
 
-    place: Place
+    place: Project
     names: Sequence[str] = ()
     kept: Counter[Kept] = field(default_factory=Counter)
 
@@ -75,8 +74,8 @@ def cleanup(
     configuration. 3: a service cannot be reached, or something could not be deleted.
     """
     settings = load(config, os.environ, opens_store=False)
-    places = places_of(settings, target or [], os.environ)
-    bounds = Bounds(duration_s(older_than), _living(settings), in_use)
+    places = projects_of(settings, target or [], os.environ)
+    bounds = CleanupBounds(duration_s(older_than), _living(settings), in_use)
     failures: list[BrokerError] = []
     found = asyncio.run(_find_all(settings, places, bounds, failures))
     _print_found(found, wall_s())
@@ -90,17 +89,17 @@ def cleanup(
     raise typer.Exit(int(ExitCode.UNKNOWN if failures else ExitCode.PASS))
 
 
-def places_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Place]:
+def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Project]:
     """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
     must_know("target", wanted, [one.name for one in config.targets])
     remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
     if not remote:
         raise ConfigError("there is no target to clean up: what is on the embedded server ends with it")
-    found: dict[tuple[str, str], Place] = {}
+    found: dict[tuple[str, str], Project] = {}
     for one in remote:
         endpoint = resolve_endpoint(one.endpoint, environ)
         server = "" if endpoint.secure else endpoint.address
-        place = found.setdefault((server, one.project), Place(endpoint, one.project))
+        place = found.setdefault((server, one.project), Project(endpoint, one.project))
         place.targets.update({one.name} if wanted else ())
     return list(found.values())
 
@@ -124,7 +123,7 @@ def _living(config: Config) -> frozenset[str] | None:
 # --- finding -----------------------------------------------------------------------------------------------------------------
 
 
-async def _find_all(config: Config, places: Iterable[Place], bounds: Bounds, failures: list[BrokerError]) -> list[Found]:
+async def _find_all(config: Config, places: Iterable[Project], bounds: CleanupBounds, failures: list[BrokerError]) -> list[Found]:
     """What is in each place that can be asked; `failures` gets the others."""
     found = []
     for place in places:
@@ -137,7 +136,7 @@ async def _find_all(config: Config, places: Iterable[Place], bounds: Bounds, fai
     return found
 
 
-def _sorted_out(place: Place, names: Iterable[str], bounds: Bounds, now: float) -> Found:
+def _sorted_out(place: Project, names: Iterable[str], bounds: CleanupBounds, now: float) -> Found:
     found, going = Found(place), []
     for name in names:
         reason = reason_to_keep(name, now, bounds)
@@ -198,7 +197,7 @@ async def _delete_all(found: Iterable[Found], failures: list[BrokerError]) -> in
 
 
 @asynccontextmanager
-async def _admin(place: Place) -> AsyncIterator[Admin]:
+async def _admin(place: Project) -> AsyncIterator[Admin]:
     broker = await connect(place.endpoint, Vantage.WIRE)
     try:
         yield broker.admin

@@ -19,7 +19,7 @@ from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
 from prober.probes.power import power_as_text
-from prober.schedule.budget import between, check_budget, dollars, monthly_cost, price_of
+from prober.schedule.budget import between, check_budget, monthly_cost, price_as_text, price_of
 from prober.schedule.instances import PlannedSite, sites_of
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
@@ -41,7 +41,7 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     every = [site for target in settings.targets for site in sites_of(target)]
     print(
         f"all of them, on every target and from every vantage: {between(price_of(every))} a month at list price, if the targets are the "
-        f"real service; budget.usd_per_month allows {dollars(settings.budget.usd_per_month)}"
+        f"real service; budget.usd_per_month allows {price_as_text(settings.budget.usd_per_month)}"
     )
 
 

@@ -11,27 +11,37 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from prober.brokers.base import Broker, Vantage
+from prober.brokers.connect import connect
+from prober.brokers.endpoint import Endpoint
+from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.process import ExitCode, Format, must_know, warn
-from prober.cli.side_by_side import Planned, compare_side_by_side
-from prober.clock import wall_s
-from prober.comparison.comparison import Comparison
-from prober.comparison.experiments import Common, common_to, targets_of
+from prober.clock import monotonic_s, wall_s
+from prober.comparison.comparison import Comparison, compare_pairs
+from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, targets_of
 from prober.comparison.stored import compare_stored
 from prober.comparison.words import comparison_as_json, comparison_as_text
 from prober.config.comparisons import ComparisonSettings
 from prober.config.loading import load_with_warnings
-from prober.config.models import Config
+from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.errors import ConfigError
+from prober.runs.resources import Provisioner
+from prober.runs.result import RunResult
+from prober.runs.runner import Run
+from prober.schedule.connections import PushReceivers, endpoint_of
+from prober.schedule.instances import PlannedSite, sites_of
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.queries import StatusQueries
 from prober.slo.comparison import Standing
@@ -39,6 +49,10 @@ from prober.slo.comparison import Standing
 _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
 )
+INSTANCE = "compare"
+"""What the names of its topics and subscriptions begin with."""
+Begin = Callable[[str, int], None]
+"""Told what runs, and how many make a round."""
 
 
 def compare(
@@ -86,7 +100,7 @@ def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], f
     wanted = {each: apart_s for each, apart_s in common.apart_max_s.items() if not probes or each.probe in probes}
     if not wanted:
         raise ConfigError(f"{baseline} and {candidate} have no probe in common that both run alike: there is nothing to compare")
-    return Planned(settings, first, second, Common(wanted, common.different))
+    return Planned(settings, first, second, CommonExperiments(wanted, common.different))
 
 
 def _compare_stored(config: Config, planned: Planned) -> Comparison:
@@ -103,3 +117,74 @@ def _compare_stored(config: Config, planned: Planned) -> Comparison:
         raise typer.Exit(int(ExitCode.UNKNOWN)) from None
     finally:
         database.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What is to be compared: the settings, both targets, and the experiments that both run alike."""
+
+    settings: ComparisonSettings
+    baseline: TargetSettings
+    candidate: TargetSettings
+    common: CommonExperiments
+
+
+async def compare_side_by_side(config: Config, planned: Planned, environ: Mapping[str, str], seed: int, begin: Begin) -> Comparison:
+    """Probes both for `settings.window` and compares them. No pair begins when that is over; the one under way is waited for.
+
+    Raises BrokerError or ConfigError if a target cannot be used at all; one that does not answer makes runs that say so.
+    """
+    pairs: list[PairOfRuns] = []
+    experiments = tuple(planned.common.apart_max_s)
+    began_t = monotonic_s()
+    async with AsyncExitStack() as open_until_here:
+        receivers = await open_until_here.enter_async_context(PushReceivers(config.push, INSTANCE))
+        baseline, candidate = [
+            await open_until_here.enter_async_context(_reached(config, target, experiments, environ, receivers))
+            for target in (planned.baseline, planned.candidate)
+        ]
+        while monotonic_s() - began_t < planned.settings.window.total_seconds():
+            experiment = experiments[len(pairs) % len(experiments)]
+            begin(str(experiment), len(experiments))
+            seed += 1
+            runs = await asyncio.gather(baseline.run(experiment, seed), candidate.run(experiment, seed))
+            pairs.append(PairOfRuns(*runs))
+    return compare_pairs(planned.settings, pairs, experiments, monotonic_s() - began_t)
+
+
+class _Reached(NamedTuple):
+    """A target with a broker for each vantage."""
+
+    endpoint: Endpoint
+    sites: Mapping[ComparedExperiment, PlannedSite]
+    brokers: Mapping[Vantage, Broker]
+
+    async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
+        """Carries out one run, which never raises: whatever is wrong makes it UNKNOWN."""
+        site = self.sites[experiment]
+        target = site.at(self.endpoint)
+        provisioner = Provisioner(target, site.resource_name(INSTANCE), site.experiment.subscriptions, lasting=False)
+        return await Run(site.experiment, self.brokers[site.vantage], target, provisioner, site.workload, seed).carry_out()
+
+
+@asynccontextmanager
+async def _reached(
+    config: Config,
+    target: TargetSettings,
+    experiments: tuple[ComparedExperiment, ...],
+    environ: Mapping[str, str],
+    receivers: PushReceivers,
+) -> AsyncIterator[_Reached]:
+    every = {ComparedExperiment(str(site.probe), str(site.vantage), site.part_shown): site for site in sites_of(target)}
+    sites = {experiment: every[experiment] for experiment in experiments}
+    brokers: dict[Vantage, Broker] = {}
+    async with endpoint_of(config, target, environ) as (endpoint, signer):
+        pushed = any(site.is_pushed for site in sites.values())
+        pushes = await receivers.of(target, endpoint, signer) if pushed else NOWHERE
+        try:
+            for vantage in sorted({site.vantage for site in sites.values()}):
+                brokers[vantage] = await connect(endpoint, vantage, pushes=pushes)
+            yield _Reached(endpoint, sites, brokers)
+        finally:
+            for broker in brokers.values():
+                await broker.close()

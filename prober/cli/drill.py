@@ -11,10 +11,10 @@ from typing import Annotated, Final
 import typer
 
 from prober.cli.bars import while_running
-from prober.cli.process import Format, code_of, overall, own_version
+from prober.cli.process import Format, code_of, overall_verdict, own_version
 from prober.clock import wall_s
-from prober.config.drills import Drills, overlaid
 from prober.config.loading import load
+from prober.config.sections import Drills, overlaid
 from prober.core.verdict import Verdict
 from prober.drills.chain import open_chain
 from prober.drills.drill import Drill
@@ -66,7 +66,7 @@ def drill(
         print(drills_as_json(results))
     else:
         print(conclusion(results))
-    raise typer.Exit(int(code_of(overall(results))))
+    raise typer.Exit(int(code_of(overall_verdict(results))))
 
 
 def _printing(plans: Sequence[DrillPlan], output: Format) -> Callable[[DrillResult], None]:
@@ -124,12 +124,12 @@ def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
 def conclusion(results: Sequence[DrillResult]) -> str:
     """The overall verdict, and what it does not say because nobody looked."""
     left_out = dict.fromkeys(name for result in results for name in result.not_followed)
-    return f"{overall(results)}" + (f"; not followed: {', '.join(left_out)}" if left_out else "")
+    return f"{overall_verdict(results)}" + (f"; not followed: {', '.join(left_out)}" if left_out else "")
 
 
 def drills_as_json(results: Sequence[DrillResult]) -> str:
     """One document: the overall verdict and every drill."""
-    return json.dumps({"verdict": overall(results), "drills": [_document(result) for result in results]}, allow_nan=False)
+    return json.dumps({"verdict": overall_verdict(results), "drills": [_document(result) for result in results]}, allow_nan=False)
 
 
 def _document(result: DrillResult) -> dict[str, object]:

@@ -10,16 +10,14 @@ from typing import Annotated, Final
 
 import typer
 
-from prober.cli.process import Format, code_of
-from prober.cli.times import Since, Until, time_of
+from prober.cli.process import Format, Since, Until, code_of, time_of
 from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of, printable
 from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.errors import ConfigError
-from prober.exports.files import places, rows
-from prober.exports.judgement import Assumptions, ExportFinding, ExportJudgement, judge_export
+from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement, judge_export
 from prober.exports.message import ExportedMessage, MessageFields, field_path
-from prober.exports.table import is_table, table_rows
+from prober.exports.sources import is_table, places, rows, table_rows
 
 MESSAGES_MAX: Final = 2_000_000
 FILES_SAY: Final = "In a file the messages of a key must be in order. Over several files they need not be: files are not compared."
@@ -71,7 +69,7 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
     Exit code 0: pass. 1: a promise was broken. 2: wrong usage, or an export that cannot be read. 3: otherwise undecided.
     """
     fields = MessageFields(field_path(key), None if number is None else field_path(number))
-    assumptions = Assumptions(duration_s(clock_error), numbers_follow_publishing)
+    assumptions = ExportAssumptions(duration_s(clock_error), numbers_follow_publishing)
     tables = [source for source in sources if is_table(source)]
     if tables and len(sources) > 1:
         raise ConfigError("give one table and nothing else, or files: each export is judged for itself")
@@ -100,7 +98,7 @@ def _of_table(source: str, fields: MessageFields, since: str | None, until: str 
         yield fields.message(row, source, at)
 
 
-def _judged(messages: Iterator[ExportedMessage], assumptions: Assumptions, most: int, *, has_order: bool) -> ExportJudgement:
+def _judged(messages: Iterator[ExportedMessage], assumptions: ExportAssumptions, most: int, *, has_order: bool) -> ExportJudgement:
     taken = list(islice(messages, most))
     cut = next(messages, None) is not None
     return judge_export(taken, assumptions, has_order=has_order, cut=cut)

@@ -1,4 +1,4 @@
-"""The command line as a process: its version, output formats and exit codes, and how often it looks for reference cycles.
+"""The command line as a process: its version, output formats, times and exit codes, and how often it looks for reference cycles.
 
 Events, findings and what the checker remembers are made in great numbers, live long and form no cycles. With Python's defaults the
 search for cycles goes over all of them again and again, which takes as much time as judging them (`benchmarks/end_to_end.py`).
@@ -12,9 +12,12 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
+
+import typer
 
 from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError
@@ -27,6 +30,8 @@ SWITCH_S: Final = 0.001
 """How long another thread may go on computing while the event loop of a service wants to: the default, 5 ms, is paid several times for one
 message.
 """
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
 
 
 def own_version() -> str:
@@ -73,7 +78,7 @@ def code_of(verdict: Verdict) -> ExitCode:
     return _CODE[verdict]
 
 
-def overall(results: Iterable[Judged]) -> Verdict:
+def overall_verdict(results: Iterable[Judged]) -> Verdict:
     """The worst verdict of several results; of none it is UNKNOWN."""
     return worst(result.verdict for result in results)
 
@@ -109,3 +114,14 @@ def favour_the_loop() -> None:
     gc.collect()
     gc.freeze()
     sys.setswitchinterval(SWITCH_S)
+
+
+def time_of(text: str | None, default: float) -> float:
+    """A time in seconds since 1970; what names no zone is UTC. `default` if it was left out. Raises ConfigError."""
+    if text is None:
+        return default
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(f"{text!r} is not a time; write one like 2026-11-20T08:00:00Z") from None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

@@ -20,9 +20,8 @@ from urllib.parse import urlsplit
 import typer
 
 from prober.cli.bars import while_reading
-from prober.cli.process import ExitCode, Format
+from prober.cli.process import ExitCode, Format, Since, Until
 from prober.cli.reorder import Measuring, Timeouts
-from prober.cli.times import Since, Until
 from prober.cli.verify_report import EXAMPLES_MAX, Examples, judgement_as_json, judgement_as_text, worst_code
 from prober.config.values import duration_s
 from prober.core.findings import Status
@@ -77,10 +76,13 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            from prober.cli.history import span_of
-            from prober.cli.verify_history import Asked, verify_history  # takes longer to load than most trace files to judge
+            from prober.cli.history import (  # takes longer to load than most trace files to judge
+                HistorySelection,
+                span_of,
+                verify_history,
+            )
 
-            asked = Asked(key, subscription, span_of(since, until))
+            asked = HistorySelection(key, subscription, span_of(since, until))
             code = int(verify_history(files[0], output, asked, everything=everything))
         else:
             code = int(verify_files(files, output, extras))

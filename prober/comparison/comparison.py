@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from prober.comparison.pairs import Experiment, PairOfRuns, measured_by
+from prober.comparison.pairs import ComparedExperiment, PairOfRuns, measured_by
 from prober.config.comparisons import ComparisonSettings
 from prober.slo.comparison import (
     PAIRS_MIN,
     ComparedAspect,
     Standing,
-    compare,
+    compare_aspect,
     confidence_of_each,
     overall,
 )
@@ -32,12 +32,12 @@ class Comparison:
     candidate: str
     standing: Standing
     aspects: tuple[ComparedAspect, ...]
-    pairs: Mapping[Experiment, int]
+    pairs: Mapping[ComparedExperiment, int]
     left_out: int
     took_s: float
 
     @property
-    def missing(self) -> tuple[Experiment, ...]:
+    def missing(self) -> tuple[ComparedExperiment, ...]:
         """Experiments without a pair: while there are any, the candidate is never called no worse."""
         return tuple(experiment for experiment, count in self.pairs.items() if not count)
 
@@ -66,7 +66,7 @@ def _factor(aspect: ComparedAspect) -> float:
 
 
 def compare_pairs(
-    settings: ComparisonSettings, pairs: Sequence[PairOfRuns], wanted: Sequence[Experiment], took_s: float
+    settings: ComparisonSettings, pairs: Sequence[PairOfRuns], wanted: Sequence[ComparedExperiment], took_s: float
 ) -> Comparison:
     """Compares two targets in every aspect that any of the pairs measured.
 
@@ -75,7 +75,7 @@ def compare_pairs(
     margins = settings.margins.by_aspect
     measured = measured_by(pairs)
     confidence = confidence_of_each(len(measured))
-    aspects = tuple(compare(each, margins[each.aspect], confidence) for each in measured)
+    aspects = tuple(compare_aspect(each, margins[each.aspect], confidence) for each in measured)
     counted = Counter(pair.experiment for pair in pairs if not pair.is_ours)
     told = {experiment: counted[experiment] for experiment in wanted}
     return Comparison(

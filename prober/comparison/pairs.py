@@ -10,15 +10,20 @@ the same share.
 
 *What is left out:* a run that ended by a mistake of ours says nothing about its target, nor does its pair. A run that could not reach its
 target stays: what it could not publish is bad.
+
+Two targets can be compared by the experiments that both run alike (`common_to`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from prober.config.comparisons import ComparisonSettings
+from prober.config.models import Config, ProbeName, ProbeSettings, TargetSettings
 from prober.runs.result import RunResult
 from prober.slo.comparison import ASPECTS, Aspect, CountsPair, Measured, SecondsPair, Statistic
 from prober.slo.indicators import DISTURBED, Indicator
@@ -33,7 +38,7 @@ _CHANCES: Final = MappingProxyType(
 )
 
 
-class Experiment(NamedTuple):
+class ComparedExperiment(NamedTuple):
     """What both runs of a pair have in common."""
 
     probe: str
@@ -51,7 +56,7 @@ class PairOfRuns(NamedTuple):
     candidate: RunResult
 
     @property
-    def experiment(self) -> Experiment:
+    def experiment(self) -> ComparedExperiment:
         """What ran."""
         return experiment_of(self.baseline)
 
@@ -61,13 +66,13 @@ class PairOfRuns(NamedTuple):
         return self.baseline.internal_error or self.candidate.internal_error
 
 
-def experiment_of(run: RunResult) -> Experiment:
+def experiment_of(run: RunResult) -> ComparedExperiment:
     """What ran there, wherever it was."""
-    return Experiment(run.probe, run.vantage, run.part)
+    return ComparedExperiment(run.probe, run.vantage, run.part)
 
 
 def pairs_of(
-    baseline: Iterable[RunResult], candidate: Iterable[RunResult], apart_max_s: Mapping[Experiment, float]
+    baseline: Iterable[RunResult], candidate: Iterable[RunResult], apart_max_s: Mapping[ComparedExperiment, float]
 ) -> list[PairOfRuns]:
     """Pairs runs of two targets by when they began, each run once. Experiments that `apart_max_s` does not name are left out.
 
@@ -81,8 +86,8 @@ def pairs_of(
     ]
 
 
-def _by_experiment(runs: Iterable[RunResult]) -> dict[Experiment, list[RunResult]]:
-    found: defaultdict[Experiment, list[RunResult]] = defaultdict(list)
+def _by_experiment(runs: Iterable[RunResult]) -> dict[ComparedExperiment, list[RunResult]]:
+    found: defaultdict[ComparedExperiment, list[RunResult]] = defaultdict(list)
     for run in sorted(runs, key=lambda each: each.started_at):
         found[experiment_of(run)].append(run)
     return found
@@ -161,3 +166,66 @@ def _of_chances(counted: SliCounts, chances: int) -> SliCounts:
     decided = max(counted.bad, min(chances, counted.decided))
     undecided = round(counted.undecided * decided / counted.decided) if counted.decided else counted.undecided
     return SliCounts(decided - counted.bad, counted.bad, undecided)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonExperiments:
+    """What two targets have in common.
+
+    apart_max_s   for each experiment that both run alike, how far apart two runs of a pair may begin: the longest
+                  time between two runs.
+    different     probes that both run, each in its own way, so that they cannot be compared.
+    """
+
+    apart_max_s: Mapping[ComparedExperiment, float]
+    different: tuple[ProbeName, ...]
+
+
+def common_to(baseline: TargetSettings, candidate: TargetSettings) -> CommonExperiments:
+    """What both run, as it is configured. How often does not matter: who runs more often has runs without a pair."""
+    both = [probe for probe in baseline.probes if probe in candidate.probes]
+    alike = [probe for probe in both if _work(baseline.probes[probe]) == _work(candidate.probes[probe])]
+    found = {
+        ComparedExperiment(str(probe), str(vantage), _part(part, settings)): max(_gap_s(settings), _gap_s(other))
+        for probe in alike
+        for settings, other in ((baseline.probes[probe], candidate.probes[probe]),)
+        for vantage in settings.vantages
+        if vantage in other.vantages
+        for part in range(settings.parts)
+    }
+    return CommonExperiments(found, tuple(probe for probe in both if probe not in alike))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredComparison:
+    """A comparison of the configuration, with what its targets have in common."""
+
+    settings: ComparisonSettings
+    common: CommonExperiments
+
+
+def comparisons_of(config: Config) -> tuple[ConfiguredComparison, ...]:
+    """Those of a configuration."""
+    return tuple(
+        ConfiguredComparison(each, common_to(*targets_of(config, each.baseline, each.candidate))) for each in config.comparisons
+    )
+
+
+def targets_of(config: Config, *names: str) -> tuple[TargetSettings, ...]:
+    """The targets of these names. KeyError for one that is not configured."""
+    known = {target.name: target for target in config.targets}
+    return tuple(known[name] for name in names)
+
+
+def _work(settings: ProbeSettings) -> ProbeSettings:
+    """All that makes a difference to what a run measures."""
+    anywhere = ProbeSettings.model_fields["vantages"].default
+    return settings.model_copy(update={"vantages": anywhere, "schedule": None, "jitter": None})
+
+
+def _gap_s(settings: ProbeSettings) -> float:
+    return settings.schedule.longest_gap.total_seconds()
+
+
+def _part(part: int, settings: ProbeSettings) -> str:
+    return f"{part + 1}/{settings.parts}" if settings.parts > 1 else ""

@@ -75,18 +75,18 @@ def numbers(each: ComparedAspect) -> str:
     """What was measured of an aspect, and what it proves."""
     if each.difference is None or each.baseline is None or each.candidate is None:
         return why_unknown(each)
-    value, low, high = (amount(each, number, signed=True) for number in each.difference)
-    text = f"{amount(each, each.baseline)} -> {amount(each, each.candidate)}: {value}, between {low} and {high}"
-    text += f"; margin {amount(each, each.margin)}"
+    value, low, high = (aspect_amount(each, number, signed=True) for number in each.difference)
+    text = f"{aspect_amount(each, each.baseline)} -> {aspect_amount(each, each.candidate)}: {value}, between {low} and {high}"
+    text += f"; margin {aspect_amount(each, each.margin)}"
     return f"{text}; {why_unknown(each)}" if each.standing is Standing.UNKNOWN else f"{text}; {each.pairs} pairs"
 
 
 def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
     """What was measured."""
-    return "unknown" if value is None else amount(each, value)
+    return "unknown" if value is None else aspect_amount(each, value)
 
 
-def amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
+def aspect_amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
     """A share as a percentage, a duration with its unit; `signed`: with its sign, as a difference has one."""
     if each.aspect.statistic is Statistic.SHARE:
         return f"{_short(value * 100, signed)} %"

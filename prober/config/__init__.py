@@ -14,8 +14,7 @@ from prober.config.models import (
     Slo,
     TargetSettings,
 )
-from prober.config.storage import HistorySettings, StatusSettings
-from prober.config.telemetry import LogFormat, LogLevel, Telemetry
+from prober.config.sections import HistorySettings, LogFormat, LogLevel, StatusSettings, Telemetry
 
 __all__ = [
     "Api",

@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from prober.config.values import write_duration
-from prober.slo.defaults import DEFAULTS
-from prober.slo.objectives import Objective
+from prober.slo.objectives import DEFAULTS, Objective
 
 Raw = dict[str, Any]
 

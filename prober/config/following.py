@@ -3,21 +3,29 @@
 It is the content that counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes
 in steps. So a new content is applied when two looks in a row have found it; who asks by SIGHUP knows that it is complete. One that is
 refused changes nothing, and is not tried again until it changes or somebody asks.
+
+Not all of another configuration can be taken over, as some of it needs a restart. Sections in `FOLLOWED` are taken over while it runs. The
+others are read once, at the start: where the service listens, where it stores, what it is called. Of these the old values stay in force,
+and what differs is told by name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from pydantic import BaseModel
+
 from prober.clock import wall_s
 from prober.config.loading import load_with_warnings, read_content
 from prober.config.models import Config
+from prober.config.problems import report
+from prober.config.workloads import capacity_problems
 from prober.errors import ConfigError, ProberError
 
 LOOK_EVERY_S: Final = 2.0
@@ -27,6 +35,7 @@ REFUSED: Final = "the configuration file was refused"
 """How everybody begins who tells of that."""
 
 _log = logging.getLogger(__name__)
+FOLLOWED: Final = frozenset({"targets", "probes", "slos", "maintenance", "budget", "comparisons"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +162,31 @@ class Following:
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
+
+
+def restart_keys(old: Config, new: Config) -> tuple[str, ...]:
+    """The keys that differ and are read at the start only, as people write them: `api.port`."""
+    return tuple(_differing(old, new, (), FOLLOWED))
+
+
+def in_force(old: Config, new: Config) -> Config:
+    """The new configuration with the old values of what needs a restart.
+
+    Raises ConfigError if that is more than one prober can do, which only the values that wait for the restart would allow.
+    """
+    mixed = new.model_copy(update={name: getattr(old, name) for name in Config.model_fields if name not in FOLLOWED})
+    problems = list(capacity_problems(mixed.targets, shared=mixed.sharding.group is not None))
+    if problems:
+        raise ConfigError(report(problems, f"without a restart for {', '.join(restart_keys(old, new))}", {}))
+    return mixed
+
+
+def _differing(old: BaseModel, new: BaseModel, at: tuple[str, ...], left_out: frozenset[str] = frozenset()) -> Iterator[str]:
+    for name in type(old).model_fields:
+        before, after = getattr(old, name), getattr(new, name)
+        if name in left_out or before == after:
+            continue
+        if isinstance(before, BaseModel) and isinstance(after, BaseModel):
+            yield from _differing(before, after, (*at, name))
+        else:
+            yield ".".join((*at, name))

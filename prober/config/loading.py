@@ -39,19 +39,16 @@ from prober.config.contradictions import (
     port_problems,
     push_problems,
     sharding_problems,
+    warnings_of,
 )
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
 from prober.config.document import Document, NotYaml, read_document
-from prober.config.drills import Drills
 from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
-from prober.config.monitoring import Monitoring
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
-from prober.config.push import Push, is_here
 from prober.config.rates import feeding, rate_problems
 from prober.config.regions import region_of
-from prober.config.storage import HistorySettings, StatusSettings
+from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED
-from prober.config.warnings import warnings_of
 from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
@@ -75,9 +72,9 @@ def load(path: File | str | None, environ: Mapping[str, str], *, opens_store: bo
 def load_with_warnings(
     path: File | str | None, environ: Mapping[str, str], *, opens_store: bool = True, content: bytes | None = None
 ) -> tuple[Config, tuple[str, ...]]:
-    """The same, and what is worth a second look although it is valid: one line each, with file, key and line.
+    """What `load` gives, and what is worth a second look although it is valid: one line each, with file, key and line.
 
-    `content`: what the file has, for who has read it already.
+    Raises ConfigError with every problem in one text. `content`: what the file has, for who has read it already.
     """
     source = "configuration" if path is None else str(path)
     document = _read(path, source, content)
@@ -221,7 +218,7 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
         probes = dict(DEFAULT_PROBES)
     targets = raw["targets"]
     if isinstance(targets, list):
-        local = () if _section(raw, "push", Push).address else (ProbeName.PUSH,)
+        local = () if _section(raw, "push", PushSettings).address else (ProbeName.PUSH,)
         raw["targets"] = [_target(one, probes, local, ("targets", number), problems) for number, one in enumerate(targets)]
     slos = raw.get("slos", {})
     if not isinstance(slos, dict):
@@ -336,7 +333,7 @@ def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
     if opens_store:
         yield from sharding_problems(_section(raw, "sharding", Sharding), _section(raw, "status", StatusSettings))
     yield from monitoring_problems(_section(raw, "monitoring", Monitoring), [target.name for _, target in _valid_targets(raw)])
-    push = _section(raw, "push", Push)
+    push = _section(raw, "push", PushSettings)
     yield from push_problems(push, _valid_targets(raw))
     yield from port_problems(_section(raw, "api", Api), push, _section(raw, "embedded", Embedded), _section(raw, "drills", Drills))
 

@@ -14,14 +14,9 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
-from prober.config.budget import Budget
 from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
-from prober.config.drills import Drills
-from prober.config.monitoring import Monitoring
 from prober.config.observe import Observe
-from prober.config.push import Push
-from prober.config.storage import HistorySettings, StatusSettings
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Budget, Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -46,9 +41,8 @@ from prober.config.values import (
     name_of_host,
     write_duration,
 )
-from prober.slo.defaults import PERIOD_S
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.objectives import Objective
+from prober.slo.objectives import PERIOD_S, Objective
 
 WINDOW_MIN = timedelta(days=7)  # the slowest alert looks back three days
 ACK_DEADLINE_MIN, ACK_DEADLINE_MAX = timedelta(seconds=10), timedelta(seconds=600)  # the service takes nothing else
@@ -341,7 +335,7 @@ class Config(Section):
     """The store behind the API."""
     api: Api = Api()
     """Where the service listens."""
-    push: Push = Push()
+    push: PushSettings = PushSettings()
     """Where messages are pushed to."""
     telemetry: Telemetry = Telemetry()
     """Traces and logs."""

@@ -13,10 +13,8 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
-from prober.config.budget import Budget
 from prober.config.comparisons import ComparisonSettings, Margins
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
-from prober.config.drills import Drills
 from prober.config.models import (
     Api,
     Config,
@@ -29,14 +27,20 @@ from prober.config.models import (
     Slo,
     TargetSettings,
 )
-from prober.config.monitoring import Monitoring, OwnSubscription
 from prober.config.observe import Observe
 from prober.config.problems import fields_by_key
-from prober.config.push import Push
 from prober.config.rates import FEEDS
 from prober.config.regions import AS_OF, SOURCE
-from prober.config.storage import HistorySettings, StatusSettings
-from prober.config.telemetry import Telemetry
+from prober.config.sections import (
+    Budget,
+    Drills,
+    HistorySettings,
+    Monitoring,
+    OwnSubscription,
+    PushSettings,
+    StatusSettings,
+    Telemetry,
+)
 from prober.config.values import Written, mask_password, write_duration, write_size
 from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
 from prober.slo.indicators import MEANINGS
@@ -144,7 +148,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("history", HistorySettings, ""),
     ("status", StatusSettings, ""),
     ("api", Api, ""),
-    ("push", Push, ""),
+    ("push", PushSettings, ""),
     ("telemetry", Telemetry, ""),
     ("maintenance", Maintenance, "A list."),
     ("sharding", Sharding, ""),

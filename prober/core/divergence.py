@@ -37,20 +37,20 @@ UNCERTAIN: Final = RACED | SHARED
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
-class Common(NamedTuple):
+class CommonRecord(NamedTuple):
     """The last record of a region that two subscriptions have in common: its positions."""
 
     first: int
     second: int
 
 
-START: Final = Common(0, 0)
+START: Final = CommonRecord(0, 0)
 
 Pair: TypeAlias = tuple[int, int, str]
 """Two subscriptions by their indices, and a region."""
 
 
-class Comparison(NamedTuple):
+class DueComparison(NamedTuple):
     """A record that `checker` just learned and `other` has at `position`, to be compared when it is certain which records raced."""
 
     due_t: float
@@ -70,9 +70,9 @@ class DivergenceCheck:
 
     def __init__(self) -> None:
         self._diverged: set[tuple[int, int]] = set()
-        self._common: dict[Pair, Common] = {}
+        self._common: dict[Pair, CommonRecord] = {}
         self._breaks: dict[int, tuple[int, ...]] = {}
-        self.waiting: tuple[Comparison, ...] = ()
+        self.waiting: tuple[DueComparison, ...] = ()
 
     @property
     def due_t(self) -> float:
@@ -112,7 +112,7 @@ class DivergenceCheck:
         due_t = arrival.t + 3 * max(checker.subscription.race_max_s, other.subscription.race_max_s)
         if self.waiting:
             due_t = max(due_t, self.waiting[-1].due_t)
-        self.waiting += (Comparison(due_t, checker, arrival, other, position),)
+        self.waiting += (DueComparison(due_t, checker, arrival, other, position),)
         if len(self.waiting) > WAITING_MAX:
             self.settle(self.waiting[1].due_t)
 
@@ -125,7 +125,7 @@ class DivergenceCheck:
             return
         region = checker.region_of(arrival.position)
         common = self._common.get((*pair, region), START)
-        self._common[*pair, region] = Common(at, beside)
+        self._common[*pair, region] = CommonRecord(at, beside)
         unknown = self._unknown_since(first, common.first, at) or self._unknown_since(second, common.second, beside)
         if pair in self._diverged or unknown or (common is START and checker.is_excerpt):
             return

@@ -34,7 +34,6 @@ from itertools import chain
 from math import inf
 from typing import Final
 
-from prober.core.beginnings import Beginning
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
@@ -54,6 +53,7 @@ from prober.core.skips import (
     RACING,
     SOUGHT,
     TOO_MANY,
+    Beginning,
     Predecessor,
     Skip,
     facts_of,

@@ -24,7 +24,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
 from prober.core.attempts import PublishAttempts
-from prober.core.beginnings import Beginning
 from prober.core.collector import Counts, FindingsCollector
 from prober.core.divergence import DivergenceCheck
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
@@ -40,6 +39,7 @@ from prober.core.publications import EpochRecord, Publication
 from prober.core.redelivery import RedeliveryCheck
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Session, Span, Track, Tracks
+from prober.core.skips import Beginning
 from prober.core.splits import Acknowledgements, Break, Splits
 from prober.core.subscription import Subscription
 from prober.core.unrecorded import Numbering, NumbersCheck, UnrecordedEpoch
@@ -66,7 +66,7 @@ Missed: TypeAlias = tuple[float, Operation]
 """Something that was done to every key, and up to when time had passed for them before."""
 
 
-class Returned(NamedTuple):
+class WokenKey(NamedTuple):
     """A key that was at rest, and what was done to every key meanwhile."""
 
     group: KeyGroup
@@ -96,13 +96,13 @@ class Keys:
         self.make_room(1)
         self.warm[group.key] = group
 
-    def take(self, key: str) -> Returned | None:
+    def take(self, key: str) -> WokenKey | None:
         """A key at rest, to be told what it missed and added again; None if there is none of that name."""
         frozen = self._resting.pop(key, None)
         if frozen is None:
             return None
         group, told = self._thaw(frozen)
-        return Returned(group, self._missed[told - self._forgotten :])
+        return WokenKey(group, self._missed[told - self._forgotten :])
 
     def is_heavy(self, key: str) -> bool:
         """Whether a key is at rest and takes much memory all the same."""

@@ -21,7 +21,7 @@ import aiohttp
 from aiohttp import web
 
 from prober.clock import monotonic_s
-from prober.config.drills import Drills
+from prober.config.sections import Drills
 from prober.errors import ConfigError, ProberError
 from prober.sinks.metrics import DrillMetrics
 

@@ -3,6 +3,8 @@
 Its experiment is the probe, the runner, the recorder and the checker of the service, on a server with a planted fault. The server is made
 for one drill, in this process, and gone afterwards. No target of the configuration is touched, and nobody but the drill hears of the run:
 no metric about a service, no objective, no status store, no history.
+
+What it finds is followed to whoever is told, and it is watched that nobody is told without one.
 """
 
 from __future__ import annotations
@@ -23,11 +25,10 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s, wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
-from prober.config.push import Push
+from prober.config.sections import PushSettings
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
 from prober.drills.chain import Chain, NoAnswer, Patience, Sighting
-from prober.drills.following import CounterSighting, came, gone, stayed_away
 from prober.drills.plans import DrillPlan
 from prober.drills.results import DrillResult, Step, StepName, concluded
 from prober.embedded.faults import Ledger
@@ -38,8 +39,8 @@ from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site
+from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedSite
-from prober.schedule.pushing import PushReceivers
 from prober.sinks.metrics import DrillMetrics
 
 PLACE: Final = "drill"
@@ -66,6 +67,8 @@ _NOT_FOLLOWED: Final = {
 }
 
 _log = logging.getLogger(__name__)
+EARLIER_S: Final = 300.0
+"""How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
 
 
 class Drill:
@@ -216,7 +219,7 @@ class Exercise:
                 self._ledger = server.faults.ledger
                 endpoint = Endpoint(server.address, secure=False)
                 site = self._site()
-                receivers = await resources.enter_async_context(PushReceivers(Push(), PLACE))
+                receivers = await resources.enter_async_context(PushReceivers(PushSettings(), PLACE))
                 pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
                 broker = await connect(endpoint, Vantage.WIRE, pushes=pushes)
                 resources.push_async_callback(broker.close)
@@ -277,3 +280,71 @@ class Exercise:
         elif finding.kind in self._plan.announced and self.found_t is None:
             self.found_t = monotonic_s()
             self.noticed.set()
+
+
+class CounterSighting:
+    """Whether a scrape of the metrics shows more findings of a drill than before it."""
+
+    def __init__(self, metrics: DrillMetrics) -> None:
+        self._metrics = metrics
+        self._before: dict[str, float] = {}
+
+    def expect(self, drill: str) -> None:
+        """Remembers how many there are."""
+        self._before[drill] = self._metrics.scraped(drill, FAILING)
+
+    async def sees(self, drill: str) -> str | None:
+        """An empty note if there are more now."""
+        return "" if self._metrics.scraped(drill, FAILING) > self._before[drill] else None
+
+
+async def gone(sightings: Iterable[tuple[StepName, Sighting]], drill: str, patience: Patience) -> dict[StepName, str]:
+    """Waits until nobody sees the alert of an earlier drill of that name. What is still in the way, by step; empty if nothing is."""
+    found = await asyncio.gather(*(_gone(name, sighting, drill, patience) for name, sighting in sightings))
+    return {name: trouble for name, trouble in found if trouble}
+
+
+async def _gone(name: StepName, sighting: Sighting, drill: str, patience: Patience) -> tuple[StepName, str]:
+    give_up_t = patience.clock() + EARLIER_S
+    while True:
+        try:
+            if await sighting.sees(drill) is None:
+                return name, ""
+        except NoAnswer as error:
+            return name, str(error)
+        if patience.clock() >= give_up_t:
+            return name, "the alert of an earlier drill has not ended"
+        await asyncio.sleep(patience.look_s)
+
+
+async def came(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
+    """Waits for what has to come. UNKNOWN only if the last look got no answer; `since_t` is when the fault struck."""
+    give_up_t = patience.clock() + patience.deadline_s
+    while True:
+        trouble = ""
+        try:
+            note = await sighting.sees(drill)
+            if note is not None:
+                return Step(name, Verdict.PASS, patience.clock() - since_t, note)
+        except NoAnswer as error:
+            trouble = str(error)
+        if patience.clock() >= give_up_t:
+            if trouble:
+                return Step(name, Verdict.UNKNOWN, note=trouble)
+            return Step(name, Verdict.FAIL, note=f"did not come within {patience.deadline_s:g} s")
+        await asyncio.sleep(patience.look_s)
+
+
+async def stayed_away(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
+    """Watches for what must not come. UNKNOWN if any look got no answer: it may have been there then."""
+    give_up_t = patience.clock() + patience.silence_s
+    trouble = ""
+    while True:
+        try:
+            if await sighting.sees(drill) is not None:
+                return Step(name, Verdict.FAIL, patience.clock() - since_t, "came although no promise was broken")
+        except NoAnswer as error:
+            trouble = str(error)
+        if patience.clock() >= give_up_t:
+            return Step(name, Verdict.UNKNOWN, note=trouble) if trouble else Step(name, Verdict.PASS)
+        await asyncio.sleep(patience.look_s)

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.drills import CONTROL
 from prober.config.models import ProbeName
+from prober.config.sections import CONTROL
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
 

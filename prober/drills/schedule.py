@@ -9,8 +9,8 @@ from secrets import randbits
 from types import TracebackType
 from typing import Final, Self
 
-from prober.config.drills import Drills
 from prober.config.models import Schedule
+from prober.config.sections import Drills
 from prober.core.verdict import Verdict
 from prober.drills.chain import open_chain
 from prober.drills.drill import Drill

@@ -16,7 +16,7 @@ from prober.core.events import Closed, Ended, Event, Opened
 from prober.core.findings import Finding, Kind
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import KINDS
-from prober.evidence.diagram.text import EVENTS_MAX, as_text
+from prober.evidence.diagram.text import EVENTS_MAX, diagram_as_text
 from prober.evidence.minimise import Asked, Minimal, Numbered, OfSession, Origins, concerns, minimise
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE
@@ -204,4 +204,4 @@ def _drawn(
 ) -> str:
     lines = [(number + LINES_BEFORE, event) for number, event in events]
     in_lines = replace(finding, witnesses=tuple(number + LINES_BEFORE for number in finding.witnesses))
-    return as_text(lines, in_lines, header.rules, opened=excerpt.opened(), events_max=events_max)
+    return diagram_as_text(lines, in_lines, header.rules, opened=excerpt.opened(), events_max=events_max)

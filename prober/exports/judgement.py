@@ -62,7 +62,7 @@ class ExportFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Assumptions:
+class ExportAssumptions:
     """What a judgement may rely on.
 
     clock_error_s               by how much publish times may be wrong against each other.
@@ -89,7 +89,7 @@ Stream: TypeAlias = tuple[str, str]
 
 
 def judge_export(
-    messages: Iterable[ExportedMessage], assumptions: Assumptions, *, has_order: bool, cut: bool = False
+    messages: Iterable[ExportedMessage], assumptions: ExportAssumptions, *, has_order: bool, cut: bool = False
 ) -> ExportJudgement:
     """Judges all of an export; takes memory for each message of it.
 
@@ -114,7 +114,7 @@ class _Key:
 
 
 class _Judging:
-    def __init__(self, assumptions: Assumptions, *, has_order: bool) -> None:
+    def __init__(self, assumptions: ExportAssumptions, *, has_order: bool) -> None:
         self._assumptions, self._has_order = assumptions, has_order
         self._keys: dict[Stream, _Key] = defaultdict(_Key)
         self._counters = Counter[str]()

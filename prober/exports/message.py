@@ -45,7 +45,7 @@ class ExportedMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FieldPath:
+class ValuePath:
     """Where a value of a message is: an attribute, a field of its data, which is JSON, or a column. `path` is what follows the colon."""
 
     place: str
@@ -61,20 +61,20 @@ class FieldPath:
         return value
 
 
-def field_path(text: str) -> FieldPath:
+def field_path(text: str) -> ValuePath:
     """From `attribute:NAME`, `json:FIELD.FIELD` or `column:NAME`. Raises ConfigError."""
     place, colon, rest = text.partition(":")
     if not colon or not rest or place not in ("attribute", "json", "column"):
         raise ConfigError(f"{text!r} names no field: write attribute:NAME, json:FIELD (in data that is JSON) or column:NAME")
-    return FieldPath(place, (rest,) if place == "attribute" else tuple(rest.split(".")))
+    return ValuePath(place, (rest,) if place == "attribute" else tuple(rest.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFields:
     """Where the ordering key and the publisher's number are; no `number`: messages have none."""
 
-    key: FieldPath = FieldPath("attribute", (KEY_ATTRIBUTE,))
-    number: FieldPath | None = None
+    key: ValuePath = ValuePath("attribute", (KEY_ATTRIBUTE,))
+    number: ValuePath | None = None
 
     def message(self, row: Row, source: str, place: int) -> ExportedMessage:
         """What a row says. Raises `ExportError` for a number that is none."""

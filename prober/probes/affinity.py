@@ -7,28 +7,34 @@ moment. Now and then all of a key is acknowledged before the next burst, so that
 Whoever leaves takes the proof along: what its stream carried may have been lost before. So half of the subscribers stay to the end. The
 others leave one after the other, and new ones join in their place; while the second half of the bursts is published nobody leaves.
 
-In some runs every other key *rests* after its first burst: all of it is acknowledged, and the next burst comes only when that has certainly
-been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement nobody knows.
+In some runs every other key *rests* after its first burst: all of it is acknowledged, and the next burst comes only when that has
+certainly been applied. Meanwhile subscribers leave. Only such a key is known to be idle; a moment after an acknowledgement nobody knows.
 
-At the wire one of the subscribers that stay allows few outstanding messages (`allowance`), which is to slow down nobody else.
+At the wire one of the subscribers that stay allows few outstanding messages (`Allowance`), which is to slow down nobody else. How far the
+service keeps to that is counted and never judged. While as many messages are unacknowledged as a stream allows, "the server stops sending
+more messages" (reference, StreamingPullRequest, `max_outstanding_messages`). What was acknowledged is not outstanding from the moment at
+which that was sent on, so the count is rather too low. Nobody is accused of more than was allowed: when the service starts a key again
+elsewhere, it does not count what is held here any more, and that may be seen here later or not at all.
+
+How soon a subscriber that joins has keys is measured and never judged, for keys need not move to it at all.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from math import isfinite
+from statistics import median
 from typing import Final
 
-from prober.brokers.base import FlowControlSettings
+from prober.brokers.base import FlowControlSettings, Subscriber
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
-from prober.probes.allowance import Allowance
-from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.context import Decide, Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import Experiment, Workload
-from prober.probes.joining import Joiners
+from prober.slo.figures import Figure
 
 IDLE_SHARE: Final = 0.2
 """How often a key falls idle before its next burst."""
@@ -46,6 +52,8 @@ ALLOWED: Final = 16
 """How many messages the subscriber with the small limit allows: more than are held back there, fewer than come at once."""
 REDELIVERED_SHARE: Final = 0.08
 """Of the messages, about so many come again since a subscriber left that held them; measured on the embedded server."""
+REACHED: Final = "flow_control_reached"
+EXCEEDED: Final = "flow_control_exceeded"
 
 
 class Bursts:
@@ -196,3 +204,54 @@ PROBE = Experiment(
         "sessions_closed": "no subscriber left",
     },
 )
+
+
+class Allowance:
+    """Counts how often a subscriber that allows so many outstanding messages on a stream had as many, and how often more."""
+
+    def __init__(self, context: ProbeContext, messages_max: int) -> None:
+        self._count, self._messages_max = context.count, messages_max
+        self._outstanding: dict[str, set[str]] = {}
+
+    def take(self, delivery: Delivery) -> None:
+        """A message came to the subscriber. One that came before and was not answered is one message."""
+        outstanding = self._outstanding.setdefault(delivery.session.name, set())
+        known = len(outstanding)
+        outstanding.add(delivery.received.message_id)
+        if len(outstanding) > known >= self._messages_max - 1:
+            self._count(REACHED if known < self._messages_max else EXCEEDED)
+
+    def release(self, delivery: Delivery) -> None:
+        """A message was answered; of another subscriber it changes nothing."""
+        self._outstanding.get(delivery.session.name, set()).discard(delivery.received.message_id)
+
+
+class Joiners:
+    """The subscribers that join in a run."""
+
+    def __init__(self, context: ProbeContext, decide: Decide) -> None:
+        self._context, self._decide = context, decide
+        self._joined = 0
+        self._served: dict[str, float] = {}
+
+    async def join(self) -> Subscriber:
+        """Adds one. Raises as `ProbeContext.subscribe` does."""
+        asked_t = self._context.recording.now()
+
+        def decide(delivery: Delivery) -> None:
+            if delivery.session.subscriber not in self._served:
+                self._served[delivery.session.subscriber] = self._context.recording.now() - asked_t
+            self._decide(delivery)
+
+        self._joined += 1
+        return await self._context.subscribe(decide)
+
+    def measure(self, holders: Collection[str]) -> None:
+        """Tells the figures of the run, given the last subscriber of each key."""
+        if not self._joined:
+            return
+        measured = self._context.recording.measured
+        measured(Figure.JOINERS_SERVED, len(self._served) / self._joined)
+        measured(Figure.KEYS_AT_JOINERS, sum(holder in self._served for holder in holders) / len(holders))
+        if self._served:
+            measured(Figure.JOINER_SERVED_AFTER, median(self._served.values()))

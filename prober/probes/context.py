@@ -39,10 +39,9 @@ from prober.core.events import (
     Opened,
 )
 from prober.errors import BrokerError, BrokerUnavailable, NotSupported
-from prober.probes.administration import Administered, nobody_times, timed
 from prober.probes.payload import read
 from prober.probes.publishing import SIZES, Publishing
-from prober.probes.resources import Resources
+from prober.probes.resources import Administered, Resources, nobody_times, timed
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 

@@ -4,7 +4,7 @@ Bursts are published on keys; both subscriptions are consumed in the same way, e
 judged like any other. The other one promises nothing, so nobody judges it; how its messages came is measured.
 
 *Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the
-messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.paired`). Of availability the price is the
+messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.confidence`). Of availability the price is the
 share of messages that came in time on the unordered one only, less that of those that came in time on the ordered one only.
 
 *Benefit.* What a consumer of the unordered one would have to put back in order: the reordered share and the extent of RFC 4737, and how
@@ -30,8 +30,8 @@ from prober.probes.cost import Traffic
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
+from prober.slo.confidence import Difference, mean_difference, share_difference
 from prober.slo.figures import Figure
-from prober.slo.paired import Difference, mean_difference, share_difference
 
 UNORDERED: Final = "unordered"
 IN_TIME_S: Final = 5.0

@@ -67,7 +67,7 @@ class Trial:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Poisons one message after the other on all keys side by side."""
+    """Poisons one message after the other on all keys side by side. Raises NotSupported if the target has no dead-letter policy."""
     trials = {trial.key: trial for trial in map(Trial, workload.numbers)}
 
     def decide(delivery: Delivery) -> None:

@@ -112,7 +112,7 @@ class Trial:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes and holds on all keys side by side, then listens."""
+    """Publishes and holds on all keys side by side, then listens. Raises NotSupported if no acknowledgement is ever confirmed."""
     trials = {trial.key: trial for trial in map(Trial, workload.numbers)}
 
     def decide(delivery: Delivery) -> None:

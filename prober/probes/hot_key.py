@@ -29,7 +29,7 @@ SETTLE_S: Final = 10.0
 """How long to wait for what has not come yet, after the last step."""
 
 
-class Step(NamedTuple):
+class RampStep(NamedTuple):
     """One step: how long it took, and how many bytes of payload were published and acknowledged in it and unacknowledged at its ends."""
 
     seconds: float
@@ -44,7 +44,7 @@ class Step(NamedTuple):
         return self.waiting_after * self.seconds > self.published * WAITING_S
 
 
-def figures_of(steps: Iterable[Step]) -> dict[Figure, float]:
+def figures_of(steps: Iterable[RampStep]) -> dict[Figure, float]:
     """The rates at which the backlog began, or if it never did, those of the fastest step; without `BACKLOG_BEGINS` then.
 
     Of no step that published anything there is nothing to say.
@@ -95,15 +95,15 @@ class _Load:
             if not self._waiting:
                 self._nothing_waits.set()
 
-    async def step(self, keys: list[str], number: int) -> Step:
+    async def step(self, keys: list[str], number: int) -> RampStep:
         """Publishes a step on all keys at its rate, and says how it went."""
         workload = self._workload
         count, rate = number * workload.burst_messages, number / STEPS * workload.rate / workload.keys
-        began_t, before = self._context.now(), Step(0.0, self.published, self.acknowledged, 0, self.waiting)
+        began_t, before = self._context.now(), RampStep(0.0, self.published, self.acknowledged, 0, self.waiting)
         await asyncio.gather(*(self._at_rate(key, count, rate) for key in keys))
         seconds = self._context.now() - began_t
         published, acknowledged = self.published - before.published, self.acknowledged - before.acknowledged
-        return Step(seconds, published, acknowledged, before.waiting_after, self.waiting)
+        return RampStep(seconds, published, acknowledged, before.waiting_after, self.waiting)
 
     @property
     def waiting(self) -> int:

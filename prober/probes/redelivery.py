@@ -54,7 +54,7 @@ class Cause(StrEnum):
     KILLED = "killed"
 
 
-class Step(NamedTuple):
+class PlannedRedelivery(NamedTuple):
     """One redelivery: why, and of which message."""
 
     cause: Cause
@@ -75,12 +75,12 @@ class Trial:
         self.gentle, self.harsh = _steps(number, length)
         self.held: Delivery | None = None
         self.holding, self.ready, self.again = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._steps: list[Step] = []
+        self._steps: list[PlannedRedelivery] = []
         self._end = self._later_acked = 0
         self._provoked = False
         self._patience_s = HOLD_S
 
-    def expect(self, steps: Sequence[Step], end: int) -> None:
+    def expect(self, steps: Sequence[PlannedRedelivery], end: int) -> None:
         """The redeliveries to come, in a burst that ends with message `end`. None: whatever comes is acknowledged."""
         self._steps, self._end = list(steps), end
         self._await_next()
@@ -208,12 +208,15 @@ def _places(length: int) -> list[int]:
     return [1 + step * (length - 1) // (count - 1) for step in range(count)]
 
 
-def _steps(number: int, length: int) -> tuple[list[Step], Step]:
+def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRedelivery]:
     """What is done on the key of that number: on its first burst, and on its second."""
     places = _places(length)
-    gentle = [Step(Cause.REFUSED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq) for turn, seq in enumerate(places)]
+    gentle = [
+        PlannedRedelivery(Cause.REFUSED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq)
+        for turn, seq in enumerate(places)
+    ]
     cause = Cause.KILLED if number // len(places) % 2 else Cause.BROKEN
-    return gentle, Step(cause, length + places[number % len(places)])
+    return gentle, PlannedRedelivery(cause, length + places[number % len(places)])
 
 
 def traffic(workload: Workload) -> Traffic:

@@ -3,14 +3,20 @@
 Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
 What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
 what carries our label and was made much longer ago belongs to nobody who is still alive, and is swept away.
+
+Whoever cleans up a project asks `reason_to_keep`. Ours is what carries our label and has a name as probers give it. The name says which
+prober made it and when. Whether a prober still uses it is known only where a status store says which probers live. Silence proves nothing:
+a prober whose store is down goes on probing. So what is younger than a day counts as used unless a store was asked, and what a living
+prober made counts as used at any age.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from prober.brokers.base import Admin, AdminOperation, PushReceiver, SubscriptionSettings, TopicSettings
@@ -18,12 +24,10 @@ from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.rules import Mode, Rules
 from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
-from prober.probes.administration import Administered, nobody_times, timed
 from prober.probes.experiment import SubscriptionPlan
-from prober.probes.resources import OURS, Resources
+from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
-from prober.runs.names import CHANGING
-from prober.runs.site import Target
+from prober.runs.site import CHANGING, Target
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
@@ -242,3 +246,51 @@ async def sweep(admin: Admin, project: str, now: float) -> Swept:
 def _is_abandoned(name: str, now: float) -> bool:
     began = made_at(name)
     return began is not None and now - began > ABANDONED_AFTER_S
+
+
+class Kept(StrEnum):
+    """Why something that carries our label is left."""
+
+    NOT_NAMED = "not named as probers name theirs"
+    YOUNG = "too young: see --older-than"
+    USED = "a living prober uses it: stop the prober, or see --in-use"
+    MAY_BE_USED = "younger than a day, and no status store says which probers live: see --in-use"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupBounds:
+    """How far a clean-up goes.
+
+    older_than_s  what is younger stays.
+    living        the probers that live, by name; None: nobody could be asked.
+    in_use        delete what probers use, or may use, too.
+    """
+
+    older_than_s: float
+    living: Collection[str] | None
+    in_use: bool = False
+
+
+def reason_to_keep(name: str, now: float, bounds: CleanupBounds) -> Kept | None:
+    """Why a topic or subscription with our label stays, by its full name; None if it goes. `now` is in seconds since 1970."""
+    began = made_at(name)
+    if began is None:
+        return Kept.NOT_NAMED
+    if now - began < bounds.older_than_s:
+        return Kept.YOUNG
+    if bounds.in_use:
+        return None
+    if bounds.living is None:
+        return Kept.MAY_BE_USED if now - began < ABANDONED_AFTER_S else None
+    return Kept.USED if _made_by(name, bounds.living) else None
+
+
+def in_order_of_deletion(names: Iterable[str]) -> list[str]:
+    """Subscriptions before topics, each by name."""
+    return sorted(names, key=lambda name: (subscriptions_first(name), name))
+
+
+def _made_by(name: str, probers: Iterable[str]) -> bool:
+    """Whether one of these may have made it. A prober `a` may also seem to have made what `a-b` made: rather too much is kept."""
+    short = name.rpartition("/")[2]
+    return any(short.startswith(f"okp-{prober}-") for prober in probers)

@@ -8,8 +8,7 @@ from math import ceil
 
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
-from prober.runs.names import subscriptions_of
-from prober.runs.site import SiteKey
+from prober.runs.site import SiteKey, subscriptions_of
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts

@@ -29,8 +29,7 @@ from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, Workload
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
-from prober.runs.lag import BEAT_S
-from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S, Listener, Recording
+from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink

@@ -1,13 +1,34 @@
-"""A site: one probe on one target, seen from one vantage, as everybody who shows runs knows it; and the target as a run knows it."""
+"""A site: one probe on one target, seen from one vantage, as everybody who shows runs knows it; and the target as a run knows it.
+
+The subscriptions of a probe are called like the first one, each with a name of its own before the part that changes.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.rules import Rules
-from prober.runs.names import subscriptions_of
+from prober.probes.catalogue import PROBES
+
+CHANGING: Final = "-([0-9a-f]{8})-[0-9a-f]{6}"
+_FULL_NAME: Final = re.compile(rf"(?P<steady>projects/[^/]+/subscriptions/okp-.*)(?P<changing>{CHANGING})")
+
+
+def subscriptions_of(probe: str, first: str) -> tuple[str, ...]:
+    """Full names of all that runs of a probe receive from, the first one first; none if that is empty.
+
+    A name that is not ours stands alone, and so does that of a probe that is no more.
+    """
+    if not first:
+        return ()
+    found = _FULL_NAME.fullmatch(first)
+    known = next((known for name, known in PROBES.items() if name == probe), None)
+    if found is None or known is None:
+        return (first,)
+    return first, *(f"{found['steady']}-{plan.name}{found['changing']}" for plan in known.subscriptions[1:])
 
 
 class SiteKey(NamedTuple):

@@ -1,14 +1,17 @@
-"""Where and when this prober works: the sites of the configuration, the probe loops of those that it has taken up, and their schedule."""
+"""Where and when this prober works: the sites of the configuration, the probe loops of those that it has taken up, and their schedule.
+
+A prober that shares its sites with nobody works at all of them, and follows what becomes of them (`Unshared`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from prober.clock import wall_s
 from prober.config.models import Config, Maintenance, TargetSettings
@@ -29,6 +32,7 @@ UNDER_WAY: Final = "a run is under way"
 NO_MORE: Final = "this prober begins no runs now: it starts, stops, or gives the probe up to another"
 
 _log = logging.getLogger(__name__)
+CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Assignments:
@@ -199,3 +203,40 @@ class Assignments:
 
     def _maintenance_of(self, target: TargetSettings, at: datetime) -> Maintenance | None:
         return self._config.maintenance_of(target, at)
+
+
+class Unshared:
+    """Takes every site. `renew` ends work at one that is outdated, and begins at what it has become; `failed` hears of faults of ours."""
+
+    def __init__(
+        self, assignments: Assignments, renew: Callable[[str], Coroutine[Any, Any, None]], failed: Callable[[Exception], None]
+    ) -> None:
+        self._assignments, self._renew_site, self._failed = assignments, renew, failed
+        self._renewing: dict[str, asyncio.Task[None]] = {}
+        self._closing = False
+
+    def follow(self) -> None:
+        """Takes what is new at once, and ends what is outdated, each site when its run has ended."""
+        for name in self._assignments.outdated - self._renewing.keys():
+            self._renewing[name] = asyncio.create_task(self._renew(name), name=f"renew {name}")
+        for name in self._assignments.sites:
+            if name not in self._assignments.taken and name not in self._renewing:
+                self._assignments.take(name)
+
+    async def close(self) -> None:
+        """Waits a moment for what is being given up; to be called when no run is under way any more."""
+        self._closing = True
+        if self._renewing:
+            _, late = await asyncio.wait(self._renewing.values(), timeout=CLOSE_TIMEOUT_S)
+            for task in late:
+                task.cancel()
+
+    async def _renew(self, name: str) -> None:
+        try:
+            await self._renew_site(name)
+        except Exception as fault:
+            self._failed(fault)
+        finally:
+            del self._renewing[name]
+        if not self._closing and name not in self._assignments.taken:
+            self.follow()  # it came back while it was given up

@@ -60,20 +60,21 @@ def check_budget(config: Config, environ: Mapping[str, str]) -> None:
     if most > allowed:
         dearest = max(sites, key=lambda site: monthly_cost(site).usd.most)
         raise ConfigError(
-            f"all probes together may cost {dollars(most)} a month at list price, and budget.usd_per_month allows {dollars(allowed)}: "
+            f"all probes together may cost {price_as_text(most)} a month at list price, and budget.usd_per_month allows "
+            f"{price_as_text(allowed)}: "
             f"allow more, or probe less often or with fewer messages. {dearest.name} costs most: up to "
-            f"{dollars(monthly_cost(dearest).usd.most)}"
+            f"{price_as_text(monthly_cost(dearest).usd.most)}"
         )
 
 
-def dollars(amount: float) -> str:
+def price_as_text(amount: float) -> str:
     """An amount as it is read: cents only where they matter."""
     return f"${amount:,.0f}" if amount >= 10 else f"${amount:,.2f}"
 
 
 def between(bounds: Bounds) -> str:
     """Two amounts as they are read, or one if they look the same."""
-    least, most = dollars(bounds.least), dollars(bounds.most)
+    least, most = price_as_text(bounds.least), price_as_text(bounds.most)
     return most if least == most else f"{least} to {most}"
 
 

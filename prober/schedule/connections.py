@@ -1,29 +1,43 @@
-"""The connections to the targets: one for each target and vantage that is probed, and the embedded server if a target is that."""
+"""The connections to the targets: one for each target and vantage that is probed, and the embedded server if a target is that.
+
+One endpoint takes what all targets push; it is opened when the first one needs it. Whom it lets in depends on the target: the server in
+this process signs its tokens with a key of its own, Google with Google's. Whoever else is on a plain connection, such as Google's
+emulator, signs none: there everybody is let in who knows the name of a subscription, which has a random part.
+
+`endpoint_of` is for commands that probe a target once: what is `embedded` is started for as long as it takes.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
-from prober.brokers.base import Broker, Vantage
+from prober.brokers.base import Broker, PushOutcome, PushReceiver, Vantage
 from prober.brokers.call_errors import CallFailed
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, local_endpoint, resolve_endpoint
-from prober.brokers.push.nowhere import NOWHERE
-from prober.config.models import Embedded, TargetSettings
+from prober.brokers.push.endpoint import PushEndpoint
+from prober.brokers.push.nowhere import NOWHERE, Nowhere
+from prober.brokers.push.tokens import KeySet, SigningKeys, TokenVerifier, read_keys, require_keys
+from prober.config.models import Config, Embedded, TargetSettings
+from prober.config.sections import PushSettings
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
+from prober.embedded.signing import Signer
 from prober.errors import ConfigError
 from prober.schedule.instances import PlannedSite, is_embedded
 from prober.schedule.probe_loop import ProbeInstance
-from prober.schedule.pushing import PushReceivers
 
 _Key: TypeAlias = tuple[tuple[str, str, str], Endpoint, Vantage, bool]
 
 _log: Final = logging.getLogger(__name__)
+EMBEDDED_ACCOUNT: Final = "prober@embedded.invalid"
+NO_ADDRESS: Final = "push.address is not set, so the target does not know by which URL to reach this prober (docs/probes/push.md)"
+NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody could push what was never published"
 
 
 class Connections:
@@ -81,3 +95,60 @@ class Connections:
                 raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
             _log.info("embedded Pub/Sub server on %s", self._server.address)
         return local_endpoint(self._server.address, paired=target.peer is not None)
+
+
+class PushReceivers:
+    """Those of one prober; closes the endpoint when it is left. `counted` is told what became of each request."""
+
+    def __init__(
+        self, settings: PushSettings, instance: str, counted: Callable[[PushOutcome], None] = lambda _outcome: None
+    ) -> None:
+        self._settings = settings
+        self._endpoint = PushEndpoint(settings.host, settings.port, instance, counted)
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._open:
+            await self._endpoint.__aexit__(kind, error, trace)
+
+    async def of(self, target: TargetSettings, endpoint: Endpoint, signer: Signer | None) -> PushReceiver:
+        """Who takes what a target pushes that is reached at an endpoint; `signer`: of the server in this process, if it is that.
+
+        Raises ConfigError if the endpoint cannot be opened, or the keys of Google's tokens cannot be read from their file.
+        """
+        settings, here = self._settings, signer is not None or endpoint.is_here
+        if not here and settings.address is None:
+            return Nowhere(NO_ADDRESS)
+        if not self._open:
+            await self._endpoint.__aenter__()
+            self._open = True
+        address = self._endpoint.url if here else settings.address or ""
+        if signer is not None:
+            keys = KeySet(await signer.keys())
+            return self._verified(target, address, SigningKeys(lambda: keys), EMBEDDED_ACCOUNT, address)
+        if endpoint.secure and settings.service_account is not None:
+            require_keys(settings.keys)
+            keys_of_google = SigningKeys(partial(read_keys, settings.keys))
+            return self._verified(target, address, keys_of_google, settings.service_account, settings.audience or address)
+        return Nowhere(NO_ACCOUNT) if endpoint.secure else self._endpoint.target(target.name, address, None)
+
+    def _verified(self, target: TargetSettings, address: str, keys: SigningKeys, account: str, audience: str) -> PushReceiver:
+        return self._endpoint.target(target.name, address, TokenVerifier(keys, audience, account), account, audience)
+
+
+@asynccontextmanager
+async def endpoint_of(
+    config: Config, settings: TargetSettings, environ: Mapping[str, str], override: str = ""
+) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
+    """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started.
+
+    With what it signs tokens, if it is that one.
+    """
+    if is_embedded(settings, environ, override):
+        async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:
+            yield local_endpoint(server.address, paired=settings.peer is not None), server.signer
+    else:
+        yield resolve_endpoint(settings.endpoint, environ, override, settings.peer or ""), None

@@ -1,15 +1,20 @@
-"""Where what is probed: a site is one probe on one target, seen from one vantage. Here the configuration becomes what a run takes."""
+"""Where what is probed: a site is one probe on one target, seen from one vantage. Here the configuration becomes what a run takes.
+
+Another configuration changes what is probed: sites stay as they are, begin anew, are gone, are new (`changes_of`). A site stays as it is
+when nothing changed that its runs depend on: its target but for what else is probed there, and its probe but for from where else it looks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
-from prober.config.models import ProbeName, ProbeSettings, TargetSettings
+from prober.config.following import in_force, restart_keys
+from prober.config.models import Config, ProbeName, ProbeSettings, Slo, TargetSettings
 from prober.config.observe import Observe
 from prober.config.workloads import ACT_MAX_S
 from prober.core.rules import Mode, Rules
@@ -18,6 +23,7 @@ from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
 from prober.runs.runner import for_library
 from prober.runs.site import Target
+from prober.slo.objectives import Objective
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
 CLOSE_DETECTION_MAX_S: Final = 30.0
@@ -167,3 +173,60 @@ def sites_of(target: TargetSettings) -> Iterable[PlannedSite]:
 def is_embedded(target: TargetSettings, environ: Mapping[str, str], override: str = "") -> bool:
     """Whether a target is the server in this process: configured so, and nothing else is named by the caller or the environment."""
     return target.is_embedded and not override and not environ.get(EMULATOR_VARIABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a running prober comes to another configuration.
+
+    config                     what is in force from then on.
+    kept, changed, gone, new   the sites, by name. Of those that changed the old one ends and the new one begins.
+    restart                    the keys that wait for a restart.
+    """
+
+    config: Config
+    kept: frozenset[str]
+    changed: frozenset[str]
+    gone: frozenset[str]
+    new: frozenset[str]
+    restart: tuple[str, ...]
+
+
+def changes_of(old: Config, new: Config, is_measured: Callable[[Objective], bool]) -> Changes:
+    """What it takes to come from one configuration to another. Raises ConfigError if that cannot be done.
+
+    `is_measured`: whether what is counted says how many were good for an objective. One of which it does not say waits for a restart.
+    """
+    slos = {name: _slo(name, slo, old.slos.get(name), is_measured) for name, slo in new.slos.items()}
+    waiting = tuple(f"slos.{name}.threshold" for name, slo in new.slos.items() if slos[name] is not slo)
+    config = in_force(old, new).model_copy(update={"slos": {name: slo for name, slo in slos.items() if slo is not None}})
+    before, after = _sites(old), _sites(config)
+    same = {name for name in before.keys() & after.keys() if is_same(before[name], after[name])}
+    return Changes(
+        config,
+        kept=frozenset(same),
+        changed=frozenset(before.keys() & after.keys() - same),
+        gone=frozenset(before.keys() - after.keys()),
+        new=frozenset(after.keys() - before.keys()),
+        restart=(*restart_keys(old, new), *waiting),
+    )
+
+
+def is_same(one: PlannedSite, other: PlannedSite) -> bool:
+    """Whether a run at one site is what it is at the other."""
+    return _essence(one) == _essence(other)
+
+
+def _slo(name: str, slo: Slo, old: Slo | None, is_measured: Callable[[Objective], bool]) -> Slo | None:
+    """What holds under a name: the new promise if it is measured, else the old one, if there was one."""
+    return slo if is_measured(slo.objective_named(name)) else old
+
+
+def _sites(config: Config) -> Mapping[str, PlannedSite]:
+    found: Iterable[PlannedSite] = (site for target in config.targets for site in sites_of(target))
+    return {site.name: site for site in found}
+
+
+def _essence(site: PlannedSite) -> object:
+    target, settings = site.target.model_copy(update={"probes": {}}), site.settings.model_copy(update={"vantages": ()})
+    return target, site.probe, settings, site.vantage, site.part

@@ -17,7 +17,7 @@ from typing import Final, Self
 from prober.brokers.endpoint import parse_endpoint
 from prober.clock import wall_s
 from prober.config.models import Config, Schedule, TargetSettings
-from prober.config.monitoring import OwnSubscription
+from prober.config.sections import OwnSubscription
 from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionStatus, ProberAges, Reading, shown
 from prober.runs.backlog import Backlog, joined

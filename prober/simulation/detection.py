@@ -12,7 +12,7 @@ from typing import Final
 from prober.simulation.observation import RunNote, caught_as
 from prober.simulation.other_rules import OTHER_RULES
 from prober.simulation.world import Simulated
-from prober.slo.proportions import ProportionBounds, interval
+from prober.slo.confidence import ProportionBounds, interval
 
 FOUND_AT_LEAST: Final = 0.99
 """Of the runs in which a fault was observable, at the probe that finds it best."""

@@ -19,8 +19,8 @@ from prober.simulation.many import Order, simulated
 from prober.simulation.plan import TO_BE_FOUND
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
+from prober.slo.confidence import upper_bound
 from prober.slo.objectives import DAY_S, HOUR_S
-from prober.slo.proportions import upper_bound
 
 SEEDS: Final = range(1, 201)
 MONTH_S: Final = 30 * DAY_S

@@ -14,10 +14,9 @@ from prober.clock import wall_s
 from prober.config.models import Config, TargetSettings
 from prober.runs.sink import RunSink
 from prober.runs.site import Site
-from prober.schedule.assignments import Assignments
+from prober.schedule.assignments import Assignments, Unshared
 from prober.schedule.instances import sites_of
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.schedule.unshared import Unshared
 from prober.simulation.network import Network
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics, exemplar_of

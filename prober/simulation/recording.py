@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.runs.sink import RunSink
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 

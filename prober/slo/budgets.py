@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prober.core.verdict import Verdict
+from prober.slo.confidence import ProportionBounds
 from prober.slo.objectives import POLICY, AlertState, Objective, SliCounts, Urgency
-from prober.slo.proportions import ProportionBounds
 
 
 @dataclass(frozen=True, slots=True)

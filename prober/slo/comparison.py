@@ -31,10 +31,9 @@ from math import inf
 from statistics import fmean
 from typing import Final, NamedTuple, TypeAlias
 
+from prober.slo.confidence import CONFIDENCE, Difference, interval, mean_difference
 from prober.slo.indicators import DURATIONS, MEANINGS, Indicator
 from prober.slo.objectives import SliCounts
-from prober.slo.paired import Difference, mean_difference
-from prober.slo.proportions import CONFIDENCE, interval
 
 PAIRS_MIN: Final = 5
 """Fewer pairs conclude nothing."""
@@ -127,7 +126,7 @@ class ComparedAspect:
     bad: tuple[int, int] = (0, 0)
 
 
-def compare(measured: Measured, margin: float, confidence: float = CONFIDENCE, *, forecast: bool = True) -> ComparedAspect:
+def compare_aspect(measured: Measured, margin: float, confidence: float = CONFIDENCE, *, forecast: bool = True) -> ComparedAspect:
     """Compares one aspect. `confidence` is that of its interval: `confidence_of_each` if there are several aspects.
 
     `forecast`: whether to say how many pairs would tell, which takes some milliseconds.

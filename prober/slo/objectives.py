@@ -15,6 +15,9 @@ decimals they are written as, and thresholds are compared exactly: 0.001 is a th
 
 A counted thing is one of the indicator's (`indicators`), per series: what is said here holds for one objective on one target, not for
 a fleet.
+
+At the end stand the objectives that hold where nobody says otherwise: for the configuration, and for the nightly jobs without
+`--objectives`.
 """
 
 from __future__ import annotations
@@ -27,9 +30,8 @@ from fractions import Fraction
 from math import ceil, floor, inf
 from typing import Final, NamedTuple
 
-from prober.slo import proportions
+from prober.slo.confidence import CONFIDENCE, ProportionBounds, interval
 from prober.slo.indicators import MEANINGS, Indicator
-from prober.slo.proportions import CONFIDENCE, ProportionBounds
 
 MICROS: Final = 1_000_000
 MINUTE_S: Final = 60.0
@@ -38,7 +40,7 @@ DAY_S: Final = 24 * HOUR_S
 SHORT_WINDOWS_PER_LONG: Final = 12
 
 
-def exact(number: float) -> Fraction:
+def exact_fraction(number: float) -> Fraction:
     """The decimal that a float was written as: 999/1000 for 0.999."""
     return Fraction(repr(float(number)))
 
@@ -87,7 +89,7 @@ class SliCounts:
 
     def error_ratio_confidence(self, confidence: float = CONFIDENCE) -> ProportionBounds:
         """Between what the service's true error ratio lies, judged by the decided things (Clopper-Pearson, two-sided)."""
-        return proportions.interval(self.bad, self.decided, confidence)
+        return interval(self.bad, self.decided, confidence)
 
 
 class Measure(NamedTuple):
@@ -146,7 +148,7 @@ class Objective:
     @property
     def budget_exact(self) -> Fraction:
         """B as a fraction."""
-        return 1 - exact(self.target)
+        return 1 - exact_fraction(self.target)
 
     @property
     def budget(self) -> float:
@@ -229,7 +231,7 @@ class BurnAlert:
         return floor(bad / self._threshold(objective)) + 1
 
     def _factor(self, objective: Objective) -> Fraction:
-        return exact(self.budget_part) * exact(objective.window_s) / exact(self.long_s)
+        return exact_fraction(self.budget_part) * exact_fraction(objective.window_s) / exact_fraction(self.long_s)
 
     def _threshold(self, objective: Objective) -> Fraction:
         return self._factor(objective) * objective.budget_exact
@@ -303,3 +305,21 @@ def _sentence(one: Objective) -> str:
     limit = f" than {one.threshold_s:g} s" if one.threshold_s is not None else ""
     share = f"{one.target * 100:.8g} % over {one.window_s / DAY_S:g} d"
     return f"{share}; counts each {meaning.unit}, which is bad if {meaning.bad}{limit}"
+
+
+PERIOD_S: Final = 30 * DAY_S
+"""The period of an error budget, in seconds."""
+
+DEFAULTS: Final = (
+    Objective("order", Indicator.ORDER, 0.9999, PERIOD_S),
+    Objective("redelivery", Indicator.REDELIVERY, 0.999, PERIOD_S),
+    Objective("affinity", Indicator.AFFINITY, 0.99, PERIOD_S),
+    Objective("completeness", Indicator.COMPLETENESS, 0.9999, PERIOD_S),
+    Objective("publish_availability", Indicator.PUBLISH_AVAILABILITY, 0.9995, PERIOD_S),
+    Objective("publish_latency", Indicator.PUBLISH_LATENCY, 0.99, PERIOD_S, 0.5),
+    Objective("end_to_end_latency", Indicator.END_TO_END_LATENCY, 0.99, PERIOD_S, 1.0),
+    Objective("oldest_unacked_message_age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, PERIOD_S, 60.0),
+    Objective("control_plane_latency", Indicator.CONTROL_PLANE_LATENCY, 0.99, PERIOD_S, 5.0),
+    Objective("stalled_keys", Indicator.STALLED_KEYS, 0.999, PERIOD_S),
+    Objective("head_of_line_delay", Indicator.HEAD_OF_LINE_DELAY, 0.99, PERIOD_S, 1.0),
+)

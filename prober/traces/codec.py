@@ -59,7 +59,7 @@ class BadEvent(ValueError):
     """One JSON object is not an event of this format; the text says what is wrong with it and what to do."""
 
 
-def shown(value: object) -> str:
+def json_excerpt(value: object) -> str:
     """A JSON value as it would stand in the file, cut to 40 characters."""
     text = orjson.dumps(value).decode()
     return text if len(text) <= 40 else text[:37] + "..."
@@ -83,9 +83,9 @@ class FieldForm:
         if type(value) is int and int not in self.accepted and float in self.accepted:
             value = float(value)
         if type(value) not in self.accepted:
-            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {shown(value)}')
+            raise BadEvent(f'"{event}" needs {words_for(self.accepted)} in "{self.name}", not {json_excerpt(value)}')
         if self.least is not None and value < self.least:
-            raise BadEvent(f'"{event}" has {shown(value)} in "{self.name}", which must be at least {self.least}')
+            raise BadEvent(f'"{event}" has {json_excerpt(value)} in "{self.name}", which must be at least {self.least}')
         return value
 
 
@@ -178,12 +178,12 @@ def _struct(form: EventForm, defaults: Mapping[str, object]) -> type[msgspec.Str
 def plain_event(row: object, defaults: Mapping[str, dict[str, object]]) -> Event:
     """The event that a JSON value describes; `defaults` stand for missing fields, by event. Raises `BadEvent`."""
     if not isinstance(row, dict):
-        raise BadEvent(f"every line is one JSON object, not {shown(row)}")
+        raise BadEvent(f"every line is one JSON object, not {json_excerpt(row)}")
     name = row.get("event")
     if not isinstance(name, str):
         raise BadEvent('an event needs its name, a string in the field "event"')
     if name not in FORMS:
-        raise BadEvent(f"unknown event {shown(name)}; known are {', '.join(FORMS)}")
+        raise BadEvent(f"unknown event {json_excerpt(name)}; known are {', '.join(FORMS)}")
     return FORMS[name].event(defaults[name] | row)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from prober.core.rules import Mode, Rules
-from prober.traces.codec import shown
+from prober.traces.codec import json_excerpt
 
 FORMAT: Final = "ordering-trace"
 VERSION: Final = 1
@@ -57,9 +57,9 @@ def _seconds(value: object) -> float:
     if value is None:
         return inf
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadHeader(f"must be a number of seconds, or null for no bound, not {shown(value)}")
+        raise BadHeader(f"must be a number of seconds, or null for no bound, not {json_excerpt(value)}")
     if value < 0:
-        raise BadHeader(f"is {shown(value)}, and a time span is at least 0 seconds (null for no bound)")
+        raise BadHeader(f"is {json_excerpt(value)}, and a time span is at least 0 seconds (null for no bound)")
     return float(value)
 
 
@@ -68,7 +68,7 @@ def _whole(least: int, unbounded: int) -> Callable[[object], int]:
         if value is None:
             return unbounded
         if isinstance(value, bool) or not isinstance(value, int):
-            raise BadHeader(f"must be a whole number, or null for no bound, not {shown(value)}")
+            raise BadHeader(f"must be a whole number, or null for no bound, not {json_excerpt(value)}")
         if value < least:
             raise BadHeader(f"is {value}, and must be at least {least} (null for no bound)")
         return value
@@ -78,7 +78,7 @@ def _whole(least: int, unbounded: int) -> Callable[[object], int]:
 
 def _switch(value: object) -> bool:
     if not isinstance(value, bool):
-        raise BadHeader(f"must be true or false, not {shown(value)}")
+        raise BadHeader(f"must be true or false, not {json_excerpt(value)}")
     return value
 
 
@@ -114,14 +114,14 @@ def _text(row: Mapping[str, object], name: str, default: str | None = None) -> s
     if value is None and name not in row:
         raise BadHeader(f'the header needs the field "{name}"')
     if not isinstance(value, str):
-        raise BadHeader(f'the header needs a string in "{name}", not {shown(value)}')
+        raise BadHeader(f'the header needs a string in "{name}", not {json_excerpt(value)}')
     return value
 
 
 def _mode(row: Mapping[str, object]) -> Mode:
     name = _text(row, "mode")
     if name not in list(Mode):
-        raise BadHeader(f"unknown mode {shown(name)}; known are {', '.join(Mode)}")
+        raise BadHeader(f"unknown mode {json_excerpt(name)}; known are {', '.join(Mode)}")
     return Mode(name)
 
 
@@ -132,7 +132,7 @@ def rules_from_json(row: object, mode: Mode) -> Rules:
     given: dict[str, Any] = {}
     for name, value in row.items():
         if name not in RULE_READERS:
-            raise BadHeader(f"unknown rule {shown(name)}; known are {', '.join(RULE_READERS)}")
+            raise BadHeader(f"unknown rule {json_excerpt(name)}; known are {', '.join(RULE_READERS)}")
         try:
             given[name] = RULE_READERS[name](value)
         except BadHeader as wrong:
@@ -142,7 +142,7 @@ def rules_from_json(row: object, mode: Mode) -> Rules:
 
 def _expectation(row: object) -> Expectation:
     if not (isinstance(row, dict) and isinstance(row.get("kind"), str) and isinstance(row.get("status"), str)):
-        raise BadHeader(f'"expect" lists objects with "kind" and "status", not {shown(row)}')
+        raise BadHeader(f'"expect" lists objects with "kind" and "status", not {json_excerpt(row)}')
     return Expectation(row["kind"], row["status"])
 
 
@@ -151,7 +151,7 @@ def _expect(row: Mapping[str, object]) -> tuple[Expectation, ...] | None:
         return None
     listed = row["expect"]
     if not isinstance(listed, list):
-        raise BadHeader(f'the header needs a list in "expect", not {shown(listed)}')
+        raise BadHeader(f'the header needs a list in "expect", not {json_excerpt(listed)}')
     return tuple(map(_expectation, listed))
 
 
@@ -160,7 +160,7 @@ def _check_format(row: Mapping[str, object]) -> None:
         raise BadHeader(f'not a trace file: line 1 must be a header with "format": "{FORMAT}"')
     version = row.get("version")
     if type(version) is not int or version != VERSION:
-        raise BadHeader(f"version {shown(version)} of the trace format is unknown; this program reads version {VERSION}")
+        raise BadHeader(f"version {json_excerpt(version)} of the trace format is unknown; this program reads version {VERSION}")
 
 
 def decode_header(line: bytes) -> TraceHeader:

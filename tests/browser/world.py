@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from api.app import create_app
 from api.view import Archive
-from prober.comparison.experiments import Common, ConfiguredComparison
-from prober.comparison.pairs import Experiment
+from prober.comparison.pairs import CommonExperiments, ComparedExperiment, ConfiguredComparison
 from prober.config import load
 from prober.config.comparisons import ComparisonSettings
 from prober.core.events import Event
@@ -172,7 +171,7 @@ def made(folder: Path) -> World:
 
 def _comparisons() -> Iterator[ConfiguredComparison]:
     """A candidate with runs of its own, and one of which nothing is heard any more."""
-    ordering = Common({Experiment("ordering", "wire", ""): INTERVAL_S}, ())
+    ordering = CommonExperiments({ComparedExperiment("ordering", "wire", ""): INTERVAL_S}, ())
     for candidate, newest in (("us", timedelta(hours=1)), ("asia", timedelta(minutes=10))):
         yield ConfiguredComparison(ComparisonSettings(baseline="europe", candidate=candidate, window=newest), ordering)
 

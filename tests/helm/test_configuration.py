@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from prober.cli import main
-from prober.config.changes import FOLLOWED
+from prober.config.following import FOLLOWED
 from prober.config.loading import VARIABLE_PREFIX, load
 from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives

@@ -10,7 +10,7 @@ from itertools import count
 from threading import Event as Alarm
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.core.events import Acked
 from prober.core.rules import Rules
 from prober.sinks.history import writer as writer_module

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from api import limits
 from api.app import create_app
 from prober.config.models import Api
-from prober.serving import connections
+from prober.serving import server
 from prober.serving.server import serve
 from tests.unit.api.asking import EUROPE, view
 
@@ -112,7 +112,7 @@ async def sends_without_end(writer: StreamWriter) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server waits for nobody."""
-    monkeypatch.setattr(connections, "WAIT_MAX_S", SOON_S)
+    monkeypatch.setattr(server, "WAIT_MAX_S", SOON_S)
     monkeypatch.setattr(limits, "BODY_WAIT_MAX_S", SOON_S)
 
 
@@ -227,7 +227,7 @@ def test_the_end_does_not_wait_for_bodies(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_the_longest_idle_connection_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 3)
 
     async def test(served: Running) -> None:
         first = await served.connected(HALF + b"\r\n")

@@ -17,7 +17,7 @@ import pytest
 from prober.brokers.base import Vantage
 from prober.cli import main
 from prober.cli.check import CheckRequest, results_as_json, run_checks
-from prober.cli.process import code_of, overall
+from prober.cli.process import code_of, overall_verdict
 from prober.config.loading import load
 from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
@@ -99,7 +99,7 @@ def test_every_fault_has_a_trial() -> None:
 def test_a_right_service_passes(probe: str, vantage: Vantage) -> None:
     results = run(CheckRequest(probes=(probe,), vantage=vantage))
     assert [(result.probe, result.verdict, result.reason) for result in results] == [(probe, Verdict.PASS, "")]
-    assert code_of(overall(results)) == 0
+    assert code_of(overall_verdict(results)) == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -109,7 +109,7 @@ def test_each_fault_ends_as_announced(fault: str, seed: int) -> None:
     announced = CATALOGUE[fault]
     environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps([f"{fault}:{options},seed={seed}"])}
     results = run(CheckRequest(probes=(probe,), seed=seed), environ)
-    assert overall(results) in announced.verdicts, results[0].reason
+    assert overall_verdict(results) in announced.verdicts, results[0].reason
     assert bool(failures(results) & set(announced.findings)) == bool(announced.findings)
 
 

@@ -19,7 +19,7 @@ from prober.brokers.base import Admin, SubscriptionSettings, TopicSettings, Vant
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.cli import main
-from prober.cli.cleanup import places_of
+from prober.cli.cleanup import projects_of
 from prober.cli.process import ExitCode
 from prober.clock import wall_s
 from prober.config.loading import load
@@ -247,9 +247,9 @@ def test_a_project_behind_several_endpoints_of_google_is_looked_at_once() -> Non
     ]
     targets = [{"name": name, "project": project, "endpoint": endpoint, "environment": "test"} for name, project, endpoint in where]
     config = load(None, {"ORDERING_PROBER_TARGETS": json.dumps(targets)})
-    found = [(str(place.endpoint), place.project, place.targets) for place in places_of(config, ["global", "west", "here"], {})]
+    found = [(str(place.endpoint), place.project, place.targets) for place in projects_of(config, ["global", "west", "here"], {})]
     assert found == [("pubsub.googleapis.com:443", "one", {"global", "west"}), ("127.0.0.1:1", "one", {"here"})]
-    assert [place.targets for place in places_of(config, [], {})] == [set(), set(), set()]
+    assert [place.targets for place in projects_of(config, [], {})] == [set(), set(), set()]
 
 
 def test_a_service_that_is_not_there_is_undecided(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,9 +20,9 @@ from prober.alerting.files import rule_files
 from prober.alerting.rules import SCRAPE_JOB
 from prober.cli import main
 from prober.cli.program import app
-from prober.config.drills import CONTROL
 from prober.config.loading import load
 from prober.config.models import ProbeName
+from prober.config.sections import CONTROL
 from prober.core.verdict import Verdict
 from prober.drills.chain import PAGES, Chain, Patience, Prometheus
 from prober.drills.drill import Drill

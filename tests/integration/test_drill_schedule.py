@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.drills import CONTROL, Drills
 from prober.config.loading import load
+from prober.config.sections import CONTROL, Drills
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.drills.results import StepName

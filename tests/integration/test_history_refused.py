@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.core.events import Acked, Interrupted
 from prober.sinks.history import run_log
 from tests.unit.sinks.history.recording import Recorder, numbered, parquet_files

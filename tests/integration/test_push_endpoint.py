@@ -14,11 +14,10 @@ from prober.brokers.base import BrokerSession, PushConfig, PushOutcome, Received
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.push import endpoint as endpoint_module
 from prober.brokers.push.endpoint import PushEndpoint, TargetPushes
-from prober.brokers.push.keys import Keys, KeySet, NoKeys
-from prober.brokers.push.tokens import TokenVerifier
+from prober.brokers.push.tokens import KeySet, NoKeys, SigningKeys, TokenVerifier
 from prober.cli.check import CheckRequest, run_checks
 from prober.clock import wall_s
-from prober.config import push as push_config
+from prober.config import sections as push_config
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.embedded import pump
@@ -28,8 +27,8 @@ from prober.embedded.signing import Signer
 from prober.errors import ConfigError, NotSupported
 from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
-from prober.schedule.pushing import PushReceivers
-from tests.unit.brokers.test_push_requests import SUBSCRIPTION, wrapped
+from prober.schedule.connections import PushReceivers
+from tests.unit.brokers.test_push_endpoint import SUBSCRIPTION, wrapped
 
 ACCOUNT = "push@project.iam.gserviceaccount.com"
 WAIT_S = 10.0
@@ -97,7 +96,7 @@ def run(scenario: Callable[[Room], Coroutine[None, None, None]], keys: Callable[
         counts, signer = Counter[PushOutcome](), Signer()
         known = KeySet(await signer.keys())
         async with PushEndpoint("127.0.0.1", 0, "okp-0", lambda outcome: counts.update([outcome])) as endpoint:
-            verifier = TokenVerifier(Keys(keys or (lambda: known)), endpoint.url, ACCOUNT)
+            verifier = TokenVerifier(SigningKeys(keys or (lambda: known)), endpoint.url, ACCOUNT)
             room = Room(endpoint, counts, verifier, signer)
             async with room.client:
                 await scenario(room)
@@ -270,7 +269,7 @@ def test_a_target_that_pushes_without_ordering_keys_is_unknown(monkeypatch: pyte
 
 def test_a_target_that_cannot_reach_this_prober_is_unknown_with_the_reason() -> None:
     async def scenario() -> PushConfig:
-        async with PushReceivers(push_config.Push(), "a") as receivers:
+        async with PushReceivers(push_config.PushSettings(), "a") as receivers:
             (target,) = load(None, {}).targets
             pushes = await receivers.of(target, Endpoint("emulator.test:8085", secure=False), None)
             return pushes.config_of(SUBSCRIPTION)

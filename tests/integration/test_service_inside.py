@@ -11,8 +11,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.runs.names import subscriptions_of
-from prober.runs.site import Site
+from prober.runs.site import Site, subscriptions_of
 from prober.service import Service
 from tests.unit.api.asking import client_of
 

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceS
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Telemetry
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.tracing.spans import Tracing, trace_id_of

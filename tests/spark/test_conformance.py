@@ -29,8 +29,7 @@ from prober.config import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
-from prober.sinks.history.reader import HistoryReader, Recorded
-from prober.sinks.history.records import StoredRun
+from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history
@@ -43,9 +42,8 @@ from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.counts import BREACHES, SloCounters, is_overdue
-from prober.slo.defaults import DEFAULTS, PERIOD_S
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, MINUTE_S, Objective, SliCounts
+from prober.slo.objectives import DAY_S, DEFAULTS, MINUTE_S, PERIOD_S, Objective, SliCounts
 from spark_jobs import slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import NOT_RECORDED, Reports, Settings, Work

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs import cores
-from spark_jobs.cores import usable_cores
-from spark_jobs.session import find_java
+from spark_jobs import session
+from spark_jobs.session import find_java, usable_cores
 from spark_jobs.storage import JobError
 from tests.commands import ROOT
 
 
 @pytest.fixture(autouse=True)
 def _a_large_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "_allowed", lambda: 64)
+    monkeypatch.setattr(session, "_allowed", lambda: 64)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,8 @@ from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history
 from prober.sinks.metrics.families import Job
 from prober.slo.counts import OVERDUE
-from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import DISTURBED, Indicator
-from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
+from prober.slo.objectives import DAY_S, DEFAULTS, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import Reports, Settings, Work

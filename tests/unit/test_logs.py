@@ -17,7 +17,7 @@ import uvicorn
 from pydantic import SecretStr
 from uvicorn.config import LOGGING_CONFIG
 
-from prober.config.telemetry import LogFormat, LogLevel, Telemetry
+from prober.config.sections import LogFormat, LogLevel, Telemetry
 from prober.logs import set_up
 
 LOGGERS = ("", "api", "prober", "py.warnings", "uvicorn", "uvicorn.access", "uvicorn.error")

@@ -83,7 +83,7 @@ app.kubernetes.io/part-of: {{ $root.Chart.Name }}
 
 {{/*
 What a pod is annotated with: another configuration makes other pods, but for what a running process takes over from the mounted file
-(prober/config/changes.py). Argument: (list $ component settings).
+(prober/config/following.py). Argument: (list $ component settings).
 */}}
 {{- define "prober.podAnnotations" -}}
 checksum/config: {{ omit (include "prober.config" (index . 0) | fromYaml) "targets" "probes" "slos" "maintenance" "budget" "comparisons" | toYaml | sha256sum }}

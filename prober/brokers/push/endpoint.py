@@ -6,24 +6,30 @@
 Who sends is asked before anything else is read: without a valid token the answer is 401 and nothing else. A message for which nobody is
 there now (between two runs) is refused with 503, and so comes again; so is what is still open when its run ends. Bodies are limited in
 size, in time, and in how many are read at once. Everything that happens to a request is counted.
+
+A request is wrapped, a JSON document with the data in base64, or unwrapped: the data alone, and everything else in headers
+(documentation, "Payload unwrapping"). Attributes of an unwrapped message are headers among others, so all headers count as attributes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 from prober.brokers.base import PushConfig, PushOutcome, Received, Tap
-from prober.brokers.push.keys import NoKeys
-from prober.brokers.push.requests import GIVEN_UP, PushedSession, read_request
-from prober.brokers.push.tokens import TokenVerifier
+from prober.brokers.connection import session_name
+from prober.brokers.push.tokens import NoKeys, TokenVerifier
 from prober.serving.server import serve
 
 BODY_BYTES_MAX: Final = 16 << 20
@@ -42,6 +48,11 @@ _STATUSES: Final = {
     PushOutcome.UNREADABLE: 400,
 }
 _UNAUTHORIZED: Final = 401
+TAKEN: Final = 204
+REFUSED: Final = 500
+GIVEN_UP: Final = 503
+_UNWRAPPED: Final = "x-goog-pubsub-"
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
 class _Refused(Exception):
@@ -205,3 +216,87 @@ async def _answered(request: Request, reception: _Reception, received: Received)
 
 def _short(subscription: str) -> str:
     return subscription.rpartition("/")[2]
+
+
+class PushedSession:
+    """One push request. `answer` is the status that it is answered with, once that is decided."""
+
+    def __init__(self) -> None:
+        self._name = session_name("push")
+        self.answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    @property
+    def name(self) -> str:
+        """Unique in this process."""
+        return self._name
+
+    @property
+    def subscriber(self) -> str:
+        """Each request is a subscriber of its own."""
+        return self._name
+
+    @property
+    def flow(self) -> None:
+        """The service decides how many requests it sends at a time."""
+        return None
+
+    def ack(self, _received: Received) -> None:
+        """Answers with success."""
+        self.end(TAKEN)
+
+    def nack(self, _received: Received) -> None:
+        """Answers with an error."""
+        self.end(REFUSED)
+
+    def modify_lease(self, received: Received, seconds: int) -> None:
+        """Does nothing: how long a request may take is a setting of its subscription."""
+
+    def let_expire(self, received: Received) -> None:
+        """Does nothing: without an answer the request stays open until the service gives it up."""
+
+    def end(self, status: int) -> None:
+        """Decides the answer; only the first decision counts."""
+        if not self.answer.done():
+            self.answer.set_result(status)
+
+
+def read_request(headers: Mapping[str, str], body: bytes, subscription: str) -> Received | None:
+    """The message of a request for a subscription, by its full name; None if it is of no known form, or for another."""
+    try:
+        if f"{_UNWRAPPED}message-id" in headers:
+            return _unwrapped(headers, body, subscription)
+        return _wrapped(json.loads(body), subscription)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _wrapped(document: Any, subscription: str) -> Received:
+    if document["subscription"] != subscription:
+        raise ValueError("for another subscription")
+    message = document["message"]
+    attributes = message.get("attributes") or {}
+    attempt = document.get("deliveryAttempt", 0)
+    texts = (message["messageId"], message.get("orderingKey", ""), *dict(attributes).values())
+    if not all(isinstance(text, str) for text in texts) or not isinstance(attempt, int):
+        raise TypeError("not a message")
+    data = base64.b64decode(message.get("data") or "", validate=True)
+    return _received(message["messageId"], message.get("orderingKey", ""), data, attributes, attempt, message["publishTime"])
+
+
+def _unwrapped(headers: Mapping[str, str], body: bytes, subscription: str) -> Received:
+    if headers[f"{_UNWRAPPED}subscription-name"] != subscription:
+        raise ValueError("for another subscription")
+    key, published = headers.get(f"{_UNWRAPPED}ordering-key", ""), headers[f"{_UNWRAPPED}publish-time"]
+    return _received(headers[f"{_UNWRAPPED}message-id"], key, body, headers, 0, published)
+
+
+def _received(message_id: str, key: str, data: bytes, attributes: Mapping[str, str], attempt: int, published: str) -> Received:
+    return Received(message_id, "", key, data, dict(attributes), attempt, _nanoseconds(published))
+
+
+def _nanoseconds(text: str) -> int:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError("not a time")
+    whole = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+    return int(whole.timestamp()) * 1_000_000_000 + int((found[2] or "0").ljust(9, "0"))

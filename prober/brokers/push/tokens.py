@@ -3,30 +3,171 @@
 What Google says to verify (documentation, "Authentication for push subscriptions"): the signature by a key of Google's, the audience,
 the issuer, the time, and that it is of the service account that the subscription was made with. Signature and time are verified by
 google-auth. Only RS256 is taken, which is what Google signs with; an unsigned token is one of another algorithm.
+
+The keys are read from a file or fetched, kept for an hour, and read again when a token names a new one. Three forms are read: a JSON
+object of key ids and X.509 certificates or public keys, as Google publishes it; a JSON Web Key Set (RFC 7517), as Google publishes it too;
+and PEM, the keys of which have no ids.
 """
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import Any, Final
 
+import google.auth.exceptions
+import google.auth.transport.requests
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from google.auth import exceptions, jwt
 
 from prober.brokers.base import PushOutcome
-from prober.brokers.push.keys import Keys
-from prober.clock import wall_s
+from prober.clock import monotonic_s, wall_s
+from prober.errors import ConfigError
 
+KEPT_S: Final = 3600.0
+AGAIN_AFTER_S: Final = 60.0
+"""Whoever sends tokens of unknown keys has them looked for no more often than that."""
+FETCH_TIMEOUT_S: Final = 10.0
+BYTES_MAX: Final = 1 << 20
+
+_PEM: Final = re.compile(r"-----BEGIN (PUBLIC KEY|CERTIFICATE)-----.*?-----END \1-----\n?", re.DOTALL)
+
+_log = logging.getLogger(__name__)
 ALGORITHM: Final = "RS256"
 ISSUERS: Final = ("https://accounts.google.com", "accounts.google.com")
 CLOCKS_APART_S: Final = 10
 """By so much the clock of Google may differ from ours."""
-
 _jwt: Final[Any] = jwt  # typed in part
+
+
+class NoKeys(Exception):
+    """There are no keys, so nothing can be said about any token; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Public keys or certificates in PEM, by their ids, and those that have none."""
+
+    by_id: Mapping[str, str] = field(default_factory=dict)
+    unnamed: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.by_id or self.unnamed)
+
+    def candidates(self, key_id: object) -> Sequence[str]:
+        """Those that may have signed a token which names a key."""
+        return [self.by_id[key_id]] if isinstance(key_id, str) and key_id in self.by_id else self.unnamed
+
+
+class SigningKeys:
+    """The keys at a place that `load` reads, in a thread; it raises NoKeys."""
+
+    def __init__(self, load: Callable[[], KeySet]) -> None:
+        self._load = load
+        self._known = KeySet()
+        self._look_again_t = self._old_t = -inf
+        self._looking: asyncio.Task[None] | None = None
+
+    async def candidates(self, key_id: object) -> Sequence[str]:
+        """Those that may have signed a token which names a key. Raises NoKeys if none could be read so far.
+
+        Whoever gives up waiting leaves the reading to others.
+        """
+        found, now = self._known.candidates(key_id), monotonic_s()
+        if now > (self._old_t if found else self._look_again_t):
+            self._look_again_t, self._old_t = now + AGAIN_AFTER_S, now + KEPT_S
+            self._looking = asyncio.create_task(self._look(), name="keys of push tokens")
+        if not found and self._looking is not None:
+            await asyncio.shield(self._looking)
+            found = self._known.candidates(key_id)
+        if not self._known:
+            raise NoKeys("no keys to verify tokens with could be read")
+        return found
+
+    async def _look(self) -> None:
+        """What is known stays known if it cannot be read now."""
+        try:
+            self._known = await asyncio.to_thread(self._load)
+        except NoKeys as error:
+            _log.warning("%s", error)
+
+
+def read_keys(place: str) -> KeySet:
+    """The keys in a file, or at an address that begins with https://. Raises NoKeys."""
+    try:
+        text = _fetched(place) if place.startswith("https://") else Path(place).read_text(encoding="utf-8")
+        return parse_keys(text)
+    except (OSError, ValueError, google.auth.exceptions.TransportError) as error:
+        raise NoKeys(f"no keys to verify tokens with: {place}: {' '.join(str(error).split())}") from error
+
+
+def require_keys(path: str) -> None:
+    """Raises ConfigError if a file has no keys. Addresses are looked at when they are needed."""
+    if not path.startswith("https://"):
+        try:
+            read_keys(path)
+        except NoKeys as error:
+            raise ConfigError(f"{error}; name a file of public keys, or an https address, with push.keys") from error
+
+
+def parse_keys(text: str) -> KeySet:
+    """Reads any of the three forms; ValueError for anything else."""
+    if text.lstrip().startswith("{"):
+        document = json.loads(text)
+        web_keys = document.get("keys")
+        found = KeySet(_of_web_keys(web_keys) if isinstance(web_keys, list) else document)
+    else:
+        found = KeySet(unnamed=[each.group() for each in _PEM.finditer(text)])
+    if not found or not all(map(_is_key, (*found.by_id.values(), *found.unnamed))):
+        raise ValueError("holds no public keys or certificates, or something else beside them")
+    return found
+
+
+def _is_key(pem: object) -> bool:
+    return isinstance(pem, str) and _PEM.search(pem) is not None
+
+
+def _of_web_keys(keys: Sequence[Any]) -> Mapping[str, str]:
+    return {key["kid"]: _pem(key) for key in keys if isinstance(key, dict) and _signs(key)}
+
+
+def _signs(key: Mapping[str, Any]) -> bool:
+    parts = all(isinstance(key.get(name), str) for name in ("kid", "n", "e"))
+    return parts and key.get("kty") == "RSA" and key.get("use", "sig") == "sig"
+
+
+def _pem(key: Mapping[str, Any]) -> str:
+    public = RSAPublicNumbers(_number(key["e"]), _number(key["n"])).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+
+
+def _fetched(address: str) -> str:
+    # google-auth is typed in part; this is not.
+    request: Any = google.auth.transport.requests.Request()
+    response = request(address, method="GET", timeout=FETCH_TIMEOUT_S)
+    if response.status != 200:
+        raise ValueError(f"answers {response.status}")
+    if len(response.data) > BYTES_MAX:
+        raise ValueError(f"is longer than {BYTES_MAX} bytes")
+    return str(response.data, "utf-8")
 
 
 class TokenVerifier:
     """Knows the tokens of one service account for one audience."""
 
-    def __init__(self, keys: Keys, audience: str, service_account: str) -> None:
+    def __init__(self, keys: SigningKeys, audience: str, service_account: str) -> None:
         self._keys, self._audience, self._service_account = keys, audience, service_account
 
     async def refusal(self, authorization: str) -> PushOutcome | None:

@@ -26,7 +26,7 @@ OnSession: TypeAlias = SessionEvent | Delivered | Answer
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DiagramColumn:
     """`role` is what it is, `name` which one; `subscription` is empty unless there are several."""
 
     role: str
@@ -58,10 +58,10 @@ class Columns:
             first = sorted(owners, key=lambda owner: owner not in needed)[: subscribers_max - 1]
             alone = [owner for owner in owners if owner in first]
         self._places = {owner: place for place, owner in enumerate(alone, SERVICE + 1)}
-        named = [Column(HOLDERS[mode], name, subscription if several else "") for subscription, name in alone]
+        named = [DiagramColumn(HOLDERS[mode], name, subscription if several else "") for subscription, name in alone]
         rest = len(owners) - len(alone)
-        others = [Column(f"{HOLDERS[mode]}s", f"{rest:,} more")] if rest else []
-        self.all = (Column("", "publisher"), Column("", "Pub/Sub"), *named, *others)
+        others = [DiagramColumn(f"{HOLDERS[mode]}s", f"{rest:,} more")] if rest else []
+        self.all = (DiagramColumn("", "publisher"), DiagramColumn("", "Pub/Sub"), *named, *others)
         epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
         self.epochs: Mapping[str, str] = {epoch: f"e{n}" for n, epoch in enumerate(epochs, 1)} if len(epochs) > 1 else {}
         self._numbers: dict[str, set[str]] = {}

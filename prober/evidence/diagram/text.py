@@ -15,7 +15,7 @@ from typing import Final
 from prober.core.events import Opened
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
-from prober.evidence.diagram.columns import Column, Columns
+from prober.evidence.diagram.columns import Columns, DiagramColumn
 from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Sign, Sort, diagram_of
 from prober.evidence.minimise import Numbered
 from prober.evidence.naming import lasting
@@ -37,7 +37,7 @@ _WRONG: Final[Mapping[Status, str]] = {
 }
 
 
-def as_text(
+def diagram_as_text(
     history: Sequence[Numbered],
     finding: Finding,
     rules: Rules,
@@ -118,7 +118,7 @@ def _is_told(row: Row) -> bool:
     return row.shape.in_vain if isinstance(row.shape, Pause) else True
 
 
-def _name(column: Column) -> str:
+def _name(column: DiagramColumn) -> str:
     return f"{column.subscription}/{column.name}" if column.subscription else column.name
 
 

@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from prober.core.events import Closed, Event, Interrupted, Opened
-from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
-from prober.sinks.history.records import StoredRun
+from prober.sinks.history.reader import ALWAYS, HistoryReader, StoredRun, TimeSpan
 from prober.sinks.history.rejudge import extent, others_matter, runs_about
 from prober.sinks.history.store import HistoryError
 from prober.traces.header import TraceHeader

@@ -16,8 +16,7 @@ from prober.core.events import Ended, Event
 from prober.core.findings import Finding
 from prober.core.judge import Judge
 from prober.core.verdict import Verdict
-from prober.sinks.history.reader import ALWAYS, HistoryReader, TimeSpan
-from prober.sinks.history.records import StoredRun
+from prober.sinks.history.reader import ALWAYS, HistoryReader, StoredRun, TimeSpan
 from prober.sinks.history.schema import ABOUT_TIME
 from prober.traces.judgement import Judgement
 

@@ -83,7 +83,7 @@ class Table:
 
 
 LAGGED: Final = "lagged_s"
-"""The column of `EVENTS` that no event has itself: it says what its latency is worth (`prober.runs.lag`)."""
+"""The column of `EVENTS` that no event has itself: it says what its latency is worth (`prober.runs.recorder`)."""
 
 _RUN: Final = (
     Column("run_id", Type.STRING, "the run that recorded it", required=True),

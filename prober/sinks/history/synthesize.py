@@ -30,8 +30,8 @@ from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.history.synthesis import experiments, plan
 from prober.sinks.history.synthesis.experiments import Breach
 from prober.sinks.history.synthesis.output import RunOutcome, TargetFiles, Truth
-from prober.sinks.history.synthesis.plan import PlantedHeat, Recipe, SyntheticTarget, Trouble
-from prober.sinks.history.synthesis.traffic import Traffic
+from prober.sinks.history.synthesis.plan import PlantedHeat, Recipe, SyntheticTarget, TroubleKind
+from prober.sinks.history.synthesis.traffic import SyntheticTraffic
 from prober.slo.counts import checks_of, completeness_of, is_overdue
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
@@ -106,7 +106,7 @@ class _Day:
             subscription = self._target.subscription(ORDERING)
             events = experiments.events_of(experiments.SyntheticRun(subscription, run.run_id, t), breach)
             batches += EventEncoder(run, self._output.origin).batches(1, events)
-            stood_still = any(one.covers(begin_s) for one in self._windows if one.trouble is Trouble.PROBER_STOOD_STILL)
+            stood_still = any(one.covers(begin_s) for one in self._windows if one.trouble is TroubleKind.PROBER_STOOD_STILL)
             outcome = _judged(events, subscription, trusted=not stood_still)
             self._runs += [self._output.begin(run, t), self._output.end(run, outcome)]
             self._findings += self._output.found(run, outcome.findings)
@@ -123,7 +123,7 @@ class _Day:
         begin_s = 60.0 + 7.0 * self._target.number
         while begin_s + experiments.LONGEST_S < DAY_S:
             reached = next((at for at in sorted(due) if at <= begin_s), None)
-            broken = any(one.covers(begin_s) for one in self._windows if one.trouble is Trouble.ORDER_BROKEN)
+            broken = any(one.covers(begin_s) for one in self._windows if one.trouble is TroubleKind.ORDER_BROKEN)
             yield begin_s, due.pop(reached) if reached is not None else experiments.ORDER_BROKEN if broken else None
             begin_s += self._recipe.experiment_every_s
 
@@ -133,7 +133,7 @@ class _Day:
         recipe, target = self._recipe, self._target
         run_id = self._run_id(TRAFFIC)
         keys = plan.key_traffic(recipe, target, self._day)
-        traffic = Traffic(
+        traffic = SyntheticTraffic(
             keys,
             self._windows,
             recipe.messages_per_day,
@@ -164,7 +164,7 @@ class _Day:
         self._findings += self._output.found(run, outcome.findings)
         self._truth.count(target, self._day, outcome.checks or {})
 
-    def _traffic_outcome(self, run_id: str, remarkable: Sequence[str], traffic: Traffic, events: int) -> RunOutcome:
+    def _traffic_outcome(self, run_id: str, remarkable: Sequence[str], traffic: SyntheticTraffic, events: int) -> RunOutcome:
         """As if all keys had been judged: the checker sees those on which it has something to find, the others count."""
         findings = KeptFindings()
         counters = Counter(traffic.totals.counters)

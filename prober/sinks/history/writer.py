@@ -8,7 +8,7 @@
     writer.close()
 
 Two threads work behind it. One flushes: twice a second it encodes what was recorded, appends it to the spool and waits for the disk.
-The other ships ended segments of the spool (`shipping`), so that a store that hangs keeps nobody from flushing. Nothing that happens to
+The other ships ended segments of the spool (`spool`), so that a store that hangs keeps nobody from flushing. Nothing that happens to
 either is felt on the event loop: what cannot be kept is counted and shown by `state`, and when the disk or the store are back, they
 go on by themselves.
 
@@ -33,13 +33,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext
 from prober.sinks.history.run_log import Meter, RunLog
-from prober.sinks.history.shipping import Shipper
-from prober.sinks.history.spool import Spool, bytes_below
+from prober.sinks.history.spool import Shipper, Spool, bytes_below
 from prober.sinks.history.store import HistoryError, HistoryRetention
 
 FLUSH_EVERY_S: Final = 0.5

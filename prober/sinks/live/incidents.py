@@ -26,9 +26,9 @@ from prober.core.findings import FAILING, Kind, Status
 from prober.core.kinds import KINDS
 from prober.runs.result import RunResult
 from prober.runs.site import SiteKey
+from prober.slo.confidence import lower_bound
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
-from prober.slo.proportions import lower_bound
 
 MET_MIN: Final = 3
 MET_MAX: Final = 1_000

@@ -175,7 +175,7 @@ class LiveState:
     def counted(self, target: str, objective: str, total: SliCounts) -> None:
         """So much was counted on a target since the start for an objective, by name, beyond the checks of runs: durations, slices of time.
 
-        A total, which takes the place of the one before.
+        A total, which takes the place of the one before. Raises KeyError for a target or an objective that is not known.
         """
         if target not in self._probes or objective not in self._objectives:
             raise KeyError(target, objective)

@@ -24,9 +24,8 @@ from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.drills import DrillMetrics
 from prober.sinks.metrics.families import PREFIX, TARGET, Component, Family
 from prober.sinks.metrics.health import ProberHealth
-from prober.sinks.metrics.own import OwnMetrics
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
-from prober.sinks.metrics.targets import OTHER, TargetErrors, TargetMetrics
+from prober.sinks.metrics.targets import OTHER, OwnMetrics, TargetErrors, TargetMetrics
 from prober.slo.objectives import Objective
 
 # By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.

@@ -1,8 +1,12 @@
-"""Where the numbers are, one registry of its own with one prometheus metric per family, and how they are written for a scrape."""
+"""Where the numbers are, one registry of its own with one prometheus metric per family, and how they are written for a scrape.
+
+The buckets of a histogram say where a duration may be told apart from a longer one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
@@ -10,13 +14,32 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.buckets import bounds_of
 from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, MetricType
-from prober.slo.objectives import MICROS, Objective, whole_micros
+from prober.slo.objectives import MICROS, Objective, bucket_bounds, whole_micros
 
+_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_DEFAULT_BOUNDS: Final = MappingProxyType(
+    {
+        families.PUBLISH_LATENCY: _SHORT,
+        families.END_TO_END_LATENCY: _LONG,
+        families.REDELIVERY_LATENCY: _LONG,
+        families.HEAD_OF_LINE_DELAY: _SHORT,
+        families.CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
+        families.LOOP_LAG: (0.001, *_SHORT),
+    }
+)
 SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
-
 _EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
+
+
+def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
+    """The bucket bounds of a histogram in seconds, ascending: the threshold of every objective about it is one of them."""
+    thresholds = [
+        one.threshold_s for one in objectives if families.LATENCIES.get(one.indicator) == family and one.threshold_s is not None
+    ]
+    return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))
+
 
 Exemplar = Mapping[str, str]
 

@@ -28,7 +28,7 @@ from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
-from prober.sinks.status.records import Beginning, Entry, Evidence, FindingRecord, ProberState, RunRecord
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, OpenSession, ProberState, RunRecord
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
@@ -71,7 +71,7 @@ class ProberIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class EvidencePair:
     """What shows a finding: the smallest history of it, and everything on its key."""
 
     evidence: Evidence
@@ -113,7 +113,7 @@ def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, Recorded
 
 
 def _kept(
-    candidates: Sequence[tuple[int, RecordedFinding]], evidence: Mapping[int, Shown | str]
+    candidates: Sequence[tuple[int, RecordedFinding]], evidence: Mapping[int, EvidencePair | str]
 ) -> list[tuple[int, RecordedFinding]]:
     """Those with a proof; of a sort that has none at all, the first."""
     proven = {number for number, shown in evidence.items() if not isinstance(shown, str) and shown.evidence.proven}
@@ -126,7 +126,9 @@ def _kept(
     return kept
 
 
-def _record(ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, shown: Shown | str) -> FindingRecord:
+def _record(
+    ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, shown: EvidencePair | str
+) -> FindingRecord:
     result = ended.result
     return FindingRecord(
         finding_id=finding_id_of(result.run_id, number),
@@ -143,9 +145,11 @@ def _record(ended: EndedRun, prober: ProberIdentity, number: int, made: Recorded
     )
 
 
-def _evidence(ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]) -> dict[int, Shown | str]:
+def _evidence(
+    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]
+) -> dict[int, EvidencePair | str]:
     """The evidence for findings by their numbers; for those without, the reason."""
-    recorded, found = ended.recorded, dict[int, Shown | str]()
+    recorded, found = ended.recorded, dict[int, EvidencePair | str]()
     in_turn = _in_turn(kept)
     if recorded is None or not in_turn:
         return {number: "the events of its run were not kept" for number, _ in in_turn}
@@ -174,14 +178,14 @@ def _in_turn(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, Rec
     return [(number, made) for _, number, made in sorted(turns, key=lambda each: each[0])]
 
 
-def _shown(result: RunResult, recorded: KeptHistory, excerpt: Excerpt, late: Callable[[], bool]) -> Shown | str:
+def _shown(result: RunResult, recorded: KeptHistory, excerpt: Excerpt, late: Callable[[], bool]) -> EvidencePair | str:
     finding = excerpt.made.finding
     rules = recorded.rules.get(finding.subscription) or next(iter(recorded.rules.values()))
     header = TraceHeader(
         finding.subscription, finding.key, rules, f"{finding.kind} in run {result.run_id}", extra={"run_id": result.run_id}
     )
     try:
-        return Shown(_reduced(header, excerpt, late), _on_key(header, excerpt))
+        return EvidencePair(_reduced(header, excerpt, late), _on_key(header, excerpt))
     except Exception as fault:  # a mistake of ours, or a key that no file can hold: the finding stands without it
         return f"no trace could be made of it: {fault!r}"
 
@@ -220,12 +224,12 @@ def _written(
     )
 
 
-def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[Beginning, ...]:
+def _opened(events: Sequence[Numbered], opened: Sequence[Opened]) -> tuple[OpenSession, ...]:
     """The beginnings of the sessions that occur in these events and begin outside of them."""
     inside = {(event.subscription, event.session) for _, event in events if isinstance(event, Opened)}
     occurring = {(event.subscription, event.session) for _, event in events if isinstance(event, OfSession | Closed)}
     begun = {(event.subscription, event.session): event.subscriber for event in opened}
-    return tuple(Beginning(*session, begun[session]) for session in sorted((occurring - inside) & begun.keys())[:OPENED_MAX])
+    return tuple(OpenSession(*session, begun[session]) for session in sorted((occurring - inside) & begun.keys())[:OPENED_MAX])
 
 
 def _around(events: Sequence[Numbered], finding: Finding) -> Sequence[Numbered]:

@@ -19,8 +19,7 @@ from prober.sinks.live.snapshot import Outage, RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database
-from prober.sinks.status.outages import outages_of
-from prober.sinks.status.over_time import OverTime
+from prober.sinks.status.over_time import OverTime, outages_of
 from prober.sinks.status.records import (
     FailingFindings,
     FindingFilter,

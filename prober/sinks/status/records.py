@@ -63,7 +63,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class OpenSession:
     """A session and whose it is: what a diagram needs to know of sessions that began before its first event."""
 
     subscription: str
@@ -90,7 +90,7 @@ class Evidence:
     complete: bool
     among: int
     witnesses: tuple[int, ...]
-    opened: tuple[Beginning, ...] = ()
+    opened: tuple[OpenSession, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

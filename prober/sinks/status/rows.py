@@ -26,9 +26,9 @@ from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import RunSummary, SkippedRun
 from prober.sinks.status import tables
 from prober.sinks.status.records import (
-    Beginning,
     Evidence,
     FindingRecord,
+    OpenSession,
     ProberRecord,
     ProberState,
     RunRecord,
@@ -125,7 +125,7 @@ def evidence_values(finding_id: str, evidence: Evidence) -> Values:
 
 def evidence_from_row(row: RowMapping) -> Evidence:
     """The evidence of a row."""
-    opened = tuple(Beginning(*begun) for begun in row["opened"])
+    opened = tuple(OpenSession(*begun) for begun in row["opened"])
     return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
 
 
@@ -138,7 +138,7 @@ def key_evidence_values(finding_id: str, evidence: Evidence) -> Values:
 
 def key_evidence_from_row(row: RowMapping) -> Evidence:
     """Everything on a finding's key, of a row."""
-    opened = tuple(Beginning(*begun) for begun in row["opened"])
+    opened = tuple(OpenSession(*begun) for begun in row["opened"])
     trace = zlib.decompress(row["packed"]).decode()
     return Evidence(trace, row["proven"], complete=False, among=row["among"], witnesses=tuple(row["witnesses"]), opened=opened)
 

@@ -30,7 +30,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, TraceIdRatioBa
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, set_span_in_context
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Telemetry
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.core.findings import FAILING
 from prober.core.judge import RecordedFinding

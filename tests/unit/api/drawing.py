@@ -15,7 +15,7 @@ from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
-from prober.sinks.status.records import Beginning, Evidence, FindingRecord
+from prober.sinks.status.records import Evidence, FindingRecord, OpenSession
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import FIRST_EVENT_LINE, read_trace, write_trace
@@ -53,7 +53,7 @@ def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecor
     return entry_of(EndedRun(SITE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings
 
 
-def drawn_of(events: Sequence[Event], finding: Finding, *opened: Beginning) -> FindingRecord:
+def drawn_of(events: Sequence[Event], finding: Finding, *opened: OpenSession) -> FindingRecord:
     """A finding with these events as its evidence; its witnesses are their numbers, from 1."""
     stream = BytesIO()
     write_trace(stream, TraceHeader(finding.subscription, finding.key, Rules()), events)

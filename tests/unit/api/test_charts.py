@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.charts import BINS_MAX, HEIGHT, WIDTH, Chart, CountChart, Span, TimeRange, charts, count_chart
+from api.charts import BINS_MAX, HEIGHT, WIDTH, Chart, ChartSpan, CountChart, TimeRange, charts, count_chart
 from prober.sinks.status.over_time import BinOfRuns, WorstDurations
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
@@ -12,7 +12,7 @@ from tests.unit.api.asking import NOON
 
 LIMIT = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
-SPAN = Span.until(NOON, TimeRange.HOUR)
+SPAN = ChartSpan.until(NOON, TimeRange.HOUR)
 INTERVAL_S = 360.0
 """A tenth of what is shown."""
 
@@ -36,7 +36,7 @@ def chart(*bins: BinOfRuns, number: int = 0) -> Chart:
     return charts(bins, INTERVAL_S, SPAN, [LIMIT])[number]
 
 
-def counts(tallies: dict[float, SliCounts], span: Span = SPAN) -> CountChart:
+def counts(tallies: dict[float, SliCounts], span: ChartSpan = SPAN) -> CountChart:
     """The chart of an objective; slices by minutes since the hour began."""
     return count_chart(ORDER, {span.since + 60.0 * minute: tally for minute, tally in tallies.items()}, span)
 
@@ -123,7 +123,7 @@ class TestCounts:
         assert (drawn.gaps, drawn.worst, drawn.words) == (((0.0, WIDTH),), None, "share of bad ones: nothing was decided")
 
     def test_the_slice_under_way_ends_now(self) -> None:
-        span = Span.until(NOON + 60.0, TimeRange.HOUR)
+        span = ChartSpan.until(NOON + 60.0, TimeRange.HOUR)
         assert counts({54 + 5: SliCounts(0, 1)}, span).bars == "M295 60V0h5V60z"
 
 
@@ -138,17 +138,17 @@ class TestSpan:
         ],
     )
     def test_the_axis_has_full_hours_or_days(self, reach: str, texts: list[str]) -> None:
-        span = Span.until(NOON, TimeRange(reach))
+        span = ChartSpan.until(NOON, TimeRange(reach))
         assert [tick.text for tick in span.ticks] == texts
         assert all(0.0 <= tick.at <= 100.0 for tick in span.ticks)
 
     def test_times_at_the_edges_stay_inside(self) -> None:
-        ticks = Span.until(NOON, TimeRange.HOURS).ticks
+        ticks = ChartSpan.until(NOON, TimeRange.HOURS).ticks
         assert [(tick.at, tick.anchor) for tick in ticks] == [(0.0, "start"), (33.33, "middle"), (66.67, "middle"), (100.0, "end")]
 
     @pytest.mark.parametrize("reach", TimeRange)
     def test_the_number_of_points_is_bounded(self, reach: TimeRange) -> None:
-        span = Span.until(NOON, reach)
+        span = ChartSpan.until(NOON, reach)
         assert reach.seconds / span.bin_s <= BINS_MAX
         assert reach.seconds / reach.slice_s <= BINS_MAX
         assert reach.seconds / reach.tick_s <= 6

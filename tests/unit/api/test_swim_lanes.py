@@ -14,7 +14,7 @@ from prober.core.events import Delivered, Ended, Event, Opened, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Mode
 from prober.evidence.diagram.rows import absent
-from prober.sinks.status.records import Beginning, FindingRecord
+from prober.sinks.status.records import FindingRecord, OpenSession
 from tests.notation import history
 from tests.unit.api.drawing import drawn_of, found, recorded
 
@@ -108,11 +108,11 @@ class TestWhatIsShown:
 
     def test_a_session_that_began_before_belongs_to_its_subscriber(self) -> None:
         events = [Delivered(1.0, "s", "k", "stream-7", "e1", 1, "m1")]
-        drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), Beginning("s", "stream-7", "A")))
+        drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), OpenSession("s", "stream-7", "A")))
         assert drawn.texts("name") == ["publisher", "Pub/Sub", "A"]
 
     def test_several_sessions_of_a_subscriber_are_told_apart(self) -> None:
-        opened = [Beginning("s", name, "run-7-2") for name in ("run-7-2#3", "run-7-2-of-a-very-long-name", "other")]
+        opened = [OpenSession("s", name, "run-7-2") for name in ("run-7-2#3", "run-7-2-of-a-very-long-name", "other")]
         events = [Delivered(1.0 + number, "s", "k", one.session, "e1", number, f"m{number}") for number, one in enumerate(opened)]
         drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), *opened))
         assert [line.split()[2] for line in drawn.rows()] == ["#3", "..ong-name", "other"]

@@ -20,9 +20,18 @@ from cryptography.x509.oid import NameOID
 from google.auth import crypt, jwt
 
 from prober.brokers.base import PushOutcome
-from prober.brokers.push import keys as keys_module
-from prober.brokers.push.keys import AGAIN_AFTER_S, KEPT_S, Keys, KeySet, NoKeys, read_keys, require_keys
-from prober.brokers.push.tokens import CLOCKS_APART_S, TokenVerifier
+from prober.brokers.push import tokens as keys_module
+from prober.brokers.push.tokens import (
+    AGAIN_AFTER_S,
+    CLOCKS_APART_S,
+    KEPT_S,
+    KeySet,
+    NoKeys,
+    SigningKeys,
+    TokenVerifier,
+    read_keys,
+    require_keys,
+)
 from prober.clock import wall_s
 from prober.embedded.signing import Signer
 from prober.errors import ConfigError
@@ -61,7 +70,7 @@ def refusal(authorization: str, known: KeySet | None = None) -> PushOutcome | No
     known = known or KeySet({"k1": public_pem("google")})
 
     async def asked() -> PushOutcome | None:
-        return await TokenVerifier(Keys(lambda: known), AUDIENCE, ACCOUNT).refusal(authorization)
+        return await TokenVerifier(SigningKeys(lambda: known), AUDIENCE, ACCOUNT).refusal(authorization)
 
     return asyncio.run(asked())
 
@@ -113,7 +122,7 @@ def test_the_embedded_server_signs_as_google_does() -> None:
         known = KeySet(await signer.keys())
         signed = await signer.token(ACCOUNT, AUDIENCE, wall_s())
         assert await signer.token(ACCOUNT, AUDIENCE, wall_s()) == signed
-        return await TokenVerifier(Keys(lambda: known), AUDIENCE, ACCOUNT).refusal(f"Bearer {signed}")
+        return await TokenVerifier(SigningKeys(lambda: known), AUDIENCE, ACCOUNT).refusal(f"Bearer {signed}")
 
     assert asyncio.run(asked()) is None
 
@@ -190,7 +199,7 @@ def test_keys_are_kept_and_looked_for_again_when_a_token_names_a_new_one(monkeyp
     place = Place(monkeypatch)
 
     async def scenario() -> None:
-        keys = Keys(place.load)
+        keys = SigningKeys(place.load)
         assert await keys.candidates("k1") == ["pem"]
         assert await keys.candidates("k1") == ["pem"]
         assert await keys.candidates("k2") == ()
@@ -209,7 +218,7 @@ def test_without_any_key_nothing_can_be_said(monkeypatch: pytest.MonkeyPatch) ->
     place.keys = None
 
     async def scenario() -> None:
-        keys = Keys(place.load)
+        keys = SigningKeys(place.load)
         for _ in range(2):
             with pytest.raises(NoKeys):
                 await keys.candidates("k1")

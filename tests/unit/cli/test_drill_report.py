@@ -8,8 +8,8 @@ import json
 import pytest
 
 from prober.cli.drill import conclusion, drill_as_text, drills_as_json, heading, run_drills
-from prober.cli.process import code_of, overall
-from prober.config.drills import Drills
+from prober.cli.process import code_of, overall_verdict
+from prober.config.sections import Drills
 from prober.core.verdict import Verdict
 from prober.drills.plans import PLANS
 from prober.drills.results import DrillResult, Step, StepName, concluded
@@ -69,7 +69,7 @@ def test_the_worst_drill_decides_and_what_nobody_looked_at_is_said(
     steps: tuple[tuple[Step, ...], ...], code: int, words: str
 ) -> None:
     results = [result("drop", one) for one in steps]
-    assert code_of(overall(results)) == code
+    assert code_of(overall_verdict(results)) == code
     assert conclusion(results) == words
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from prober.comparison.comparison import Comparison, compare_pairs
-from prober.comparison.pairs import Experiment, PairOfRuns
+from prober.comparison.pairs import ComparedExperiment, PairOfRuns
 from prober.config.comparisons import ComparisonSettings
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
-ORDERING = Experiment("ordering", "wire", "")
+ORDERING = ComparedExperiment("ordering", "wire", "")
 SETTINGS = ComparisonSettings(baseline="production", candidate="canary")
 
 
@@ -51,6 +51,6 @@ def pair(at: float = 0.0, *, bad: int = 0, slower_s: float = 0.0, ours: bool = F
     return PairOfRuns(run(at, latency_s=0.1), run(at, target="canary", checks=worse, latency_s=0.1 + slower_s, internal_error=ours))
 
 
-def compared(*pairs: PairOfRuns, wanted: tuple[Experiment, ...] = (ORDERING,), took_s: float = 60.0) -> Comparison:
+def compared(*pairs: PairOfRuns, wanted: tuple[ComparedExperiment, ...] = (ORDERING,), took_s: float = 60.0) -> Comparison:
     """What these say."""
     return compare_pairs(SETTINGS, pairs, wanted, took_s)

@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from prober.comparison.comparison import Comparison
-from prober.comparison.pairs import Experiment
+from prober.comparison.pairs import ComparedExperiment
 from prober.comparison.words import comparison_as_json, comparison_as_text, in_words, rounded_up
 from prober.slo.comparison import Standing
 from tests.unit.comparison.runs import ORDERING, compared, pair
@@ -35,7 +35,7 @@ def test_a_broken_candidate_is_worse_and_what_it_is_worse_in_stands_first() -> N
 
 
 def test_an_experiment_that_did_not_run_leaves_it_open() -> None:
-    never = Experiment("seek", "library", "2/4")
+    never = ComparedExperiment("seek", "library", "2/4")
     found = compared(*SAME, wanted=(ORDERING, never))
     assert (found.standing, found.missing) == (Standing.UNKNOWN, (never,))
     assert "no pair of runs yet of: seek (library) 2/4" in comparison_as_text(found)

@@ -1,13 +1,19 @@
-"""Which runs are pairs, and what pairs measure: nothing is counted that could not have been bad, and no fault of ours counts."""
+"""Which runs are pairs, and what pairs measure: nothing is counted that could not have been bad, and no fault of ours counts.
+
+And by what two targets can be compared: what both run alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.comparison.pairs import PairOfRuns, measured_by, pairs_of
+from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, measured_by, pairs_of, targets_of
+from prober.config import ProbeName, load
 from prober.runs.result import RunResult
 from prober.slo.comparison import Measured
 from prober.slo.indicators import Indicator
@@ -99,3 +105,35 @@ def test_what_only_one_of_two_measured_is_told() -> None:
         ("end_to_end_latency_p50", 0, 1),
         ("end_to_end_latency_p99", 0, 1),
     }
+
+
+def common(folder: Path, baseline: str, candidate: str) -> CommonExperiments:
+    file = folder / "prober.yaml"
+    targets = f"[{{name: a, endpoint: embedded, probes: {baseline}}}, {{name: b, endpoint: embedded, probes: {candidate}}}]"
+    file.write_text(f"targets: {targets}\nslos: {{order: false, affinity: false, redelivery: false}}\n")
+    return common_to(*targets_of(load(file, {}), "a", "b"))
+
+
+def test_what_both_run_is_compared_and_runs_may_begin_an_interval_apart(tmp_path: Path) -> None:
+    assert common(tmp_path, "[ordering, pull]", "[push, ordering]") == CommonExperiments({ORDERING: 10.0}, ())
+
+
+def test_what_is_done_differently_is_not(tmp_path: Path) -> None:
+    assert common(tmp_path, "{ordering: {}}", "{ordering: {keys: 11}}") == CommonExperiments({}, (ProbeName.ORDERING,))
+
+
+def test_how_often_makes_no_difference(tmp_path: Path) -> None:
+    found = common(tmp_path, "{ordering: {}}", "{ordering: {schedule: {interval: 20s}}}")
+    assert found == CommonExperiments({ORDERING: 20.0}, ())
+
+
+def test_vantages_and_parts_are_experiments_of_their_own(tmp_path: Path) -> None:
+    probes = "{ordering: {parts: 2, vantages: [wire, library]}}", "{ordering: {parts: 2, vantages: [library]}}"
+    assert set(common(tmp_path, *probes).apart_max_s) == {ComparedExperiment("ordering", "library", f"{part}/2") for part in (1, 2)}
+
+
+def test_a_target_that_is_not_configured_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "prober.yaml"
+    file.write_text("targets: [{name: a, endpoint: embedded}]\n")
+    with pytest.raises(KeyError):
+        targets_of(load(file, {}), "z")

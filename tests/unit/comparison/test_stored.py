@@ -9,9 +9,8 @@ import pytest
 
 from prober.clock import wall_s
 from prober.comparison.comparison import Comparison
-from prober.comparison.experiments import common_to, targets_of
-from prober.comparison.stored import compare_stored
-from prober.comparison.watch import ComparisonWatch
+from prober.comparison.pairs import common_to, targets_of
+from prober.comparison.stored import ComparisonWatch, compare_stored
 from prober.config import Config, load
 from prober.runs.site import Site
 from prober.sinks.metrics import Metrics

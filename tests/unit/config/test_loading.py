@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from prober.config import ProbeName, Vantage, load
 from prober.config.defaults import DEFAULT_SLOS
 from prober.errors import ConfigError
-from prober.slo.defaults import DEFAULTS
 from prober.slo.indicators import Indicator
+from prober.slo.objectives import DEFAULTS
 from tests.unit.config.writing import loaded, problems
 
 EUROPE = "{name: eu, endpoint: europe-west1, project: my-project, environment: production}"

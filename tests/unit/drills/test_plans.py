@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.config.drills import CONTROL
+from prober.config.sections import CONTROL
 from prober.drills.plans import PLANS, DrillPlan, DrillSort, chosen, representatives
 from prober.embedded.catalogue import CATALOGUE
 

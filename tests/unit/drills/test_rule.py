@@ -9,7 +9,7 @@ import yaml
 from prober.alerting.files import rule_files
 from prober.config.loading import load
 from prober.drills.chain import ALERT, DRILL, PAGES
-from prober.drills.following import EARLIER_S
+from prober.drills.drill import EARLIER_S
 from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
 from tests.commands import ROOT
 

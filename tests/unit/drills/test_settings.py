@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.drills import Drills, overlaid
 from prober.config.loading import load
+from prober.config.sections import Drills, overlaid
 from prober.drills.schedule import drills_of
 from prober.errors import ConfigError
 from tests.unit.config.writing import loaded, problems

@@ -14,7 +14,7 @@ from prober.core.findings import FAILING, Kind
 from prober.core.judge import Judge
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
-from prober.evidence.diagram.text import as_text
+from prober.evidence.diagram.text import diagram_as_text
 from prober.evidence.minimise import identity_of
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
@@ -119,4 +119,4 @@ def first(kind: Kind, line: str) -> FindingRecord:
 def text_of(record: FindingRecord) -> list[str]:
     """The drawing as text, line by line."""
     shown = read_evidence(record)
-    return as_text(shown.history, shown.finding, shown.rules, opened=shown.opened).splitlines()
+    return diagram_as_text(shown.history, shown.finding, shown.rules, opened=shown.opened).splitlines()

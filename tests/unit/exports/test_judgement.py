@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.exports.judgement import KEPT_PER_KIND_MAX, Assumptions, ExportJudgement, ExportKind, judge_export
+from prober.exports.judgement import KEPT_PER_KIND_MAX, ExportAssumptions, ExportJudgement, ExportKind, judge_export
 from prober.exports.message import ExportedMessage
 
-IN_ORDER_OF_NUMBERS = Assumptions(numbers_follow_publishing=True)
+IN_ORDER_OF_NUMBERS = ExportAssumptions(numbers_follow_publishing=True)
 INVERSION, MISSING = ExportKind.ORDER_INVERSION, ExportKind.MISSING_NUMBERS
 _WRITTEN = re.compile(r"(-|\d+)(?:@([\d.]+))?(?:#(\w+))?")
 
@@ -27,7 +27,7 @@ def message(text: str, source: str = "f", row: int = 1, key: str = "k") -> Expor
 
 
 def judged(
-    *files: str, assumptions: Assumptions = IN_ORDER_OF_NUMBERS, has_order: bool = True, cut: bool = False
+    *files: str, assumptions: ExportAssumptions = IN_ORDER_OF_NUMBERS, has_order: bool = True, cut: bool = False
 ) -> ExportJudgement:
     messages = [message(text, f"f{at}", row) for at, file in enumerate(files) for row, text in enumerate(file.split(), 1)]
     return judge_export(messages, assumptions, has_order=has_order, cut=cut)
@@ -81,7 +81,7 @@ def test_what_may_still_come_again_is_undecided() -> None:
 
 
 def test_numbers_alone_need_a_promise() -> None:
-    judgement = judged("1 3 2 4", assumptions=Assumptions())
+    judgement = judged("1 3 2 4", assumptions=ExportAssumptions())
     assert (judgement.verdict, statuses(judgement)) == (Verdict.UNKNOWN, {INVERSION: Status.INDETERMINATE})
     assert "there are none" in judgement.findings[0].explanation
 
@@ -95,7 +95,7 @@ def test_numbers_alone_need_a_promise() -> None:
     ],
 )
 def test_publish_times_tell_who_was_first(rows: str, verdict: Verdict) -> None:
-    assert judged(rows, assumptions=Assumptions()).verdict is verdict
+    assert judged(rows, assumptions=ExportAssumptions()).verdict is verdict
 
 
 def test_published_in_this_order_whatever_was_promised() -> None:
@@ -160,9 +160,11 @@ def test_findings_are_bounded_and_counted() -> None:
     steps=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12), st.integers(0, 3)), max_size=12),
     again=st.sets(st.integers(1, 10)),
     gap_s=st.sampled_from([0.0, 0.5, 2.0]),
-    assumptions=st.sampled_from([Assumptions(), IN_ORDER_OF_NUMBERS]),
+    assumptions=st.sampled_from([ExportAssumptions(), IN_ORDER_OF_NUMBERS]),
 )
-def test_no_legal_export_fails(steps: list[tuple[int, int, int]], again: set[int], gap_s: float, assumptions: Assumptions) -> None:
+def test_no_legal_export_fails(
+    steps: list[tuple[int, int, int]], again: set[int], gap_s: float, assumptions: ExportAssumptions
+) -> None:
     """Whatever is delivered again, wherever it is written, and whatever the publisher repeats."""
     log: list[int] = []
     for number in range(1, 11):
@@ -189,4 +191,4 @@ def test_a_swap_is_always_found(count: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, count - 3))
     numbers[at], numbers[at + 1] = numbers[at + 1], numbers[at]
     rows = " ".join(f"{number}@{number * 10}" for number in numbers)
-    assert judged(rows, assumptions=Assumptions()).verdict is Verdict.FAIL
+    assert judged(rows, assumptions=ExportAssumptions()).verdict is Verdict.FAIL

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from prober.probes.control_group import IN_TIME_S, Burst, Pairs
-from prober.probes.hot_key import Step, figures_of
+from prober.probes.hot_key import RampStep, figures_of
 from prober.probes.isolation import Receipt, delays_s
 from prober.slo.figures import Figure
 
@@ -37,9 +37,9 @@ def test_jitter_alike_before_and_during_is_no_delay_to_speak_of() -> None:
 
 
 def test_a_backlog_begins_where_more_waits_than_a_second_of_publishing() -> None:
-    quiet = Step(4.0, 1000, 990, 0, 10)
-    queueing = Step(4.0, 2000, 1400, 10, 610)
-    worse = Step(4.0, 3000, 1400, 610, 2210)
+    quiet = RampStep(4.0, 1000, 990, 0, 10)
+    queueing = RampStep(4.0, 2000, 1400, 10, 610)
+    worse = RampStep(4.0, 3000, 1400, 610, 2210)
     assert figures_of([quiet, queueing, worse]) == {
         Figure.BACKLOG_BEGINS: 500.0,
         Figure.HOT_KEY_PUBLISHED: 500.0,
@@ -49,10 +49,10 @@ def test_a_backlog_begins_where_more_waits_than_a_second_of_publishing() -> None
 
 
 def test_where_a_backlog_begins_is_unknown_if_none_did() -> None:
-    figures = figures_of([Step(4.0, 1000, 990, 0, 10), Step(4.0, 2000, 1980, 10, 30)])
+    figures = figures_of([RampStep(4.0, 1000, 990, 0, 10), RampStep(4.0, 2000, 1980, 10, 30)])
     assert Figure.BACKLOG_BEGINS not in figures
     assert figures[Figure.HOT_KEY_PUBLISHED] == 500.0
-    assert figures_of([Step(4.0, 0, 0, 0, 0)]) == {}
+    assert figures_of([RampStep(4.0, 0, 0, 0, 0)]) == {}
 
 
 # -------------------------------------------------------------------------------------------------------- control group

@@ -11,7 +11,7 @@ import pytest
 
 from prober.config import load
 from prober.core.kinds import CAN_FAIL
-from prober.reports.nightly import NightlyReports
+from prober.reports.reader import NightlyReports
 from prober.sinks.history.store import HistoryError
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.families import Job
@@ -129,7 +129,7 @@ def test_while_the_reports_cannot_be_reached_what_they_said_stays(watching: Watc
     def unreachable(*_: object) -> None:
         raise HistoryError("no such bucket")
 
-    monkeypatch.setattr("prober.reports.nightly.ReportReader.latest_day", unreachable)
+    monkeypatch.setattr("prober.reports.reader.ReportReader.latest_day", unreachable)
     with pytest.raises(HistoryError):
         watching.reverified()
     found = [one.value for one in samples(watching.metrics) if one.labels.get("kind") == "ORDER_GAP"]

@@ -15,7 +15,7 @@ from prober.slo.comparison import (
     Measured,
     Standing,
     Statistic,
-    compare,
+    compare_aspect,
     confidence_of_each,
     overall,
 )
@@ -28,11 +28,11 @@ GOOD = SliCounts(1000)
 
 
 def of_counts(*pairs: tuple[SliCounts, SliCounts], margin: float = 0.01, one_sided: int = 0) -> ComparedAspect:
-    return compare(Measured(ORDER, counts=pairs, one_sided=one_sided), margin)
+    return compare_aspect(Measured(ORDER, counts=pairs, one_sided=one_sided), margin)
 
 
 def of_seconds(*differences: float, margin: float = 0.1) -> ComparedAspect:
-    return compare(Measured(LATENCY, seconds=[(1.0, 1.0 + each) for each in differences]), margin)
+    return compare_aspect(Measured(LATENCY, seconds=[(1.0, 1.0 + each) for each in differences]), margin)
 
 
 def test_services_without_anything_bad_are_no_worse_once_enough_was_seen() -> None:
@@ -108,7 +108,7 @@ def test_nothing_measured_is_unknown() -> None:
 
 def test_a_slow_minute_of_both_is_no_difference() -> None:
     minutes = [0.1, 5.0, 0.2, 3.0, 0.1, 9.0]
-    found = compare(Measured(LATENCY, seconds=[(each, each + 0.01) for each in minutes]), 0.1)
+    found = compare_aspect(Measured(LATENCY, seconds=[(each, each + 0.01) for each in minutes]), 0.1)
     assert found.standing is Standing.NO_WORSE
     assert found.difference is not None
     assert found.difference.value == pytest.approx(0.01)
@@ -159,9 +159,9 @@ def test_equal_services_are_called_worse_in_less_than_one_of_twenty_comparisons(
     def worse() -> bool:
         latency = [(dice.lognormvariate(0, 1), dice.lognormvariate(0, 1)) for _ in range(8)]
         found = [
-            compare(Measured(ORDER, counts=[(shares(), shares()) for _ in range(8)]), 0.0, confidence, forecast=False),
-            compare(Measured(ORDER, counts=[(shares(), shares()) for _ in range(8)]), 0.0, confidence, forecast=False),
-            compare(Measured(LATENCY, seconds=latency), 0.0, confidence, forecast=False),
+            compare_aspect(Measured(ORDER, counts=[(shares(), shares()) for _ in range(8)]), 0.0, confidence, forecast=False),
+            compare_aspect(Measured(ORDER, counts=[(shares(), shares()) for _ in range(8)]), 0.0, confidence, forecast=False),
+            compare_aspect(Measured(LATENCY, seconds=latency), 0.0, confidence, forecast=False),
         ]
         return overall([each.standing for each in found], complete=True) is Standing.WORSE
 
@@ -179,6 +179,6 @@ def test_a_candidate_worse_than_the_margin_is_rarely_called_no_worse(clustered: 
 
     def passed() -> bool:
         measured = Measured(ORDER, counts=[(counts(0.05), counts(0.15)) for _ in range(12)])
-        return compare(measured, 0.1, forecast=False).standing is Standing.NO_WORSE
+        return compare_aspect(measured, 0.1, forecast=False).standing is Standing.NO_WORSE
 
     assert sum(passed() for _ in range(200)) <= 10

@@ -24,7 +24,7 @@ from prober.slo.objectives import (
     Urgency,
     bucket_bounds,
     count_to_see_budget,
-    exact,
+    exact_fraction,
     rate_min_per_s,
     windows_s,
 )
@@ -196,7 +196,9 @@ def test_an_alert_needs_both_windows_strictly_above_its_rate() -> None:
 @given(objectives, alerts, st.integers(1, 5))
 def test_the_smallest_count_that_bears_bad_ones_is_the_smallest(promise: Objective, alert: BurnAlert, bad: int) -> None:
     enough = alert.count_min(promise, bad)
-    limit = exact(alert.budget_part) * exact(promise.window_s) / exact(alert.long_s) * promise.budget_exact
+    limit = (
+        exact_fraction(alert.budget_part) * exact_fraction(promise.window_s) / exact_fraction(alert.long_s) * promise.budget_exact
+    )
     assert Fraction(bad, enough) < limit
     assert enough == 1 or Fraction(bad, enough - 1) >= limit
 

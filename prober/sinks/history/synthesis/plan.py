@@ -112,7 +112,7 @@ def targets(recipe: Recipe) -> list[SyntheticTarget]:
 # --- windows -----------------------------------------------------------------------------------------------------------------
 
 
-class Trouble(StrEnum):
+class TroubleKind(StrEnum):
     """What goes wrong for a while on the first target."""
 
     SLOW_DELIVERY = "slow_delivery"
@@ -128,7 +128,7 @@ class TroubleWindow:
     amount   slow delivery: seconds more; rejected publishes: their share; else without meaning.
     """
 
-    trouble: Trouble
+    trouble: TroubleKind
     begin_s: float
     end_s: float
     amount: float = 0.0
@@ -139,10 +139,10 @@ class TroubleWindow:
 
 
 WINDOWS: Final = (
-    TroubleWindow(Trouble.SLOW_DELIVERY, 10 * HOUR_S, 11 * HOUR_S, 3.0),
-    TroubleWindow(Trouble.PUBLISHES_REJECTED, 14 * HOUR_S, 14.5 * HOUR_S, 0.2),
-    TroubleWindow(Trouble.ORDER_BROKEN, 16 * HOUR_S, 18 * HOUR_S),
-    TroubleWindow(Trouble.PROBER_STOOD_STILL, 20 * HOUR_S, 21 * HOUR_S),
+    TroubleWindow(TroubleKind.SLOW_DELIVERY, 10 * HOUR_S, 11 * HOUR_S, 3.0),
+    TroubleWindow(TroubleKind.PUBLISHES_REJECTED, 14 * HOUR_S, 14.5 * HOUR_S, 0.2),
+    TroubleWindow(TroubleKind.ORDER_BROKEN, 16 * HOUR_S, 18 * HOUR_S),
+    TroubleWindow(TroubleKind.PROBER_STOOD_STILL, 20 * HOUR_S, 21 * HOUR_S),
 )
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prober.sinks.history.synthesis.plan import PUBLISH_UNTIL_S, KeyTraffic, Trouble, TroubleWindow
+from prober.sinks.history.synthesis.plan import PUBLISH_UNTIL_S, KeyTraffic, TroubleKind, TroubleWindow
 from prober.slo.objectives import DAY_S, HOUR_S
 
 SUBSCRIBERS: Final = 4
@@ -44,7 +44,7 @@ class Totals:
     undelivered: Counter[str] = field(default_factory=Counter)
 
 
-class Traffic:
+class SyntheticTraffic:
     """One day of one target. `t0` is what the recorder's clock says at midnight, `stamp` makes message ids unique."""
 
     def __init__(
@@ -205,7 +205,7 @@ class Traffic:
         """By how much deliveries are late: at once the whole amount, and less and less after the window."""
         late = pc.multiply(published, 0.0)
         for window in self._windows:
-            if window.trouble is Trouble.SLOW_DELIVERY:
+            if window.trouble is TroubleKind.SLOW_DELIVERY:
                 over = pc.subtract(window.amount, pc.multiply(_RECOVERY, pc.subtract(published, window.end_s)))
                 shrinking = pc.max_element_wise(pc.min_element_wise(over, window.amount), 0.0)
                 late = pc.add(late, pc.if_else(pc.greater_equal(published, window.begin_s), shrinking, 0.0))
@@ -217,7 +217,7 @@ class Traffic:
         chance = pc.random(len(published), initializer=seed)
         rejected = pc.less(chance, 0.0)
         for window in self._windows:
-            if window.trouble is Trouble.PUBLISHES_REJECTED:
+            if window.trouble is TroubleKind.PUBLISHES_REJECTED:
                 within = pc.and_(pc.greater_equal(published, window.begin_s), pc.less(published, window.end_s))
                 rejected = pc.or_(rejected, pc.and_(within, pc.less(chance, window.amount)))
         return pc.and_(rejected, rejectable)

@@ -11,7 +11,7 @@ import pytest
 from prober.core.events import EVENT_TYPES, Delivered, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Mode, Rules
-from prober.evidence.diagram.text import EVENTS_MAX, SUBSCRIBERS_MAX, WIDTH, as_text
+from prober.evidence.diagram.text import EVENTS_MAX, SUBSCRIBERS_MAX, WIDTH, diagram_as_text
 from prober.traces.trace import read_trace
 from tests.notation import history
 
@@ -23,7 +23,7 @@ def finding(*witnesses: int, status: Status = Status.VIOLATION, facts: Facts | N
 
 
 def drawn(events: Sequence[Event], *witnesses: int, status: Status = Status.VIOLATION, mode: Mode = Mode.STREAMING) -> list[str]:
-    return as_text(list(enumerate(events, 1)), finding(*witnesses, status=status), Rules(mode)).splitlines()
+    return diagram_as_text(list(enumerate(events, 1)), finding(*witnesses, status=status), Rules(mode)).splitlines()
 
 
 def body(events: Sequence[Event]) -> list[str]:
@@ -70,7 +70,7 @@ SPLIT = """\
 )
 def test_a_trace_is_drawn(name: str, witnesses: tuple[int, ...], facts: Facts, expected: str) -> None:
     with read_trace(VECTORS / f"{name}.jsonl") as trace:
-        assert as_text(list(enumerate(trace, 2)), finding(*witnesses, facts=facts), trace.header.rules) == expected
+        assert diagram_as_text(list(enumerate(trace, 2)), finding(*witnesses, facts=facts), trace.header.rules) == expected
 
 
 def test_everything_that_can_happen_is_drawn() -> None:
@@ -142,7 +142,7 @@ def test_streams_of_one_client_share_a_column() -> None:
 def test_sessions_can_be_told_without_being_drawn() -> None:
     opened, delivered = history("open A1 of client A A1<1@1")
     assert isinstance(opened, Opened)
-    title, *lines = as_text([(2, delivered)], finding(2), Rules(), opened=[opened]).splitlines()
+    title, *lines = diagram_as_text([(2, delivered)], finding(2), Rules(), opened=[opened]).splitlines()
     assert title.split() == ["line", "time", "publisher", "Pub/Sub", "A"]
     assert len(lines) == 1
 
@@ -192,7 +192,7 @@ def test_the_mark_is_as_sure_as_the_finding(status: Status, mark: str) -> None:
 def test_a_wait_in_vain_is_marked_at_its_end() -> None:
     events = list(enumerate(history("P1,2 A<1@1 end @500"), 1))
     stuck = replace(finding(5, status=Status.LIVENESS, facts={"seqs": (2,), "count": 3}), kind=Kind.STUCK)
-    *_, waited, missing, last = as_text(events, stuck, Rules()).splitlines()
+    *_, waited, missing, last = diagram_as_text(events, stuck, Rules()).splitlines()
     assert waited.endswith("... 499 s without it ...")
     assert missing.endswith("|. 2 and 2 more missing .>|")
     assert last.endswith("= the deadline passed ================   X <-- in vain")
@@ -200,7 +200,7 @@ def test_a_wait_in_vain_is_marked_at_its_end() -> None:
 
 def test_what_settles_it_later_is_marked_as_that() -> None:
     events = list(enumerate(history("P1@0 P2@0.1 A<2@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5"), 1))
-    lines = as_text(events, finding(4, 5, 6, 7, facts={"seq": 1}), Rules()).splitlines()
+    lines = diagram_as_text(events, finding(4, 5, 6, 7, facts={"seq": 1}), Rules()).splitlines()
     assert [line.rpartition("|")[2].strip() for line in lines[-4:]] == ["<-- witness", "X <-- wrong", "<-- witness", "<-- settles"]
 
 
@@ -232,10 +232,10 @@ def test_lines_keep_within_the_width(subscribers: int, width: int) -> None:
     events += [LeaseModified(123456.789, "s", "k", name, "10212345678901234", 600) for name in names]
     events += history("seek 123456@200000")
     numbered = [(1_234_567 + n, event) for n, event in enumerate(events)]
-    lines = as_text(numbered, finding(1_234_567), Rules(), width=width).splitlines()
+    lines = diagram_as_text(numbered, finding(1_234_567), Rules(), width=width).splitlines()
     assert max(map(len, lines)) <= width
     assert all(line == line.rstrip() for line in lines)
 
 
 def test_nothing_is_drawn_of_nothing() -> None:
-    assert as_text([], finding(), Rules()) == ""
+    assert diagram_as_text([], finding(), Rules()) == ""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.core.events import EVENT_TYPES, Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict

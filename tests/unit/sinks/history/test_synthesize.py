@@ -17,8 +17,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
 from prober.sinks.history.arrow import schema_of
-from prober.sinks.history.reader import HistoryReader
-from prober.sinks.history.records import StoredRun
+from prober.sinks.history.reader import HistoryReader, StoredRun
 from prober.sinks.history.rejudge import rejudge
 from prober.sinks.history.schema import EVENTS
 from prober.sinks.history.store import HistoryError

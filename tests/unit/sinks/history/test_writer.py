@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.config.storage import HistorySettings
+from prober.config.sections import HistorySettings
 from prober.core.events import Acked, Delivered, Event, Interrupted, Opened, PublishInvoked
 from prober.core.verdict import Verdict
 from prober.sinks.history import run_log, writer

@@ -16,9 +16,9 @@ from prober.sinks.live.incidents import closes_after
 from prober.sinks.live.snapshot import FindingCount, Outage, SiteSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot
+from prober.slo.confidence import ProportionBounds, interval
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
-from prober.slo.proportions import ProportionBounds, interval
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 START = 1000.0

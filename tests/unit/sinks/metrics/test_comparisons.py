@@ -6,13 +6,13 @@ from math import isnan
 
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.comparisons import ComparedTargets
-from prober.slo.comparison import Aspect, Measured, Standing, Statistic, compare
+from prober.slo.comparison import Aspect, Measured, Standing, Statistic, compare_aspect
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.unit.sinks.metrics.scraping import samples
 
 TARGETS = ComparedTargets("production", "canary")
-ORDER = compare(
+ORDER = compare_aspect(
     Measured(Aspect(Indicator.ORDER, Statistic.SHARE), counts=[(SliCounts(1000), SliCounts(900, 100))] * 6), margin=0.001
 )
 

@@ -13,7 +13,7 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import Judge, RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.evidence.diagram.text import as_text
+from prober.evidence.diagram.text import diagram_as_text
 from prober.evidence.evidence import ON_KEY_MAX
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
@@ -27,7 +27,7 @@ from prober.sinks.status.entries import (
     _candidates,
     entry_of,
 )
-from prober.sinks.status.records import Beginning, Entry
+from prober.sinks.status.records import Entry, OpenSession
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
@@ -66,7 +66,7 @@ def test_the_evidence_can_be_drawn() -> None:
     assert evidence is not None
     trace = read_trace(BytesIO(evidence.trace.encode()), "trace")
     opened = [Opened(0.0, begun.subscription, begun.session, begun.subscriber) for begun in evidence.opened]
-    drawn = as_text(list(enumerate(trace, 2)), outcome.findings[0].finding, trace.header.rules, opened=opened)
+    drawn = diagram_as_text(list(enumerate(trace, 2)), outcome.findings[0].finding, trace.header.rules, opened=opened)
     assert drawn.splitlines()[0].split() == ["line", "time", "publisher", "Pub/Sub", "A"]
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_be_proven_again_is_shown_and_bounded() -> None:
     shown = list(read_trace(BytesIO(evidence.trace.encode()), "trace"))
     assert len(shown) == TRACE_EVENTS_MAX
     assert [shown[line - 2] for line in evidence.witnesses] == [events[499], events[501]]
-    assert evidence.opened == (Beginning("s", "A", "A"),), "what is drawn has to know whose the session is"
+    assert evidence.opened == (OpenSession("s", "A", "A"),), "what is drawn has to know whose the session is"
 
 
 def test_a_key_that_no_file_can_hold_costs_the_evidence_only() -> None:

@@ -11,10 +11,10 @@ from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
-    Beginning,
     Evidence,
     FindingFilter,
     FindingRecord,
+    OpenSession,
 )
 from prober.sinks.status.store import StatusStore
 from tests.unit.sinks.status.examples import LIBRARY, START, US, entry, passes, walk
@@ -31,7 +31,9 @@ class TestFindings:
         finding = Finding(
             Kind.GHOST, Status.INDETERMINATE, "s", "k\0", 1.5, (3, 9), facts, "it is late", {"delivery_delay_max_s": inf, "x": 0.5}
         )
-        on_key = Evidence("all of it\n", proven=True, complete=False, among=9, witnesses=(3, 4), opened=(Beginning("s", "A", "A"),))
+        on_key = Evidence(
+            "all of it\n", proven=True, complete=False, among=9, witnesses=(3, 4), opened=(OpenSession("s", "A", "A"),)
+        )
         store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding, on_key=on_key),))])
         found = queries.finding("run-1-1")
         stored = {name: fact for name, fact in facts.items() if name != "rate"}

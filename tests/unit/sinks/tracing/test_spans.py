@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Telemetry
 from prober.core.events import Event, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
@@ -338,7 +338,7 @@ def test_unusable_settings_in_the_environment_are_one_line(monkeypatch: pytest.M
 def test_without_an_endpoint_nothing_happens_and_no_exporter_is_loaded() -> None:
     code = """
 import sys
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Telemetry
 from prober.sinks.tracing.spans import Tracing, chosen_of, trace_id_of
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from prober.config.telemetry import Telemetry
+from prober.config.sections import Telemetry
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.tracing.spans import EXPORTER, Tracing

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from prober.brokers.library_threads import Mailbox, Worker, in_loop
+from prober.brokers.library_client import Mailbox, Worker, in_loop
 
 
 def test_a_worker_calls_in_order_and_answers() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.probes.allowance import Allowance
+from prober.probes.affinity import Allowance
 
 
 @pytest.mark.parametrize(

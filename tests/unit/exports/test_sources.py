@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from prober.exports.files import places, rows
 from prober.exports.message import ExportError
+from prober.exports.sources import places, rows
 from tests.exports import write_avro
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from prober.brokers.base import Received
-from prober.brokers.push.requests import read_request
+from prober.brokers.push.endpoint import read_request
 
 SUBSCRIPTION = "projects/p/subscriptions/s"
 MESSAGE = {

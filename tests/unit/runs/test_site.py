@@ -6,9 +6,8 @@ import pytest
 
 from prober.core.rules import Rules
 from prober.probes.catalogue import PROBES
-from prober.runs.names import subscriptions_of
 from prober.runs.resources import Provisioner
-from prober.runs.site import Site, Target
+from prober.runs.site import Site, Target, subscriptions_of
 
 
 @pytest.mark.parametrize("probe", PROBES)

@@ -1,0 +1,238 @@
+"""Sections of the configuration that stand for themselves: cost, what is kept, traces and logs, pushes, fire drills, the
+user's own subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Final, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+
+from prober.brokers.endpoint import GOOGLE_CERTIFICATES, parse_endpoint
+from prober.config.cron import Cron
+from prober.config.problems import did_you_mean, from_pydantic, report
+from prober.config.values import (
+    EMBEDDED,
+    Cronline,
+    DatabaseUrl,
+    Days,
+    DnsLabel,
+    Email,
+    Folder,
+    Host,
+    HttpUrl,
+    Port,
+    Positive,
+    Section,
+    Size,
+    Written,
+    at_least,
+    at_least_bytes,
+    named_like,
+    read_ratio,
+    write_duration,
+)
+from prober.errors import ConfigError
+
+
+class Budget(Section):
+    """What probing may cost."""
+
+    usd_per_month: Annotated[float, Field(ge=0)] = 250.0
+    """The most that all probes together may cost a month on the real service, in US dollars at list price. A configuration that may cost
+    more is refused. Embedded servers and emulators cost nothing."""
+
+
+HISTORY_RETENTION_MIN = timedelta(days=2)
+STATUS_RETENTION_MIN = timedelta(hours=1)
+HISTORY_BYTES_MIN = 64 * 2**20
+
+
+class HistorySettings(Section):
+    """The record of every event, run and finding."""
+
+    location: Folder | None = None
+    """Where it is kept; without it there is none."""
+    spool: Annotated[str, Written("path")] | None = None
+    """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
+    retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
+    """Older files are deleted. At least 2d, for the nightly jobs."""
+    size_max: Annotated[Size, at_least_bytes(HISTORY_BYTES_MIN, "for a history")] = 50 * 2**30
+    """Above this size the oldest files are deleted. At least 64MiB."""
+    reports: Folder | None = None
+    """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""
+
+
+class StatusSettings(Section):
+    """The store behind the API and the status page."""
+
+    url: DatabaseUrl = SecretStr("sqlite:///ordering-prober.db")
+    """SQLite, or PostgreSQL for several probers. A password in it is never shown."""
+    retention: Annotated[Days, at_least(STATUS_RETENTION_MIN, "or nobody can read what was found")] = timedelta(days=30)
+    """Runs and findings that are older are deleted. At least 1h."""
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(StrEnum):
+    """From which level on lines are written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Telemetry(Section):
+    """Traces and logs of the prober itself."""
+
+    otlp_endpoint: HttpUrl | None = None
+    """Collector for traces, OTLP over gRPC, such as http://localhost:4317; without it there are none. Headers, if it needs any, come
+    from OTEL_EXPORTER_OTLP_HEADERS."""
+    sampling: Annotated[float, BeforeValidator(read_ratio), Field(ge=0, le=1)] = 0.1
+    """The share of passed runs that is traced. Others always are."""
+    log_format: LogFormat = LogFormat.TEXT
+    """One JSON object per line, or text."""
+    log_level: LogLevel = LogLevel.INFO
+    """The least important lines to write."""
+
+
+class PushSettings(Section):
+    """The endpoint that the probe `push` has messages pushed to."""
+
+    host: Host = "127.0.0.1"
+    """Address to listen on; 0.0.0.0 for all."""
+    port: Annotated[Port, Field(ge=0, le=65535)] = 0
+    """0 takes any free port."""
+    address: HttpUrl | None = None
+    """The URL by which targets that are not on this machine reach the endpoint. Without it the probe does not run there."""
+    service_account: Email | None = None
+    """The service account whose tokens Google signs for pushes. Requests without such a token are refused."""
+    audience: str = ""
+    """Whom the tokens are meant for. By default `address`."""
+    keys: Annotated[str, Written("path or URL")] = GOOGLE_CERTIFICATES
+    """The keys that tokens are signed with: an https address, or a file in PEM, as JSON Web Key Set, or as Google publishes them."""
+
+
+def is_here(endpoint: Any) -> bool:
+    """Whether what a target has as its endpoint is on this machine, and so reaches what listens on loopback. One that is wrong is told
+    elsewhere.
+    """
+    try:
+        return endpoint == EMBEDDED or (isinstance(endpoint, str) and parse_endpoint(endpoint).is_here)
+    except ConfigError:
+        return True
+
+
+SUBSCRIPTIONS_MAX: Final = 50
+EVERY_MIN: Final = timedelta(seconds=30)
+
+SubscriptionPath = Annotated[
+    str,
+    named_like(
+        "projects/[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}",
+        "is not a full name: write projects/PROJECT/subscriptions/SUBSCRIPTION",
+    ),
+    Written("`projects/PROJECT/subscriptions/SUBSCRIPTION`"),
+]
+
+
+Address = Annotated[
+    str,
+    named_like(
+        r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:\d{1,5})?|[A-Za-z0-9-]+:\d{1,5}",
+        "is not an address: write HOST.DOMAIN or HOST:PORT",
+    ),
+    Written("`HOST.DOMAIN` or `HOST:PORT`"),
+]
+
+
+class OwnSubscription(Section):
+    """A subscription of your own. It is never used: only what Cloud Monitoring says of it is read."""
+
+    name: SubscriptionPath
+    """Its full name."""
+    target: DnsLabel | None = None
+    """The target whose probes it is compared with; not needed if there is only one."""
+    late_after: Positive = timedelta(seconds=60)
+    """From this age of the oldest unacknowledged message on a subscription is late, yours and the prober's."""
+
+
+class Monitoring(Section):
+    """Your own subscriptions, read from Cloud Monitoring and set beside the prober's. Needs the extra `monitoring`."""
+
+    subscriptions: Annotated[tuple[OwnSubscription, ...], Field(max_length=SUBSCRIPTIONS_MAX)] = ()
+    """Which; at most 50."""
+    every: Annotated[Positive, at_least(EVERY_MIN, "since Cloud Monitoring has a point each minute")] = timedelta(seconds=60)
+    """How often they are read."""
+    endpoint: Address = "monitoring.googleapis.com"
+    """Where Cloud Monitoring is. An address that is not Google's is on a plain connection, without credentials."""
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        names = [one.name for one in self.subscriptions]
+        if len(set(names)) < len(names):
+            raise ValueError("subscriptions must not name one twice")
+        return self
+
+
+CONTROL: Final = "control"
+"""The drill that plants nothing."""
+GAP_MAX: Final = timedelta(days=7)
+"""The alert for overdue drills waits a day longer."""
+
+
+def _drill(name: str) -> str:
+    # Here and not above: who configures no drill, such as the API in a process of its own, needs nothing of the server.
+    from prober.embedded.catalogue import CATALOGUE
+
+    known = {*CATALOGUE, CONTROL}
+    if name not in known:
+        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known, 'see ordering-prober faults')}")
+    return name
+
+
+def _often(cron: Cron) -> Cron:
+    if cron.longest_gap() > GAP_MAX:
+        raise ValueError(f"must come at least every {write_duration(GAP_MAX)}, or PubsubProberDrillOverdue would fire")
+    return cron
+
+
+DrillName = Annotated[str, AfterValidator(_drill), Written("`control`, or a fault; see `ordering-prober faults`")]
+
+
+class Drills(Section):
+    """Fire drills: promises broken on purpose, on a server of their own in this process, to see that somebody would get a page."""
+
+    cron: Annotated[Cronline, AfterValidator(_often)] | None = None
+    """When the service runs the drills, at least once a week; without it, it runs none."""
+    faults: tuple[DrillName, ...] = ()
+    """Which faults are planted, one after the other; `control` plants none. By default one of each sort, and the control."""
+    prometheus: HttpUrl | None = None
+    """The Prometheus that evaluates the rules of this project; without it, the drill does not check that the alert fires."""
+    alertmanager: HttpUrl | None = None
+    """The Alertmanager that Prometheus sends its alerts to; without it, the drill does not check that the alert arrives there."""
+    host: Host = "127.0.0.1"
+    """Address to listen on for Alertmanager's webhook; 0.0.0.0 for all."""
+    port: Annotated[Port, Field(ge=0, le=65535)] | None = None
+    """Port for that webhook, `http://HOST:PORT/pages`. Without it, the drill does not check that a page arrives."""
+    deadline: Positive = timedelta(minutes=2)
+    """How long after the finding its alert and page may come."""
+    silence: Positive = timedelta(minutes=1)
+    """How long the drill checks that no alert fires where nothing may be found: longer than Prometheus takes to scrape and evaluate."""
+
+
+def overlaid(settings: Drills, given: Mapping[str, Any]) -> Drills:
+    """Settings with what the command line gives in their place. Raises ConfigError."""
+    try:
+        return Drills.model_validate({**dict(settings), **given})
+    except ValidationError as error:
+        raise ConfigError(report(from_pydantic(error, Drills), "drills", {})) from error

@@ -1,0 +1,189 @@
+"""What export subscriptions wrote, where it lies. It is only read, never written.
+
+Files of a Cloud Storage subscription, on this machine or in a bucket, are Avro, or text with the data of one message per line. The format
+is read from the first bytes, not from the name, which the subscription's suffix decides. The table of a BigQuery subscription is read in
+one query of only the columns that are needed. The libraries for both are an optional extra, imported when somebody needs them; their
+errors become one line.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, BinaryIO, Final, NamedTuple, cast
+from urllib.parse import urlsplit
+
+from google.api_core.exceptions import Forbidden, GoogleAPIError, NotFound, Unauthorized
+from google.auth.exceptions import GoogleAuthError
+
+from prober.exports.message import ExportError, MessageFields, Row
+
+AVRO_MAGIC: Final = b"Obj\x01"
+BUCKET: Final = "gs"
+LINE_BYTES_MAX: Final = 20_000_000  # twice what a message may have
+_PATTERN: Final = frozenset("*?[")
+SCHEME: Final = "bigquery:"
+METADATA: Final = ("subscription_name", "message_id", "publish_time", "attributes")
+_NAME: Final = re.compile(r"[A-Za-z0-9][\w.:-]*\.[\w-]+\.[\w-]+")
+_PAGE: Final = 10_000
+EXTRA: Final = "exports"
+_LENGTH_MAX: Final = 300
+
+
+class ExportFile(NamedTuple):
+    """A file of an export. `name`: its path, or its address in the bucket."""
+
+    name: str
+    bucket: str = ""
+    blob: str = ""
+
+
+def places(sources: Iterable[str]) -> list[ExportFile]:
+    """The files behind paths, patterns and `gs://` addresses, each once, by name. Raises `ExportError` if a source has none.
+
+    An address of a bucket that is no pattern stands for all that begins with it.
+    """
+    found: dict[str, ExportFile] = {}
+    for source in sources:
+        of_source = list(_in_bucket(source)) if urlsplit(source).scheme == BUCKET else list(_local(source))
+        if not of_source:
+            raise ExportError(f"{source}: there is no such file; a pattern needs quotes, such as 'export/*.avro'")
+        found |= {place.name: place for place in of_source}
+    return [found[name] for name in sorted(found)]
+
+
+def rows(place: ExportFile) -> Iterator[Row]:
+    """What is in a file, row by row in its order. Raises `ExportError`."""
+    with google_errors(place.name), _opened(place) as stream:
+        start = stream.read(len(AVRO_MAGIC))
+        stream.seek(0)
+        yield from _avro(stream, place.name) if start == AVRO_MAGIC else _text(stream, place.name)
+
+
+def _local(pattern: str) -> Iterator[ExportFile]:
+    names = glob.iglob(pattern, recursive=True) if _PATTERN & set(pattern) and not os.path.exists(pattern) else (pattern,)
+    for name in names:
+        if os.path.isdir(name):
+            yield from (ExportFile(os.path.join(folder, file)) for folder, _, files in os.walk(name) for file in files)
+        elif os.path.exists(name):
+            yield ExportFile(name)
+
+
+def _in_bucket(address: str) -> Iterator[ExportFile]:
+    # by hand: `?` and `#` may be part of an object's name
+    bucket, _, path = address.removeprefix(f"{BUCKET}://").partition("/")
+    wanted = {"match_glob": path} if _PATTERN & set(path) else {"prefix": path}
+    with google_errors(address):
+        storage = required("google.cloud.storage", "google-cloud-storage")
+        for blob in storage.Client().list_blobs(bucket, **wanted):
+            if not blob.name.endswith("/"):
+                yield ExportFile(f"{BUCKET}://{bucket}/{blob.name}", bucket, blob.name)
+
+
+def _opened(place: ExportFile) -> BinaryIO:
+    if not place.bucket:
+        return open(place.name, "rb")
+    storage = required("google.cloud.storage", "google-cloud-storage")
+    return cast(BinaryIO, storage.Client().bucket(place.bucket).blob(place.blob).open("rb"))
+
+
+def _avro(stream: BinaryIO, name: str) -> Iterator[Row]:
+    fastavro = required("fastavro", "fastavro")
+    try:
+        for row in fastavro.reader(stream):
+            if not isinstance(row, dict):
+                raise ExportError(f"{name}: its rows are no records, so that Pub/Sub did not write it")
+            yield row
+    except (ExportError, GoogleAPIError, OSError):
+        raise
+    except Exception as wrong:  # whatever its codecs say of a broken block
+        raise ExportError(f"{name}: is not a whole Avro file: {wrong!r}") from None
+
+
+def _text(stream: BinaryIO, name: str) -> Iterator[Row]:
+    while line := stream.readline(LINE_BYTES_MAX + 1):
+        if len(line) > LINE_BYTES_MAX:
+            raise ExportError(f"{name}: a line is longer than any message, so that Pub/Sub did not write it")
+        yield {"data": line.rstrip(b"\r\n")}
+
+
+def is_table(source: str) -> bool:
+    """Whether a source is a table and not files."""
+    return source.startswith(SCHEME)
+
+
+def table_rows(source: str, fields: MessageFields, since: float | None, until: float | None) -> Iterator[Row]:
+    """The rows of `bigquery:PROJECT.DATASET.TABLE`, in no order; only those published in that time, in seconds since 1970.
+
+    Raises `ExportError`.
+    """
+    name = source.removeprefix(SCHEME).lstrip("/")
+    if not _NAME.fullmatch(name):
+        raise ExportError(f"{source}: is no table; write {SCHEME}PROJECT.DATASET.TABLE")
+    project = name.rsplit(".", 2)[0]
+    with google_errors(source):
+        bigquery = required("google.cloud.bigquery", "google-cloud-bigquery")
+        client = bigquery.Client(project=project)
+        columns = _columns(client.get_table(name), fields)
+        asked = bigquery.QueryJobConfig(query_parameters=_parameters(bigquery, since, until))
+        for row in client.query_and_wait(_query(name, columns, since, until), job_config=asked, page_size=_PAGE):
+            yield dict(row.items())
+
+
+def _columns(table: Any, fields: MessageFields) -> list[str]:
+    """Those that there are of the needed ones."""
+    paths = (fields.key, fields.number)
+    wanted = {*METADATA, *(path.path[0] for path in paths if path is not None and path.place == "column")}
+    wanted |= {"data"} if any(path is not None and path.place == "json" for path in paths) else set()
+    found = [column.name for column in table.schema if column.name in wanted]
+    if not found:
+        raise ExportError(
+            f"{table.reference}: has none of the columns {', '.join(sorted(wanted))}: was it written without metadata?"
+        )
+    return found
+
+
+def _query(name: str, columns: list[str], since: float | None, until: float | None) -> str:
+    limits = ["publish_time >= @since"] * (since is not None) + ["publish_time < @until"] * (until is not None)
+    where = f" WHERE {' AND '.join(limits)}" if limits else ""
+    return f"SELECT {', '.join(f'`{column}`' for column in columns)} FROM `{name}`{where}"
+
+
+def _parameters(bigquery: Any, since: float | None, until: float | None) -> list[Any]:
+    given = (("since", since), ("until", until))
+    return [
+        bigquery.ScalarQueryParameter(name, "TIMESTAMP", datetime.fromtimestamp(at, UTC)) for name, at in given if at is not None
+    ]
+
+
+def required(module: str, distribution: str) -> Any:
+    """A library. Raises `ExportError` if it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ExportError(f"{distribution} is not installed: pip install 'ordering-keys-prober[{EXTRA}]'") from None
+
+
+@contextmanager
+def google_errors(where: str) -> Iterator[None]:
+    """What Google's libraries and the system raise inside becomes an `ExportError` that says what to do."""
+    try:
+        yield
+    except (Forbidden, Unauthorized) as error:
+        roles = "roles/storage.objectViewer for a bucket, roles/bigquery.dataViewer and roles/bigquery.jobUser for a table"
+        raise ExportError(f"{where}: no permission to read it ({_line(error)}); it takes {roles}") from None
+    except NotFound as error:
+        raise ExportError(f"{where}: does not exist ({_line(error)})") from None
+    except GoogleAuthError as error:
+        raise ExportError(f"{where}: no credentials ({_line(error)}); try: gcloud auth application-default login") from None
+    except (GoogleAPIError, OSError) as error:
+        raise ExportError(f"{where}: cannot be read ({_line(error)})") from None
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:_LENGTH_MAX]
