@@ -15,6 +15,7 @@ from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import Outage, SiteSnapshot, StatusSnapshot
+from prober.slo.objectives import AlertState, Urgency
 
 CAUSES_SHOWN_MAX: Final = 3
 SYMPTOMS_SHOWN_MAX: Final = 5
@@ -66,16 +67,27 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Burning:
+    """An objective whose error budget is being spent so fast that it pages: `times` as fast as would spend it in exactly its period."""
+
+    objective: str
+    target: str
+    times: float
+
+
+@dataclass(frozen=True, slots=True)
 class Headline:
     """The state in one glance: a few words, how many sites stand how, what is wrong, and why the sites that this leaves out are not PASS.
 
-    `more`: further things that are wrong.
+    more      further things that are wrong.
+    burning   the objectives that page somebody, worst first: runs may all pass while too many publishes fail.
     """
 
     title: str
     counts: str
     lines: tuple[Line, ...]
     more: int
+    burning: tuple[Burning, ...]
     causes: tuple[str, ...]
 
 
@@ -83,12 +95,13 @@ def headline(snapshot: StatusSnapshot) -> Headline:
     """What is to be read first. An outage first, then what nobody has acknowledged, then the rest."""
     statuses = Counter(site.status for site in snapshot.sites)
     counts = ", ".join(f"{number(statuses[standing])} {word}" for standing, word in _STATUSES.items() if statuses[standing])
-    lines = (*_outages(snapshot.sites), *_symptoms(snapshot))
+    lines, burning = (*_outages(snapshot.sites), *_symptoms(snapshot)), _burning(snapshot)
     return Headline(
-        _title(snapshot, lines),
+        _title(snapshot, lines) + _but(snapshot, burning),
         counts or "nothing is probed",
         lines[:SYMPTOMS_SHOWN_MAX],
         max(0, len(lines) - SYMPTOMS_SHOWN_MAX),
+        burning,
         _causes(snapshot),
     )
 
@@ -157,6 +170,27 @@ def _together(lines: Sequence[Line], incidents: Iterable[Incident]) -> str:
     if all(incident.kind in USUAL for incident in incidents):
         return "Something unusual goes on"
     return f"{number(len(what))} things are wrong"
+
+
+def _but(snapshot: StatusSnapshot, burning: Sequence[Burning]) -> str:
+    """What makes a title wrong that says that all is well."""
+    if snapshot.verdict is not Verdict.PASS or not burning:
+        return ""
+    first = burning[0].objective
+    return (
+        f", but {first} burns its error budget"
+        if len(burning) == 1
+        else f", but {len(burning)} objectives burn their error budgets"
+    )
+
+
+def _burning(snapshot: StatusSnapshot) -> tuple[Burning, ...]:
+    found = []
+    for slo in snapshot.slos:
+        fires = [burn for burn in slo.burn if burn.state is AlertState.FIRING and burn.severity is Urgency.PAGE]
+        if fires:
+            found.append(Burning(slo.objective.name, slo.target, max(burn.burn_rate or 0.0 for burn in fires)))
+    return tuple(sorted(found, key=lambda one: -one.times))
 
 
 def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:

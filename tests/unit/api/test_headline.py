@@ -13,6 +13,8 @@ from prober.core.kinds import CAN_FAIL, KINDS, USUAL
 from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import Exemplar, Incident
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.slo.budgets import BurnState
+from prober.slo.objectives import AlertState, Urgency
 from tests.commands import ROOT
 from tests.unit.api.asking import EUROPE, NOON, US, ask, end, view
 from tests.unit.api.pages import Page
@@ -116,3 +118,31 @@ def test_no_page_calls_a_split_a_broken_promise(path: str) -> None:
     assert response.status_code == 200
     said = Page(response.text).said().replace(NO_PROMISE, "").replace(NO_PROMISE[1:], "")
     assert [word for word in PROMISING if word in said] == []
+
+
+def burning(**rates: float) -> StatusSnapshot:
+    """All sites pass, and these objectives page."""
+    known = view(EUROPE).snapshot()
+    (shown, *_) = known.slos
+    fires = [
+        replace(
+            shown,
+            objective=replace(shown.objective, name=name),
+            burn=(BurnState(Urgency.PAGE, 3600.0, rate, 14.4, AlertState.FIRING if rate > 14.4 else AlertState.QUIET),),
+        )
+        for name, rate in rates.items()
+    ]
+    (site,) = known.sites
+    return replace(known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Verdict.PASS),), slos=tuple(fires))
+
+
+def test_passing_probes_do_not_hide_what_pages() -> None:
+    assert headline(burning(publish_availability=2.0)).title == "All probes pass"
+    one = headline(burning(publish_availability=39.4, order=2.0))
+    assert one.title == "All probes pass, but publish_availability burns its error budget"
+    assert [(burns.objective, burns.times) for burns in one.burning] == [("publish_availability", 39.4)]
+    several = headline(burning(publish_availability=39.4, stalled_keys=43.0))
+    assert several.title == "All probes pass, but 2 objectives burn their error budgets"
+    assert [burns.objective for burns in several.burning] == ["stalled_keys", "publish_availability"]
+    failing = replace(burning(stalled_keys=43.0), verdict=Verdict.UNKNOWN)
+    assert (headline(failing).title, len(headline(failing).burning)) == ("Not everything is known", 1)
