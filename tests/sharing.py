@@ -9,8 +9,19 @@ from typing import Final
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 ROOT: Final = Path(__file__).parents[1]
+WAITING: Final = tuple(
+    f"tests/{file}"
+    for file in (
+        "integration/test_outage.py",
+        "dashboards/test_live.py",
+        "integration/test_sharded.py",
+        "integration/test_service.py",
+        "integration/test_paging.py",
+    )
+)
+"""Tests that wait for minutes, for alerts, leases and schedules, and leave the processor to others meanwhile: the longest first."""
 SLOW: Final = (
-    "tests/integration/test_outage.py",
+    *WAITING,
     *(
         f"tests/{folder}/"
         for folder in (
@@ -28,8 +39,9 @@ SLOW: Final = (
     ),
 )
 """Tests that take long, in the order in which they begin: none may be left when everything else is done."""
-TOGETHER: Final = ("tests/spark/", "tests/browser/")
-"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at."""
+TOGETHER: Final = ("tests/spark/test_synthesized.py", "tests/spark/", "tests/browser/")
+"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at. Those on a synthesized
+history have a Spark of their own: they are half of all tests of Spark, which would otherwise take longer than everything else."""
 SINGLY: Final = tuple(
     f"tests/{folder}/" for folder in ("integration", "contract", "exhaustive", "simulation", "property", "alerts")
 )

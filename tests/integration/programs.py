@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from prober.clock import monotonic_s
-from tests.commands import PROGRAM, ROOT
+from tests.forking import Forked, forked
 
 PATIENCE_S = 180.0
 CALM_S = 0.1
@@ -27,13 +26,12 @@ CALM_S = 0.1
 class Program:
     """A running `ordering-prober`; `lines` are what it has said so far, on both streams."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     lines: list[str] = field(default_factory=list)
     news: threading.Condition = field(default_factory=threading.Condition)
 
     def listen(self) -> None:
         """Takes in what it says, until it ends. Runs in a thread."""
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             with self.news:
                 self.lines.append(line.rstrip())
@@ -72,14 +70,7 @@ class Program:
 @contextmanager
 def program(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[Program]:
     """`ordering-prober` with these arguments, killed in the end if it still runs."""
-    process = subprocess.Popen(
-        [*PROGRAM, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"} | dict(environ or {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = forked(arguments, {**os.environ, "PYTHONUNBUFFERED": "1"} | dict(environ or {}))
     running = Program(process)
     listener = threading.Thread(target=running.listen, daemon=True)
     listener.start()
@@ -90,8 +81,7 @@ def program(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterat
         process.kill()
         process.wait(PATIENCE_S)
         listener.join(PATIENCE_S)
-        assert process.stdout is not None
-        process.stdout.close()
+        process.close()
 
 
 SOME_PROBES = '["ordering", "redelivery", "affinity"]'

@@ -1,15 +1,19 @@
-"""What the documents allow and few expect, over real gRPC: the embedded server does it, from both vantages, and nobody is accused.
+"""What the documents allow and few expect: the embedded server does it, from both vantages, and nobody is accused.
 
-The server's own ledger says that it was really done. What can happen to pulls is tried with an experiment that stands here.
+The server's own ledger says that it was really done. What can happen to pulls is tried with an experiment that stands here. At the wire
+this is tried in virtual time (`tests.virtual_time`), and what concerns the ends of calls over real gRPC too; through Google's client
+library, which has threads of its own, over real gRPC only.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 import pytest
 
@@ -34,7 +38,9 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
+from tests.virtual_time import in_virtual_time
 
+Result = TypeVar("Result")
 TRIALS = {
     "reply_lost": (ProbeName.PUBLISH, "p=0.1"),
     "partial_batch": (ProbeName.PUBLISH, "p=0.2"),
@@ -61,6 +67,7 @@ PULL_TRIALS = {
     "duplicate_publish_same_id": "p=0.3",
     "slow_ack_extension": "p=0.3",
 }
+OVER_GRPC = ("reply_lost", "zombie_publish", "slow_ack_extension")
 PULLERS = 3
 PULL_TIMEOUT_S = 2.0
 ALL_ACKED_WITHIN_S = 90.0
@@ -77,12 +84,25 @@ def test_nobody_is_accused_of_what_is_allowed(fault: str, vantage: Vantage) -> N
     assert_allowed(probe, fault, options, vantage)
 
 
+@pytest.mark.parametrize("fault", OVER_GRPC)
+def test_nor_over_grpc(fault: str) -> None:
+    probe, options = TRIALS[fault]
+    assert_allowed(probe, fault, options, Vantage.WIRE, asyncio.run)
+
+
 @pytest.mark.parametrize(("probe", "fault", "options"), MORE_TRIALS)
 def test_nor_by_another_probe(probe: ProbeName, fault: str, options: str) -> None:
     assert_allowed(probe, fault, options, Vantage.WIRE)
 
 
-def assert_allowed(probe: ProbeName, fault: str, options: str, vantage: Vantage) -> None:
+def run_from(vantage: Vantage) -> Callable[[Coroutine[Any, Any, Result]], Result]:
+    """How to run what is done from there: the library cannot take part in virtual time."""
+    return asyncio.run if vantage is Vantage.LIBRARY else lambda scenario: in_virtual_time(lambda: scenario)
+
+
+def assert_allowed(
+    probe: ProbeName, fault: str, options: str, vantage: Vantage, runs: Callable[[Coroutine[Any, Any, Any]], Any] | None = None
+) -> None:
     """The probe meets the fault, and accuses nobody."""
 
     async def scenario() -> tuple[RunResult, Counter[str]]:
@@ -91,7 +111,7 @@ def assert_allowed(probe: ProbeName, fault: str, options: str, vantage: Vantage)
             (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result, server.faults.ledger.counts
 
-    result, struck = asyncio.run(scenario())
+    result, struck = (runs or run_from(vantage))(scenario())
     assert struck[fault], "it never happened"
     assert accusations(result) == [], result.reason
     assert result.verdict in CATALOGUE[fault].verdicts, result.reason
@@ -173,7 +193,7 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
 
 @pytest.mark.parametrize("vantage", Vantage)
 def test_pulls_of_a_right_service_pass_and_each_is_recorded_to_its_end(vantage: Vantage) -> None:
-    result, events, _ = asyncio.run(pulled(vantage))
+    result, events, _ = run_from(vantage)(pulled(vantage))
     assert (result.verdict, result.reason) == (Verdict.PASS, "")
     opened = [event.session for event in events if isinstance(event, Opened)]
     closed = [event for event in events if isinstance(event, Closed)]
@@ -187,7 +207,7 @@ def test_pulls_of_a_right_service_pass_and_each_is_recorded_to_its_end(vantage: 
 @pytest.mark.parametrize("vantage", Vantage)
 @pytest.mark.parametrize("fault", PULL_TRIALS)
 def test_nobody_is_accused_of_what_is_allowed_by_pull(fault: str, vantage: Vantage) -> None:
-    result, events, struck = asyncio.run(pulled(vantage, f"{fault}:{PULL_TRIALS[fault]}"))
+    result, events, struck = run_from(vantage)(pulled(vantage, f"{fault}:{PULL_TRIALS[fault]}"))
     assert struck[fault], "it never happened"
     if fault == "lost_pull_answer":
         assert sum(isinstance(event, Closed) and event.lost for event in events) >= struck[fault]

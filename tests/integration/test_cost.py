@@ -1,8 +1,6 @@
-"""What the probes say that they send is what they send, counted on the embedded server."""
+"""What the probes say that they send is what they send, counted in virtual time (`tests.virtual_time`)."""
 
 from __future__ import annotations
-
-import asyncio
 
 import pytest
 
@@ -13,6 +11,7 @@ from prober.probes.cost import message_bytes
 from prober.probes.payload import Stamp
 from prober.runs.runner import new_run_id
 from prober.schedule.instances import sites_of
+from tests.virtual_time import in_virtual_time
 
 DELIVERIES_OFF = {
     "ordering": 0.0,
@@ -40,7 +39,7 @@ def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
     config = load(None, {})
     (site,) = (site for site in sites_of(config.targets[0]) if site.probe == probe)
     promised = site.experiment.traffic(site.workload)
-    (result,) = asyncio.run(run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
+    (result,) = in_virtual_time(lambda: run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
     unjudged = result.counters.get("unordered_deliveries", 0)
     delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unjudged
     delivered += 2 * result.counters.get("dead_lettered", 0)  # published once more, and received from there

@@ -1,10 +1,12 @@
-"""Fire drills with their real parts: each fault is found on the keys where it was planted and nowhere else, a missed one is noticed, and
-one finding is followed through Prometheus and Alertmanager to the receiver.
+"""Fire drills: each fault is found on the keys where it was planted and nowhere else, a missed one is noticed, and one finding is
+followed through Prometheus and Alertmanager to the receiver.
+
+Every drill is carried out in virtual time (`tests.virtual_time`): whether it passes depends on nothing that a socket does. The command
+and the whole chain, with a fault that is found, one that must not be, and none at all, are tried over real gRPC and HTTP.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -32,6 +34,7 @@ from prober.embedded.faults import Fault
 from prober.sinks.metrics import Metrics
 from tests.alerts.stories import ALERTS
 from tests.integration.daemons import daemon, free_port, written
+from tests.virtual_time import in_virtual_time
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
 SOON = {"ORDERING_PROBER_DRILLS__DEADLINE": "2s"}
@@ -55,12 +58,12 @@ class Calm(DrillPlan):
 
 
 def drilled(plan: DrillPlan, seed: int = 0, prometheus: Prometheus | None = None) -> DrillResult:
-    """One drill, followed to our own metrics, and perhaps further."""
+    """One drill in virtual time, followed to our own metrics, and perhaps further."""
 
     async def scenario() -> DrillResult:
         return await Drill(plan, Chain(Metrics().drills([plan.name]), Patience(5.0, 5.0), prometheus), seed).carry_out()
 
-    return asyncio.run(scenario())
+    return in_virtual_time(scenario, seed)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,8 +1,10 @@
-"""What probes measure, over real gRPC: what a fault delays shows, what is as ever does not, and nobody is accused."""
+"""What probes measure: what a fault delays shows, what is as ever does not, and nobody is accused.
+
+In virtual time (`tests.virtual_time`), where nothing else delays anything.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from prober.cli.check import CheckRequest, result_as_text, run_checks
@@ -11,13 +13,14 @@ from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
+from tests.virtual_time import in_virtual_time
 
 THRESHOLD_S = 1.0
 
 
 def run(probe: str, *faults: str) -> RunResult:
     environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(faults)}
-    (result,) = asyncio.run(run_checks(load(None, environ), CheckRequest(probes=(probe,)), environ, lambda _: None))
+    (result,) = in_virtual_time(lambda: run_checks(load(None, environ), CheckRequest(probes=(probe,)), environ, lambda _: None))
     assert result.verdict is Verdict.PASS, result.reason
     return result
 

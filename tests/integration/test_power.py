@@ -1,4 +1,7 @@
-"""The chances that the checker counts are those that the service had, and the probes find what they are for; over real gRPC."""
+"""The chances that the checker counts are those that the service had, and the probes find what they are for.
+
+At the wire in virtual time (`tests.virtual_time`), through Google's client library over real gRPC.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from prober.embedded.faults import Armed, parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.runs.result import RunResult
 from prober.schedule.instances import sites_of
+from tests.virtual_time import in_virtual_time
 
 PROBES = {
     "redeliver_single": "redelivery",
@@ -61,7 +65,7 @@ def run(probe: str, *faults: str, vantage: Vantage = Vantage.WIRE, seed: int = 0
             (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result
 
-    return asyncio.run(scenario())
+    return asyncio.run(scenario()) if vantage is Vantage.LIBRARY else in_virtual_time(scenario, seed)
 
 
 def decided(asked: Counter[str], probe: str, *faults: str, vantage: Vantage = Vantage.WIRE) -> RunResult:
@@ -84,10 +88,11 @@ def test_redeliveries_that_could_have_gone_wrong_are_counted_as_chances(asked: C
 
 
 def test_what_must_not_come_again_is_counted_as_chances(asked: Counter[str]) -> None:
+    """Never more than there were: what is held counts only if the message behind it certainly was sent meanwhile."""
     result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason
     assert result.counters["chances_confirmed"] == asked["redeliver_after_confirmed_ack"]
-    assert result.counters["chances_outstanding"] == asked["forget_holds"]
+    assert 0.98 * asked["forget_holds"] <= result.counters["chances_outstanding"] <= asked["forget_holds"]
 
 
 def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_chances(asked: Counter[str]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,21 @@ def server() -> Iterator[PostgreSQL]:
         yield running
 
 
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """A database that is closed whatever happens: connections that are left to the garbage fail another test."""
+    database = Database(url)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def writer_to(database: Database, dropped: Callable[[int], None] = lambda _count: None) -> StatusWriter:
+    """A writer at the time of the runs: at ours it would delete them for their age, as soon as the test lasts ten seconds."""
+    return StatusWriter(StatusStore(database), PROBER, KEEPING, dropped=dropped, wall_clock=lambda: START)
+
+
 def names_in(queries: StatusQueries) -> list[str]:
     found: list[str] = []
     cursor = None
@@ -62,92 +78,88 @@ def wait_until(writer: StatusWriter, written: int) -> None:
 
 
 def test_what_postgresql_acknowledged_before_it_was_killed_is_there(server: PostgreSQL) -> None:
-    database = Database(server.new_database())
-    store, queries = StatusStore(database), StatusQueries(database)
-    store.prepare()
-    acknowledged: list[str] = []
-    begun, over = threading.Event(), threading.Event()
+    with opened(server.new_database()) as database:
+        store, queries = StatusStore(database), StatusQueries(database)
+        store.prepare()
+        acknowledged: list[str] = []
+        begun, over = threading.Event(), threading.Event()
 
-    def write_on() -> None:
-        for number in range(100_000):
-            if over.is_set():
-                return
-            name = f"run-{number:06}"
-            try:
-                store.record([entry(name, Kind.GHOST, at=START + number)])
-            except StoreUnavailable:
-                over.wait(0.01)
-                continue
-            acknowledged.append(name)
-            begun.set()
+        def write_on() -> None:
+            for number in range(100_000):
+                if over.is_set():
+                    return
+                name = f"run-{number:06}"
+                try:
+                    store.record([entry(name, Kind.GHOST, at=START + number)])
+                except StoreUnavailable:
+                    over.wait(0.01)
+                    continue
+                acknowledged.append(name)
+                begun.set()
 
-    writing = threading.Thread(target=write_on)
-    writing.start()
-    chance = random.Random(7)
-    for _ in range(KILLS):
-        begun.clear()
-        assert begun.wait(PATIENCE_S)
-        over.wait(chance.uniform(0.05, 0.3))
-        server.kill()
-        server.start()
-    over.set()
-    writing.join()
-    names = names_in(queries)
-    assert len(names) == len(set(names))
-    assert set(acknowledged) <= set(names)
-    found = [queries.finding(f"{name}-1") for name in acknowledged[-20:]]
-    assert all(one is not None and one.evidence is not None for one in found)
-    database.close()
+        writing = threading.Thread(target=write_on)
+        writing.start()
+        chance = random.Random(7)
+        for _ in range(KILLS):
+            begun.clear()
+            assert begun.wait(PATIENCE_S)
+            over.wait(chance.uniform(0.05, 0.3))
+            server.kill()
+            server.start()
+        over.set()
+        writing.join()
+        names = names_in(queries)
+        assert len(names) == len(set(names))
+        assert set(acknowledged) <= set(names)
+        found = [queries.finding(f"{name}-1") for name in acknowledged[-20:]]
+        assert all(one is not None and one.evidence is not None for one in found)
 
 
 def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once(
     server: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_module, "RETRY_FIRST_S", 0.05)
-    database = Database(server.new_database())
     dropped: list[int] = []
-    writer = StatusWriter(StatusStore(database), PROBER, KEEPING, dropped=dropped.append)
-    writer.start()
-    writer.ended(SITE, result("run-first"), START)
-    wait_until(writer, 1)
-    count, findings = 1, 0
-    for turn in range(KILLS):
-        for server_state in ("up", "down"):
-            if server_state == "down":
-                server.kill()
-            for _ in range(150):
-                writer.ended(SITE, result(f"run-{count:04}", at=START + count), START + count + 2.0)
-                count += 1
-            outcome, recorded = failed(f"bad-{count:04}")
-            writer.ended(SITE, outcome, START + 2.0, recorded)
-            writer.heartbeat(snapshot(SliCounts(count), START + turn))
-            count, findings = count + 1, findings + 1
-        server.start()
-    wait_until(writer, count + findings)
-    state = writer.close()
-    assert (state.written, state.waiting, dropped) == (count + findings, 0, [])
-    queries = StatusQueries(database)
-    names = names_in(queries)
-    assert len(names) == len(set(names)) == count
-    assert len(queries.findings(limit=500).items) == findings
-    assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
-    database.close()
+    with opened(server.new_database()) as database:
+        writer = writer_to(database, dropped.append)
+        writer.start()
+        writer.ended(SITE, result("run-first"), START)
+        wait_until(writer, 1)
+        count, findings = 1, 0
+        for turn in range(KILLS):
+            for server_state in ("up", "down"):
+                if server_state == "down":
+                    server.kill()
+                for _ in range(150):
+                    writer.ended(SITE, result(f"run-{count:04}", at=START + count), START + count + 2.0)
+                    count += 1
+                outcome, recorded = failed(f"bad-{count:04}")
+                writer.ended(SITE, outcome, START + 2.0, recorded)
+                writer.heartbeat(snapshot(SliCounts(count), START + turn))
+                count, findings = count + 1, findings + 1
+            server.start()
+        wait_until(writer, count + findings)
+        state = writer.close()
+        assert (state.written, state.waiting, dropped) == (count + findings, 0, [])
+        queries = StatusQueries(database)
+        names = names_in(queries)
+        assert len(names) == len(set(names)) == count
+        assert len(queries.findings(limit=500).items) == findings
+        assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
 
 
 def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "RETRY_FIRST_S", 0.05)
-    database, other = Database(sqlite_url(tmp_path)), Database(sqlite_url(tmp_path))
-    writer = StatusWriter(StatusStore(database), PROBER, KEEPING)
-    writer.start()
-    writer.ended(SITE, result("run-0"), START)
-    wait_until(writer, 1)
-    with other.writing():
-        for number in range(1, 20):
-            writer.ended(SITE, result(f"run-{number}"), START)
-        threading.Event().wait(0.1)
-        assert writer.state().written == 1
-    wait_until(writer, 20)
-    writer.close()
-    assert len(names_in(StatusQueries(database))) == 20
-    for each in (database, other):
-        each.close()
+    with opened(sqlite_url(tmp_path)) as database, opened(sqlite_url(tmp_path)) as other:
+        writer = writer_to(database)
+        writer.start()
+        writer.ended(SITE, result("run-0"), START)
+        wait_until(writer, 1)
+        with other.writing():
+            for number in range(1, 20):
+                writer.ended(SITE, result(f"run-{number}"), START)
+            threading.Event().wait(0.1)
+            assert writer.state().written == 1
+        wait_until(writer, 20)
+        writer.close()
+        assert len(names_in(StatusQueries(database))) == 20

@@ -20,6 +20,8 @@ def test_what_is_named_is_there(name: str) -> None:
     ("one", "other", "expected"),
     [
         ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
+        ("tests/spark/test_synthesized.py::test_a", "tests/spark/test_synthesized.py::test_b", True),
+        ("tests/spark/test_synthesized.py::test_a", "tests/spark/test_scan.py::test_b", False),
         ("tests/integration/test_embedded_node.py::test_a", "tests/integration/test_embedded_node.py::test_b", True),
         ("tests/integration/test_outage.py::test_a", "tests/integration/test_outage.py::test_b", True),
         ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),
@@ -36,7 +38,8 @@ def test_what_takes_long_begins_first() -> None:
         "tests/unit/test_a.py::t",
         "tests/integration/test_a.py::t",
         "tests/integration/test_outage.py::t",
+        "tests/dashboards/test_live.py::t",
         "tests/alerts/test_a.py::t",
         "tests/spark/test_a.py::t",
     ]
-    assert sorted(shuffled, key=rank) == [shuffled[number] for number in (2, 4, 1, 0, 3)]
+    assert sorted(shuffled, key=rank) == [shuffled[number] for number in (2, 3, 5, 1, 0, 4)]
