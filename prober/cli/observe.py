@@ -22,11 +22,13 @@ from rich.table import Table
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import resolve_endpoint
+from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
 from prober.config.observe import Observe
 from prober.config.problems import validated
+from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.core.findings import Kind
 from prober.core.rules import Rules
@@ -44,7 +46,7 @@ INSTANCE: Final = "observe"
 EVERYWHERE: Final = "global"
 
 
-def observe(
+def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME.")],
     group: Annotated[
         str, typer.Option(metavar="PATH", help="What messages are numbered by: ordering_key, attributes.NAME or json.FIELD.FIELD.")
@@ -62,6 +64,13 @@ def observe(
             "--set", metavar="KEY=VALUE", help="Any key of probes.observe.observe, such as share=10%; may be given several times."
         ),
     ] = None,
+    record: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="What a publisher recorded with prober.client; may be given several times."),
+    ] = None,
+    record_clock_error: Annotated[
+        str, typer.Option(metavar="DURATION", help="How far the clocks of the publishers and of this machine may differ.")
+    ] = "1s",
     trace: Annotated[str, typer.Option(metavar="FILE", help="Write what was recorded to a trace file, for verify.")] = "",
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
 ) -> None:
@@ -71,30 +80,37 @@ def observe(
     """
     written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
     settings = validated(Observe, written | dict(map(_assigned, setting or ())))
-    seen = asyncio.run(_until_interrupted(settings, endpoint, trace))
+    clock_error_s = duration_s(record_clock_error)
+    seen = asyncio.run(_until_interrupted(settings, endpoint, trace, Records(tuple(record or ()), clock_error_s)))
     print(seen.as_json() if output is Format.JSON else seen.as_text())
     raise typer.Exit(int(seen.exit_code))
 
 
-async def _until_interrupted(settings: Observe, endpoint: str, trace: str) -> Observation:
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str, records: Records) -> Observation:
     """An observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    return await observe_once(settings, endpoint, os.environ, trace, stop)
+    return await observe_once(settings, endpoint, os.environ, trace, stop, records)
 
 
 async def observe_once(
-    settings: Observe, endpoint: str, environ: Mapping[str, str], trace: str = "", stop: asyncio.Event | None = None
+    settings: Observe,
+    endpoint: str,
+    environ: Mapping[str, str],
+    trace: str = "",
+    stop: asyncio.Event | None = None,
+    records: Records = NO_RECORDS,
 ) -> Observation:
     """One observation, until `stop` is set if that is sooner.
 
-    Raises ConfigError if nothing in the messages is as the paths say, BrokerError if nothing can be asked at all.
+    Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
+    at all.
     """
     site = _site(settings)
     where = resolve_endpoint(EVERYWHERE, environ, endpoint)
     target = site.at(where)
     stream = stream_of(settings)
-    experiment = observing(settings, stream, stop)
+    experiment = observing(settings, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
     broker = await connect(where, Vantage.WIRE)
     try:
         name = site.resource_name(INSTANCE)
@@ -109,7 +125,11 @@ async def observe_once(
         raise ConfigError(f"{stream.unreadable}: correct --group or --sequence")
     if trace:
         _write(trace, rules, run.recording.events)
-    return Observation(result, stream, rules[result.subscription])
+    known = rules[result.subscription]
+    judged = judged_with_records(records, run.recording, known, settings, stream, result)
+    if trace and judged is not None:
+        write_judged(trace, result.subscription, judged)
+    return Observation(result, stream, known, judged)
 
 
 def _assigned(text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from prober.cli.observe_record import as_json, as_text
 from prober.cli.process import ExitCode, code_of
 from prober.core.findings import Kind, Status
 from prober.core.judge import RecordedFinding
@@ -18,6 +19,7 @@ from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
 from prober.reports.values import HotKeyClass
 from prober.runs.result import RunResult
+from prober.traces.record import RecordJudgement
 
 FINDINGS_SHOWN: Final = 20
 KEYS_SHOWN: Final = 3
@@ -39,21 +41,26 @@ _UNREAD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A stream that was observed once: what was judged under which rules, and what was measured."""
+    """A stream that was observed once: what was judged under which rules, what was measured, and what publishers' records prove."""
 
     result: RunResult
     stream: ObservedStream
     rules: Rules
+    recorded: RecordJudgement | None = None
 
     @property
     def exit_code(self) -> ExitCode:
         """1 also if publishers sent messages out of order: the service kept its promise, and somebody has to look all the same."""
+        verdicts = {self.result.verdict, *([] if self.recorded is None else [self.recorded.verdict])}
         by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
-        return ExitCode.FAIL if self.result.verdict is Verdict.PASS and by_publishers else code_of(self.result.verdict)
+        if Verdict.FAIL in verdicts or (by_publishers and self.result.verdict is Verdict.PASS):
+            return ExitCode.FAIL
+        return code_of(Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts else Verdict.PASS)
 
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
-        return "\n".join([*self._head(), *self._order(), *self._findings(), *self._keys(), *self._left_out()])
+        by_record = () if self.recorded is None else as_text(self.recorded, self.result.clock_offset_s)
+        return "\n".join([*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._left_out()])
 
     def as_json(self) -> str:
         """One document with the same and more."""
@@ -72,6 +79,8 @@ class Observation:
             "keys": [self._key(load) for load in self.stream.keys.most(FINDINGS_SHOWN)],
             "counters": dict(result.counters),
         }
+        if self.recorded is not None:
+            document["recorded"] = as_json(self.recorded, result.clock_offset_s)
         return json.dumps(document, allow_nan=False)
 
     # --- parts of the text ---------------------------------------------------------------------------------------------------

@@ -133,9 +133,7 @@ class ObservingTap:
             self.unreadable = f"none of the first {SAMPLES} messages has what the paths name: {self._stream.unread}"
 
     def _kept(self, name: str) -> str:
-        if not name or self._settings.keys_kept is KeysKept.PLAIN:
-            return name
-        return blake2b(name.encode(), digest_size=HASH_BYTES).hexdigest()
+        return _as_kept(name, self._settings.keys_kept)
 
 
 class UnorderedTap:
@@ -171,8 +169,11 @@ def stream_of(settings: Observe) -> ObservedStream:
     return ObservedStream(settings.wait_timeout.total_seconds(), settings.idle_timeout.total_seconds(), settings.initial)
 
 
-def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None) -> Experiment:
-    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`."""
+def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None, linger_s: float = 0.0) -> Experiment:
+    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`.
+
+    It reads for `linger_s` longer, so that what was published by then has time to come.
+    """
 
     async def act(context: ProbeContext, workload: Workload) -> None:
         tap = ObservingTap(context, settings, stream)
@@ -186,6 +187,8 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         if tap.unreadable:
             stream.unreadable = tap.unreadable
             raise NotSupported(tap.unreadable)
+        stream.observed_until = wall_s()
+        await asyncio.sleep(linger_s)
 
     plans = (SubscriptionPlan(), *([SubscriptionPlan(UNORDERED, ordering=False)] if settings.unordered else []))
     return Experiment(
@@ -198,6 +201,17 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         fresh=True,
         own_messages=False,
     )
+
+
+def observed_key(key: str, settings: Observe) -> str:
+    """What an ordering key is called in what is recorded; empty if it is not observed."""
+    return _as_kept(key, settings.keys_kept) if _is_sampled(key, settings.share) else ""
+
+
+def _as_kept(name: str, how: KeysKept) -> str:
+    if not name or how is KeysKept.PLAIN:
+        return name
+    return blake2b(name.encode(), digest_size=HASH_BYTES).hexdigest()
 
 
 def _is_sampled(name: str, share: float | None) -> bool:

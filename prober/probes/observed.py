@@ -103,6 +103,7 @@ class ObservedStream:
     counts      messages by what they were: `received`, `ungrouped`, `unnumbered`, `without_key`, `not_sampled`, `above_maximum`.
     unread      the first message that has no group or no number, and why.
     unreadable  why nothing could be read.
+    observed_until  until when all that was published was to be observed, in seconds since 1970; 0 before.
     """
 
     def __init__(self, wait_timeout_s: float, idle_timeout_s: float, initial: int | None = None) -> None:
@@ -114,6 +115,7 @@ class ObservedStream:
         self._order = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
         self._unordered = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
         self.unread = self.unreadable = ""
+        self.observed_until = 0.0
 
     def came(self, key: str, size: int, age_s: float | None) -> None:
         """A message came, whatever it is; `age_s` is None where the service does not say when it was published."""

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from prober.cli.observe import observe_once
+from prober.cli.observe_record import NO_RECORDS, Records
 from prober.cli.observe_report import Observation
 from prober.cli.process import ExitCode
+from prober.client import RecordedPublisher, recorded
 from prober.config.observe import KeysKept, Observe
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -88,13 +90,25 @@ def settings(clients: Clients, **settings: Any) -> Observe:
     return Observe.model_validate(known | settings)
 
 
-def observed(clients: Clients, calls: Calls, wanted: Observe, publish: Callable[[], None], trace: str = "") -> Observation:
+def clock_passes(seconds: float) -> None:
+    """Lets real time pass: what a record shows begins when the clocks can differ no more."""
+    threading.Event().wait(seconds)
+
+
+def observed(
+    clients: Clients,
+    calls: Calls,
+    wanted: Observe,
+    publish: Callable[[], None],
+    trace: str = "",
+    records: Records = NO_RECORDS,
+) -> Observation:
     """What is observed while somebody publishes, from when the observer listens until all of it has come."""
     address = clients._address
 
     async def both() -> Observation:
         stop = asyncio.Event()
-        observing = asyncio.create_task(observe_once(wanted, address, {}, trace, stop))
+        observing = asyncio.create_task(observe_once(wanted, address, {}, trace, stop, records))
 
         def story() -> None:
             calls.wait_for("StreamingPullRequest", "okp-observe")
@@ -198,3 +212,65 @@ def test_what_cannot_be_judged_is_counted_and_keys_may_be_hashed(clients: Client
     assert seen.exit_code is ExitCode.PASS
     assert "ann" not in seen.as_text() + seen.as_json()
     assert sum(stream.arrivals.deliveries for stream in seen.stream.order_without_ordering().streams) == 6
+
+
+def recorded_by(clients: Clients, path: Path) -> RecordedPublisher:
+    """Their publisher with a record; whoever stops that stops both."""
+    clients._closing.remove(clients.publisher.stop)
+    return recorded(clients.publisher, clients.topic, path)
+
+
+def test_a_publisher_s_record_shows_what_is_lost(server: Running, clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    """Two publishers, one with a record that begins in the middle, and a service that loses one of its messages."""
+    record, trace = tmp_path / "publishes.jsonl", tmp_path / "observed.jsonl"
+    other = clients.new_publisher()
+    lost: list[str] = []
+
+    def publish() -> None:
+        ours = recorded_by(clients, record)
+        for seq in range(1, 40):
+            if seq == 20:
+                server.call(lambda: server.server.arm(parse_fault("drop:p=1,count=2")))
+            sent = ours.publish(clients.topic, b"{}", ordering_key="a", account="a", seq=str(2 * seq)).result(WAIT_S)
+            lost.extend([sent] if seq == 20 else [])  # on their subscription and on ours
+            other.publish(clients.topic, b"{}", ordering_key="a", account="a", seq=str(2 * seq + 1)).result(WAIT_S)
+            clock_passes(0.1)  # some of it begins later than the clocks may differ
+        ours.stop()
+        assert ours.dropped == 0
+
+    records = Records((str(record),), 0.5)
+    seen = observed(clients, calls, settings(clients), publish, str(trace), records)
+    assert seen.recorded is not None
+    assert seen.recorded.verdict is Verdict.FAIL
+    gaps = [made.finding for made in seen.recorded.findings if made.finding.kind is Kind.ORDER_GAP]
+    assert [gap.status for gap in gaps] == [Status.VIOLATION]
+    assert seen.recorded.counts["confirmed"] - seen.recorded.counts["received"] == 1
+    assert seen.exit_code is ExitCode.FAIL
+    assert lost[0] in seen.as_text()
+    assert json.loads(seen.as_json())["recorded"]["verdict"] == "FAIL"
+    beside = trace.with_suffix(".record.jsonl")
+    with read_trace(beside) as reader:
+        assert Kind.ORDER_GAP in {made.finding.kind for made in judge(str(beside), reader.header, reader).findings}
+
+
+def test_a_publisher_s_record_of_a_service_that_does_nothing_wrong(clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    record = tmp_path / "publishes.jsonl"
+
+    def publish() -> None:
+        ours = recorded_by(clients, record)
+        for batch in range(12):
+            sent = [
+                ours.publish(clients.topic, b"{}", ordering_key=f"k{seq % 7}", account="a", seq=str(100 * batch + seq))
+                for seq in range(50)
+            ]
+            for one in sent:
+                one.result(WAIT_S)
+            clock_passes(0.1)
+        ours.stop()
+
+    wanted = settings(clients, keys_kept=KeysKept.HASHED, share=0.7)
+    seen = observed(clients, calls, wanted, publish, records=Records((str(record),), 0.5))
+    assert seen.recorded is not None
+    assert (seen.recorded.verdict, seen.recorded.reason, seen.recorded.findings) == (Verdict.PASS, "", ())
+    assert seen.recorded.counts["confirmed"] > 0
+    assert "by the publishers' record: PASS" in seen.as_text()
