@@ -51,7 +51,7 @@ def judged_with_records(
     if not records.paths or opened_t is None:
         return None
     offset_s = result.clock_offset_s or 0.0  # it is known of a run of this process
-    rules = replace(rules, clock_error_s=records.clock_error_s)
+    rules = replace(rules, clock_error_s=records.clock_error_s, keys_max=0)
     until_s = stream.observed_until
     if not until_s or len(events) < recording.events_seen:  # what came last is not there
         until_s = events[-1].t + offset_s - rules.delivery_delay_max_s

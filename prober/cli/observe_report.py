@@ -135,6 +135,10 @@ class Observation:
         left = [f"{counts[name]:,} {what}" for name, what in _UNREAD.items() if counts[name]]
         if left:
             yield f"  not judged: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
+        if forgotten := self.result.counters.get("keys_forgotten", 0):
+            yield f"  {forgotten:,} ordering keys were forgotten for want of room (keys_max): what came on new keys after that proves less"
+        if unplaced := self.result.counters.get("deliveries_unplaced", 0):
+            yield f"  not judged: {unplaced:,} messages on keys with more than {self.rules.window:,}, which cannot be placed any more"
         if unjudged := self.result.counters.get("numbers_unjudged", 0):
             yield f"  not judged: {unjudged:,} numbers of which nobody could tell whether they came before"
 

@@ -43,6 +43,11 @@ class KeyGroup(Publications):
             self.largest = inf
         return known
 
+    def may_be_known(self) -> None:
+        """The key may have been there before, and have been forgotten."""
+        for checker in self.checkers:
+            checker.may_be_known()
+
     @property
     def at_rest(self) -> bool:
         """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""

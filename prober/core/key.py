@@ -609,6 +609,10 @@ class KeyChecker:
         self.subscription.neighbours.forget(self.collector.key)  # but not what comes until it has settled, and is held on to
         self.due_t = min(self.due_t, self.collector.grace_until_t)
 
+    def may_be_known(self) -> None:
+        """The key may have been forgotten: what comes first may have come before, in another order."""
+        self._unplaced_seen = True
+
     def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""
         self._give_up_waiting()

@@ -6,6 +6,9 @@ happens to it again; so are, when there are more than `WARM_KEYS_MAX`, those tha
 end of the history concerns it, save that it gives up its window in time; what is done to every key at once, such as a seek, it is told
 when it comes back. Putting away changes no finding and no count.
 
+With a bound on how many keys are remembered (`Rules.keys_max`), those at rest longest are forgotten, and counted. What comes on a key that
+is new from then on may have come before: nothing is certain any more about where it stands in the log.
+
 A key as bytes is what `pickle` makes of it, compressed after the sample of one that was put away earlier. What it shares with others
 (its subscriptions, their rules, sessions that are open) is not part of it: it refers to that by number.
 """
@@ -74,15 +77,25 @@ class WokenKey(NamedTuple):
 
 
 class Keys:
-    """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change."""
+    """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change.
 
-    def __init__(self) -> None:
+    forgotten   how many were forgotten; a key that comes back counts each time.
+    """
+
+    def __init__(self, keys_max: int = 0) -> None:
+        """`keys_max`: how many are remembered, 0 for all; more only while more are not at rest."""
+        self.forgotten = 0
+        self._keys_max = keys_max
         self.warm: OrderedDict[str, KeyGroup] = OrderedDict()
         self._resting: dict[str, bytes] = {}
         self._missed: list[Missed] = []
         self._forgotten = 0
         self._shared = _Shared()
         self._sample = b""
+
+    @property
+    def _warm_max(self) -> int:
+        return min(WARM_KEYS_MAX, self._keys_max or WARM_KEYS_MAX)
 
     def __len__(self) -> int:
         return len(self.warm) + len(self._resting)
@@ -109,9 +122,12 @@ class Keys:
         return len(self._resting.get(key, b"")) > HEAVY_BYTES
 
     def make_room(self, wanted: int = 0) -> None:
-        """Puts keys away, at most `LOOKS`, if there are too many. Objects of any key must not be used any more after this."""
+        """Puts keys away, at most `LOOKS`, and forgets one, if there are too many. Objects of any key must not be used any more after this."""
+        if self._keys_max and self._resting and len(self) + wanted > self._keys_max:
+            self._thaw(self._resting.pop(next(iter(self._resting))))  # gives back the sessions that it was lent
+            self.forgotten += 1
         for _ in range(min(LOOKS, len(self.warm))):
-            if len(self.warm) + wanted <= WARM_KEYS_MAX:
+            if len(self.warm) + wanted <= self._warm_max:
                 return
             key, group = next(iter(self.warm.items()))
             if group.at_rest:

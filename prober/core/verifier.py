@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any
 
@@ -58,6 +58,9 @@ _TIMELESS = (Ended, Interrupted)
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
 """What others may have recorded late: it explains what was received before it, by its receiver's clock."""
 
+QUEUE_SLACK, QUEUED_PER_KEY = 1024, 4
+"""How long the queue of decisions may be before what is left of forgotten keys is taken out of it."""
+
 
 class Verifier:
     """Judges a topic: any number of keys on any number of subscriptions.
@@ -83,7 +86,8 @@ class Verifier:
         self._now = LONG_AGO
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
-        self._keys = Keys()
+        bounds = [one.keys_max for one in (rules, *self._rules_by_subscription.values()) if one.keys_max]
+        self._keys = Keys(min(bounds, default=0))
         self._groups = self._keys.warm
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
@@ -164,6 +168,7 @@ class Verifier:
     @property
     def counters(self) -> Counter[str]:
         """What was seen and judged, by name."""
+        self._counts.keys_forgotten = self._keys.forgotten
         return self._counts.by_name()
 
     @property
@@ -314,6 +319,8 @@ class Verifier:
             self._keys.add(group)
             for subscription in self._subscriptions.values():
                 self._add_checker(group, subscription)
+            if self._keys.forgotten:
+                group.may_be_known()
         return group
 
     def _checker(self, subscription: str, key: str) -> KeyChecker:
@@ -348,7 +355,18 @@ class Verifier:
     def _enqueue(self, checker: KeyChecker) -> None:
         if checker.due_t < inf:
             self._queued += 1
+            if self._keys.forgotten and len(self._queue) > QUEUE_SLACK + QUEUED_PER_KEY * len(self._keys) * len(
+                self._subscriptions
+            ):
+                self._queue[:] = filter(self._counts_still, self._queue)
+                heapify(self._queue)
             heappush(self._queue, (checker.due_t, self._queued, checker.collector.key, checker.subscription.index))
+
+    def _counts_still(self, entry: tuple[float, int, str, int]) -> bool:
+        """Whether an entry of the queue wakes anybody."""
+        due_t, _, key, index = entry
+        group = self._groups.get(key)
+        return self._keys.is_heavy(key) if group is None else due_t == group.checkers[index].due_t
 
     def _pass_time(self, now: float) -> None:
         """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for time when it comes back."""

@@ -97,7 +97,15 @@ class ObservingTap:
         kept, seq = self._kept(key), max(0, number or 0)
         epoch = "" if group == key else self._kept(group)
         event = Delivered(
-            now(), self._subscription, kept, session.name, epoch, seq, received.message_id, publish_time=received.publish_time
+            now(),
+            self._subscription,
+            kept,
+            session.name,
+            epoch,
+            seq,
+            received.message_id,
+            publish_time=received.publish_time,
+            data_size=len(received.data),
         )
         again = self._context.record(event) is DeliveryKind.REDELIVERY
         Delivery(self._subscription, kept, seq, again, session, received, self._context).ack()
