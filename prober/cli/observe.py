@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Final
 
@@ -19,9 +20,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from prober.brokers.base import Vantage
+from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import resolve_endpoint
+from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.nats_stream import NatsStream, is_nats
 from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
@@ -44,10 +46,13 @@ from prober.traces.trace import write_trace
 SHOWN_EVERY_S: Final = 0.5
 INSTANCE: Final = "observe"
 EVERYWHERE: Final = "global"
+NO_PROJECT: Final = "nats-stream"
 
 
 def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME.")],
+    topic: Annotated[
+        str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME; or the name of a stream of NATS.")
+    ],
     group: Annotated[
         str, typer.Option(metavar="PATH", help="What messages are numbered by: ordering_key, attributes.NAME or json.FIELD.FIELD.")
     ] = "ordering_key",
@@ -56,7 +61,10 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ] = "",
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, such as 30s or 5m.")] = "1m",
     endpoint: Annotated[
-        str, typer.Option(metavar="ENDPOINT", help="global (the default), a region such as europe-west1, or HOST:PORT.")
+        str,
+        typer.Option(
+            metavar="ENDPOINT", help="global (the default), a region such as europe-west1, HOST:PORT, or nats://HOST:PORT."
+        ),
     ] = "",
     setting: Annotated[
         list[str] | None,
@@ -106,15 +114,17 @@ async def observe_once(
     Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
     at all.
     """
-    site = _site(settings)
-    where = resolve_endpoint(EVERYWHERE, environ, endpoint)
+    site = _site(settings, endpoint)
+    where, broker = await _connected(settings, endpoint, environ)
     target = site.at(where)
+    if isinstance(broker, NatsStream):
+        target = replace(target, rules=replace(target.rules, redelivery_promised=False))
     stream = stream_of(settings)
     experiment = observing(settings, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
-    broker = await connect(where, Vantage.WIRE)
     try:
         name = site.resource_name(INSTANCE)
-        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=site.foreign_topic)
+        topic = settings.topic if isinstance(broker, NatsStream) else site.foreign_topic
+        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
         rules = provisioner.rules
         run = Run(experiment, broker, target, provisioner, site.workload)
         async with _shown(run, stream):
@@ -139,9 +149,20 @@ def _assigned(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _site(settings: Observe) -> PlannedSite:
-    """The one site of it, in the project of the topic."""
+async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str]) -> tuple[Endpoint, Broker]:
+    """Where the stream is, and who reads it."""
+    if is_nats(endpoint):
+        if settings.unordered:
+            raise ConfigError("--set unordered: a stream of NATS has one order, with which every consumer reads it")
+        return Endpoint(endpoint, secure=False), NatsStream(endpoint, settings.topic)
+    where = resolve_endpoint(EVERYWHERE, environ, endpoint)
+    return where, await connect(where, Vantage.WIRE)
+
+
+def _site(settings: Observe, endpoint: str) -> PlannedSite:
+    """The one site of it, in the project of the topic; a stream of NATS is in none."""
     _, _, project = settings.topic.rpartition("/topics/")[0].rpartition("projects/")
+    project = project or (NO_PROJECT if is_nats(endpoint) else "")
     if not project:
         raise ConfigError(f"--topic {settings.topic}: write projects/PROJECT/topics/NAME")
     schedule = Schedule(interval=timedelta(days=1))

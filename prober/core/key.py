@@ -167,12 +167,13 @@ class KeyChecker:
             return
         if self._rules.dead_letter_max_attempts:
             self.log.count_attempt(arrival.position, event.delivery_attempt)
-        rewinds = self._redelivery_judges(arrival)
+        redelivery_promised = self._rules.redelivery_promised
+        rewinds = redelivery_promised and self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
         if arrival.new and publication is None and type(record) is UnrecordedEpoch:
             self._numbers.first_delivery(event, arrival)
-        certain = self._holder.judge(arrival)
+        certain = redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
         elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):

@@ -122,7 +122,10 @@ class Keys:
         return len(self._resting.get(key, b"")) > HEAVY_BYTES
 
     def make_room(self, wanted: int = 0) -> None:
-        """Puts keys away, at most `LOOKS`, and forgets one, if there are too many. Objects of any key must not be used any more after this."""
+        """Puts keys away, at most `LOOKS`, and forgets one, if there are too many.
+
+        Objects of any key must not be used any more after this.
+        """
         if self._keys_max and self._resting and len(self) + wanted > self._keys_max:
             self._thaw(self._resting.pop(next(iter(self._resting))))  # gives back the sessions that it was lent
             self.forgotten += 1

@@ -6,14 +6,14 @@ Only the order of what is found with one event may differ: what concerns every k
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prober.core import events as ev
@@ -25,7 +25,7 @@ from prober.traces.trace import read_trace
 from tests.judging import SUBSCRIPTION, judge
 from tests.property.test_invariance import EVENTS, RULES, STEPS, Case, cases
 from tests.simulation.legal import definite
-from tests.simulation.service import simulate_run
+from tests.simulation.service import Run, simulate_run
 from tests.simulation.trace import show
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
@@ -167,29 +167,31 @@ def test_the_recorded_histories_meet() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 2**32), keys_max=st.sampled_from((1, 2)))
-def test_forgetting_keys_accuses_nobody(seed: int, keys_max: int) -> None:
-    """What comes on a key that was forgotten may come again, in another order than the first time."""
+@given(seed=st.integers(0, 2**32))
+def test_forgetting_keys_accuses_nobody(seed: int) -> None:
+    """What comes on a key that was forgotten may come again, in another order than the first time.
+
+    A simulated history may begin in the middle or be of several regions, where nobody says so: such a one is of no use here.
+    """
     run = simulate_run(seed, Mode.STREAMING)
-    rules = replace(run.rules, keys_max=keys_max, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)
-    every = {name: replace(rules, **_bounds(one)) for name, one in run.rules_by_subscription.items()}
     events = [event for event in run.events if not isinstance(event, _PUBLISHES)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resting, "WARM_KEYS_MAX", 1)
-        failures = definite(judge(rules, events, every))
-    assert not failures, f"seed {seed}, key {failures[0].key}:\n{show(events, failures[0].key)}"
+        known, forgetting = (definite(judge(of_others(run.rules, bound), events, _all(run, bound))) for bound in (0, 1))
+    assume(not known)
+    assert not forgetting, f"seed {seed}, key {forgetting[0].key}:\n{show(events, forgetting[0].key)}"
+
+
+def of_others(rules: Rules, keys_max: int) -> Rules:
+    """The rules of a subscription where nobody recorded the publishes."""
+    return replace(rules, keys_max=keys_max, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)
+
+
+def _all(run: Run, keys_max: int) -> dict[str, Rules]:
+    return {name: of_others(rules, keys_max) for name, rules in run.rules_by_subscription.items()}
 
 
 _PUBLISHES = (ev.PublishInvoked, ev.Published, ev.PublishFailed, ev.PublishUnknown, ev.PublishAbandoned)
-
-
-def _bounds(rules: Rules) -> dict[str, Any]:
-    return {field.name: getattr(rules, field.name) for field in fields(Rules)} | {
-        "keys_max": 1,
-        "publishes_recorded": False,
-        "attempts_observed": False,
-        "publish_time_error_s": 0.0,
-    }
 
 
 def test_no_more_keys_are_remembered_than_may_be() -> None:
