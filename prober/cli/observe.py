@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 from rich.console import Console
@@ -24,10 +24,12 @@ from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
+from prober.cli.observe_own import beside
 from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
+from prober.config.monitoring import OwnSubscription
 from prober.config.observe import Observe
 from prober.config.problems import validated
 from prober.config.values import duration_s
@@ -79,6 +81,11 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     record_clock_error: Annotated[
         str, typer.Option(metavar="DURATION", help="How far the clocks of the publishers and of this machine may differ.")
     ] = "1s",
+    own: Annotated[
+        str,
+        typer.Option(metavar="SUBSCRIPTION", help="A subscription of yours, of which Cloud Monitoring says whether it is late."),
+    ] = "",
+    late_after: Annotated[str, typer.Option(metavar="DURATION", help="How old its oldest message may be.")] = "60s",
     trace: Annotated[str, typer.Option(metavar="FILE", help="Write what was recorded to a trace file, for verify.")] = "",
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
 ) -> None:
@@ -89,16 +96,27 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
     settings = validated(Observe, written | dict(map(_assigned, setting or ())))
     clock_error_s = duration_s(record_clock_error)
-    seen = asyncio.run(_until_interrupted(settings, endpoint, trace, Records(tuple(record or ()), clock_error_s)))
+    beside_it = Beside(Records(tuple(record or ()), clock_error_s), _own(own, late_after))
+    seen = asyncio.run(_until_interrupted(settings, endpoint, trace, beside_it))
     print(seen.as_json() if output is Format.JSON else seen.as_text())
     raise typer.Exit(int(seen.exit_code))
 
 
-async def _until_interrupted(settings: Observe, endpoint: str, trace: str, records: Records) -> Observation:
+class Beside(NamedTuple):
+    """What an observation is set beside: records of publishers, a subscription of the user's."""
+
+    records: Records = NO_RECORDS
+    own: OwnSubscription | None = None
+
+
+ALONE: Final = Beside()
+
+
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> Observation:
     """An observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    return await observe_once(settings, endpoint, os.environ, trace, stop, records)
+    return await observe_once(settings, endpoint, os.environ, trace, stop, beside_it)
 
 
 async def observe_once(
@@ -107,7 +125,7 @@ async def observe_once(
     environ: Mapping[str, str],
     trace: str = "",
     stop: asyncio.Event | None = None,
-    records: Records = NO_RECORDS,
+    beside_it: Beside = ALONE,
 ) -> Observation:
     """One observation, until `stop` is set if that is sooner.
 
@@ -119,6 +137,7 @@ async def observe_once(
     target = site.at(where)
     if isinstance(broker, NatsStream):
         target = replace(target, rules=replace(target.rules, redelivery_promised=False))
+    records = beside_it.records
     stream = stream_of(settings)
     experiment = observing(settings, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
     try:
@@ -139,7 +158,12 @@ async def observe_once(
     judged = judged_with_records(records, run.recording, known, settings, stream, result)
     if trace and judged is not None:
         write_judged(trace, result.subscription, judged)
-    return Observation(result, stream, known, judged)
+    late = None if beside_it.own is None else await beside(beside_it.own, environ, stream, result)
+    return Observation(result, stream, known, judged, late)
+
+
+def _own(name: str, late_after: str) -> OwnSubscription | None:
+    return validated(OwnSubscription, {"name": name, "late_after": late_after}) if name else None
 
 
 def _assigned(text: str) -> tuple[str, str]:

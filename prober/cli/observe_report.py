@@ -15,6 +15,7 @@ from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
+from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
 from prober.reports.values import HotKeyClass
@@ -41,12 +42,16 @@ _UNREAD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A stream that was observed once: what was judged under which rules, what was measured, and what publishers' records prove."""
+    """A stream that was observed once: what was judged under which rules, what was measured.
+
+    recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
+    """
 
     result: RunResult
     stream: ObservedStream
     rules: Rules
     recorded: RecordJudgement | None = None
+    own: OwnSubscriptionSnapshot | None = None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -60,7 +65,9 @@ class Observation:
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
         by_record = () if self.recorded is None else as_text(self.recorded, self.result.clock_offset_s)
-        return "\n".join([*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._left_out()])
+        return "\n".join(
+            [*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._late(), *self._left_out()]
+        )
 
     def as_json(self) -> str:
         """One document with the same and more."""
@@ -81,6 +88,8 @@ class Observation:
         }
         if self.recorded is not None:
             document["recorded"] = as_json(self.recorded, result.clock_offset_s)
+        if self.own is not None:
+            document["own_subscription"] = {"name": self.own.status.name, "late": self.own.late, "sentence": self.own.sentence}
         return json.dumps(document, allow_nan=False)
 
     # --- parts of the text ---------------------------------------------------------------------------------------------------
@@ -129,6 +138,10 @@ class Observation:
             if heat is not None:
                 each = load.bytes / max(self.result.duration_s, 1.0)
                 yield f"  hot key {load.key}: {heat}, {self._share(load):.1%} of the messages, {each:,.0f} bytes a second"
+
+    def _late(self) -> Iterator[str]:
+        if self.own is not None:
+            yield f"  your subscription {self.own.status.name}: {self.own.sentence}"
 
     def _left_out(self) -> Iterator[str]:
         counts = self.stream.counts
