@@ -122,21 +122,21 @@ class Keys:
         return len(self._resting.get(key, b"")) > HEAVY_BYTES
 
     def make_room(self, wanted: int = 0) -> None:
-        """Puts keys away, at most `LOOKS`, and forgets one, if there are too many.
+        """Puts keys away, at most `LOOKS`, and forgets some, if there are too many.
 
         Objects of any key must not be used any more after this.
         """
-        if self._keys_max and self._resting and len(self) + wanted > self._keys_max:
-            self._thaw(self._resting.pop(next(iter(self._resting))))  # gives back the sessions that it was lent
-            self.forgotten += 1
         for _ in range(min(LOOKS, len(self.warm))):
             if len(self.warm) + wanted <= self._warm_max:
-                return
+                break
             key, group = next(iter(self.warm.items()))
             if group.at_rest:
                 self.put_away(key)
             else:
                 self.warm.move_to_end(key)
+        while self._keys_max and self._resting and len(self) + wanted > self._keys_max:
+            self._thaw(self._resting.pop(next(iter(self._resting))))  # gives back the sessions that it was lent
+            self.forgotten += 1
 
     def put_away(self, key: str) -> None:
         """Puts a key at rest away. Its objects must not be used any more after this."""
