@@ -29,9 +29,9 @@ from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, 
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
-from prober.config.monitoring import OwnSubscription
 from prober.config.observe import Observe
 from prober.config.problems import validated
+from prober.config.sections import OwnSubscription
 from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.core.findings import Kind

@@ -8,7 +8,7 @@ from typing import Final
 
 from prober.brokers.endpoint import parse_endpoint
 from prober.clock import wall_s
-from prober.config.monitoring import Monitoring, OwnSubscription
+from prober.config.sections import Monitoring, OwnSubscription
 from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
 from prober.probes.observed import ObservedStream

@@ -98,7 +98,7 @@ class KeyChecker:
         self._claims = False
         self._back: Returned | None = None
         self._in_doubt = False
-        self._unplaced_seen = False
+        self._unplaced_seen = group.may_be_known
         self._put_back: PutBack | None = None
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
@@ -167,13 +167,12 @@ class KeyChecker:
             return
         if self._rules.dead_letter_max_attempts:
             self.log.count_attempt(arrival.position, event.delivery_attempt)
-        redelivery_promised = self._rules.redelivery_promised
-        rewinds = redelivery_promised and self._redelivery_judges(arrival)
+        rewinds = self._rules.redelivery_promised and self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
         if arrival.new and publication is None and type(record) is UnrecordedEpoch:
             self._numbers.first_delivery(event, arrival)
-        certain = redelivery_promised and self._holder.judge(arrival)
+        certain = self._rules.redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
         elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):
@@ -609,10 +608,6 @@ class KeyChecker:
         self._start_over()
         self.subscription.neighbours.forget(self.collector.key)  # but not what comes until it has settled, and is held on to
         self.due_t = min(self.due_t, self.collector.grace_until_t)
-
-    def may_be_known(self) -> None:
-        """The key may have been forgotten: what comes first may have come before, in another order."""
-        self._unplaced_seen = True
 
     def interrupted(self) -> None:
         """The record has a hole: nothing from before it can be placed any more, and every baseline is adopted anew."""

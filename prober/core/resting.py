@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify
 from itertools import chain
 from math import inf
 from operator import attrgetter
@@ -65,6 +66,12 @@ _SAMPLE_MAX = 1 << _WINDOW_BITS
 
 Operation: TypeAlias = Callable[[KeyGroup], None]
 
+Due: TypeAlias = tuple[float, int, str, int]
+"""When a key has to be looked at again, a number for those of one time, the key, and the index of the subscription."""
+
+DUE_SLACK, DUE_PER_KEY = 1024, 4
+"""How long the queue of what is due may be before what is left of forgotten keys is taken out of it."""
+
 Missed: TypeAlias = tuple[float, Operation]
 """Something that was done to every key, and up to when time had passed for them before."""
 
@@ -77,15 +84,16 @@ class WokenKey(NamedTuple):
 
 
 class Keys:
-    """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change.
+    """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change."""
 
-    forgotten   how many were forgotten; a key that comes back counts each time.
-    """
+    def __init__(self, counts: Counts, rules: Iterable[Rules] = (), due: list[Due] | None = None) -> None:
+        """`rules`: of all subscriptions; the least `keys_max` holds, more are remembered only while more are not at rest.
 
-    def __init__(self, keys_max: int = 0) -> None:
-        """`keys_max`: how many are remembered, 0 for all; more only while more are not at rest."""
-        self.forgotten = 0
-        self._keys_max = keys_max
+        `due`: the queue of what has to be decided, from which is taken what concerns keys that were forgotten.
+        """
+        self._counts = counts
+        self._due = [] if due is None else due
+        self._keys_max = min((one.keys_max for one in rules if one.keys_max), default=0)
         self.warm: OrderedDict[str, KeyGroup] = OrderedDict()
         self._resting: dict[str, bytes] = {}
         self._missed: list[Missed] = []
@@ -135,8 +143,21 @@ class Keys:
             else:
                 self.warm.move_to_end(key)
         while self._keys_max and self._resting and len(self) + wanted > self._keys_max:
-            self._thaw(self._resting.pop(next(iter(self._resting))))  # gives back the sessions that it was lent
-            self.forgotten += 1
+            self._forget(next(iter(self._resting)))
+
+    def _forget(self, key: str) -> None:
+        """The queue is looked through now and then, so that it grows no more than what is remembered."""
+        self._thaw(self._resting.pop(key))  # gives back the sessions that it was lent
+        self._counts.keys_forgotten += 1
+        if len(self._due) > DUE_SLACK + DUE_PER_KEY * len(self):
+            self._due[:] = [entry for entry in self._due if self._wakes(entry)]
+            heapify(self._due)
+
+    def _wakes(self, entry: Due) -> bool:
+        """Whether an entry of the queue still says when a key has to be looked at."""
+        due_t, _, key, index = entry
+        group = self.warm.get(key)
+        return self.is_heavy(key) if group is None else due_t == group.checkers[index].due_t
 
     def put_away(self, key: str) -> None:
         """Puts a key at rest away. Its objects must not be used any more after this."""

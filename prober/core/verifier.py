@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
@@ -47,7 +47,7 @@ from prober.core.events import (
 from prober.core.findings import Finding
 from prober.core.group import KeyGroup
 from prober.core.key import KeyChecker
-from prober.core.resting import Keys, Operation
+from prober.core.resting import Due, Keys, Operation
 from prober.core.returned import Returned
 from prober.core.rules import Mode, Rules
 from prober.core.subscription import Subscription
@@ -57,9 +57,6 @@ _TIMELESS = (Ended, Interrupted)
 
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
 """What others may have recorded late: it explains what was received before it, by its receiver's clock."""
-
-QUEUE_SLACK, QUEUED_PER_KEY = 1024, 4
-"""How long the queue of decisions may be before what is left of forgotten keys is taken out of it."""
 
 
 class Verifier:
@@ -86,13 +83,12 @@ class Verifier:
         self._now = LONG_AGO
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
-        bounds = [one.keys_max for one in (rules, *self._rules_by_subscription.values()) if one.keys_max]
-        self._keys = Keys(min(bounds, default=0))
+        self._queue: list[Due] = []
+        self._keys = Keys(self._counts, (rules, *self._rules_by_subscription.values()), self._queue)
         self._groups = self._keys.warm
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
         self._decide: Callable[[Finding], None] = self._file  # one object for all keys
-        self._queue: list[tuple[float, int, str, int]] = []
         self._queued = 0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
@@ -168,7 +164,6 @@ class Verifier:
     @property
     def counters(self) -> Counter[str]:
         """What was seen and judged, by name."""
-        self._counts.keys_forgotten = self._keys.forgotten
         return self._counts.by_name()
 
     @property
@@ -315,12 +310,10 @@ class Verifier:
     def _group(self, key: str) -> KeyGroup:
         group = self._groups.get(key) or self._awaken(key, self._now)
         if group is None:
-            group = KeyGroup(key)
+            group = KeyGroup(key, may_be_known=self._counts.keys_forgotten > 0)
             self._keys.add(group)
             for subscription in self._subscriptions.values():
                 self._add_checker(group, subscription)
-            if self._keys.forgotten:
-                group.may_be_known()
         return group
 
     def _checker(self, subscription: str, key: str) -> KeyChecker:
@@ -355,18 +348,7 @@ class Verifier:
     def _enqueue(self, checker: KeyChecker) -> None:
         if checker.due_t < inf:
             self._queued += 1
-            if self._keys.forgotten and len(self._queue) > QUEUE_SLACK + QUEUED_PER_KEY * len(self._keys) * len(
-                self._subscriptions
-            ):
-                self._queue[:] = filter(self._counts_still, self._queue)
-                heapify(self._queue)
             heappush(self._queue, (checker.due_t, self._queued, checker.collector.key, checker.subscription.index))
-
-    def _counts_still(self, entry: tuple[float, int, str, int]) -> bool:
-        """Whether an entry of the queue wakes anybody."""
-        due_t, _, key, index = entry
-        group = self._groups.get(key)
-        return self._keys.is_heavy(key) if group is None else due_t == group.checkers[index].due_t
 
     def _pass_time(self, now: float) -> None:
         """Decides everything that was due before `now`. For a key at rest nothing is; it makes up for time when it comes back."""

@@ -20,7 +20,7 @@ from prober.core import events as ev
 from prober.core import resting
 from prober.core.group import KeyGroup
 from prober.core.rules import Mode, Rules
-from prober.core.verifier import QUEUE_SLACK, QUEUED_PER_KEY, Verifier
+from prober.core.verifier import Verifier
 from prober.traces.trace import read_trace
 from tests.judging import SUBSCRIPTION, judge
 from tests.property.test_invariance import EVENTS, RULES, STEPS, Case, cases
@@ -204,4 +204,4 @@ def test_no_more_keys_are_remembered_than_may_be() -> None:
     verifier.finish()
     assert verifier.counters["keys"] == 1_500
     assert verifier.counters["keys_forgotten"] == 8_500
-    assert len(verifier._queue) <= QUEUE_SLACK + (QUEUED_PER_KEY + 1) * 1_500
+    assert len(verifier._queue) <= resting.DUE_SLACK + (resting.DUE_PER_KEY + 1) * 1_500
