@@ -3,6 +3,9 @@
 Executors count file by file (`loads_of`), Spark adds up. Memory does not grow with the number of keys: Spark's aggregation spills
 to the disk, and what reaches the driver is bounded.
 
+Of a stream that others publish nobody records the publishes. There the first delivery of a message stands for its publish and its
+confirmation: at its publish time, with the size of its data.
+
 Which keys may be hot is decided here, by conditions that a hot key cannot fail to meet:
 
 * `busy`: so many bytes in one hour that in a minute of it half of the documented limit may have been reached.
@@ -25,12 +28,15 @@ from pyspark.sql import functions as sf
 
 from prober.slo.objectives import MICROS
 from spark_jobs.history import run_hash
-from spark_jobs.scan import Chunk, Ints, Scan, rows_of
+from spark_jobs.scan import Chunk, Ints, Scan, numbered, rows_of
 
 # --- what executors count ----------------------------------------------------------------------------------------------------
 
 
 HOUR_US: Final = 3600 * MICROS
+NANOS_PER_MICRO: Final = 1000
+UNRECORDED: Final = -1
+"""Stands for a size or time that was not recorded."""
 COUNTED: Final[Mapping[str, str]] = {
     "publishes": "publish",
     "confirmed": "published",
@@ -39,7 +45,7 @@ COUNTED: Final[Mapping[str, str]] = {
     "nacks": "nacked",
 }
 """What is counted of a key, by the event that counts."""
-LOAD_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time", "message_bytes")
+LOAD_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time", "message_bytes", "message_id", "publish_time_ns")
 LOADS: Final = (
     "run_id string, subscription string, key string, hour long, publishes long, confirmed long, deliveries long, acks long, "
     "nacks long, bytes long, confirmed_us long, acked_us long"
@@ -59,6 +65,7 @@ def loads_of(since_us: int) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
     def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         if not len(chunk):
             return
+        yield from _observed(chunk, since_us)
         hours = chunk.time_us // HOUR_US
         later = np.flatnonzero(hours[1:] != hours[:-1]) + 1
         starts = np.union1d(chunk.segments("subscription", "key", "run_id"), later)
@@ -76,6 +83,33 @@ def loads_of(since_us: int) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
         yield rows_of(_LOADS, columns, len(starts))
 
     return reduce
+
+
+def _observed(chunk: Chunk, since_us: int) -> Iterator[pa.RecordBatch]:
+    """What others published, by the first deliveries: only of these a delivery has a size."""
+    delivered = chunk.where("delivered")
+    rows = delivered[chunk.numbers("message_bytes", UNRECORDED)[delivered] != UNRECORDED]
+    if not len(rows):
+        return
+    ids = chunk.column("message_id").take(pa.array(rows)).dictionary_encode()
+    messages = np.stack((chunk.owners[rows], ids.indices.to_numpy(zero_copy_only=False)))
+    rows = rows[np.sort(np.unique(messages, axis=1, return_index=True)[1])]
+    published_us = chunk.numbers("publish_time_ns", UNRECORDED)[rows] // NANOS_PER_MICRO
+    published_us = np.where(published_us < 0, chunk.time_us[rows], published_us)
+    place, count = numbered(chunk.owners[rows], published_us // HOUR_US)
+    example = np.full(count, -1)
+    example[place] = np.arange(len(rows))
+    used = example >= 0
+    columns: dict[str, pa.Array | Ints] = {
+        name: chunk.value(name, rows[example[used]]) for name in ("run_id", "subscription", "key")
+    }
+    columns["hour"] = published_us[example[used]] // HOUR_US
+    for name in (*COUNTED, "acked_us"):
+        columns[name] = np.zeros(int(used.sum()), np.int64)
+    columns["publishes"] = columns["confirmed"] = np.bincount(place, minlength=count)[used]
+    columns["bytes"] = _sums(place, chunk.numbers("message_bytes")[rows], count)[used]
+    columns["confirmed_us"] = _sums(place, published_us - since_us, count)[used]
+    yield rows_of(_LOADS, columns, int(used.sum()))
 
 
 def _sums(place: Ints, values: Ints, count: int) -> Ints:
@@ -175,7 +209,7 @@ def sketched(events: DataFrame, runs: DataFrame, candidates_max: int, tracked: i
     """
     names = ("target", "topic")
     totals = (
-        events.where(sf.col("event") == "publish")
+        events.where((sf.col("event") == "publish") | ((sf.col("event") == "delivered") & sf.col("message_bytes").isNotNull()))
         .groupBy(*names)
         .agg(
             sf.approx_count_distinct("key").alias("keys"),

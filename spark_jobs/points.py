@@ -25,6 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from spark_jobs.history import MINUTE_US, run_hash
+from spark_jobs.loads import NANOS_PER_MICRO
 
 # --- trends ------------------------------------------------------------------------------------------------------------------
 
@@ -126,9 +127,23 @@ def candidate_events(events: DataFrame, chosen: Sequence[dict[str, Any]], spark:
         & (sf.col("topic") == sf.col("of_topic"))
         & (sf.col("subscription").isNull() | (sf.col("subscription") == sf.col("of_subscription")))
     )
-    columns = ("candidate", "event", "seq", "session", "number", "time", "message_bytes")
+    columns = ("candidate", "event", "seq", "session", "number", "time", "message_bytes", "publish_time_ns")
     hashes = run_hash().alias("run"), sf.xxhash64("epoch").alias("epoch"), sf.xxhash64("message_id").alias("message_id")
-    return relevant.join(sf.broadcast(about), same).select(*columns, *hashes)
+    return _with_others(relevant.join(sf.broadcast(about), same).select(*columns, *hashes)).drop("publish_time_ns")
+
+
+def _with_others(rows: DataFrame) -> DataFrame:
+    """With publishes that nobody recorded: of what others published, the first delivery stands for them (`spark_jobs.loads`).
+
+    Such messages are known by their ids: a number they may not have.
+    """
+    observed = (sf.col("event") == "delivered") & sf.col("message_bytes").isNotNull()
+    others = rows.where(observed).dropDuplicates(["candidate", "run", "message_id"])
+    stored = sf.coalesce(sf.timestamp_micros(sf.floor(sf.col("publish_time_ns") / NANOS_PER_MICRO)), sf.col("time"))
+    published = [others.withColumn("time", stored).withColumn("event", sf.lit(event)) for event in ("publish", "published")]
+    named = rows.withColumn("seq", sf.when(observed, sf.col("message_id")).otherwise(sf.col("seq")))
+    whole = named.withColumn("message_bytes", sf.when(sf.col("event") == "publish", sf.col("message_bytes")))
+    return whole.unionByName(published[0]).unionByName(published[1].withColumn("message_bytes", sf.lit(None).cast("long")))
 
 
 def key_evidence(rows: DataFrame, runs: DataFrame) -> DataFrame:

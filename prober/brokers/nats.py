@@ -35,6 +35,7 @@ MISSING: Final = "to read a stream of NATS, install the extra: pip install 'orde
 OPEN_TIMEOUT_S: Final = 10.0
 RECONNECT_S: Final = 1
 CLOSE_TIMEOUT_S: Final = 2.0
+ANSWER_TIMEOUT_S: Final = 5.0
 FORGOTTEN_AFTER_S: Final = 60.0
 """For so long the server keeps a consumer to which nobody listens."""
 _LOOK_S: Final = 0.01
@@ -148,6 +149,15 @@ class NatsSubscriber:
     async def break_stream(self) -> None:
         """Raises NotSupported: the client cannot cut its connection as a network would."""
         raise NotSupported("the client of NATS cannot cut its own connection")
+
+    async def reach(self) -> None:
+        """Asks the server for a sign of life, over the connection that messages come on. Raises BrokerUnavailable."""
+        if self._client is None or self._client.is_closed:
+            return
+        try:
+            await self._client.flush(int(ANSWER_TIMEOUT_S))
+        except Exception as error:
+            raise self._translated(error) from error
 
     async def close(self) -> None:
         """Sends what was acknowledged, and ends. The server forgets the consumer at once."""

@@ -26,7 +26,7 @@ from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.config.workloads import WIRE_ONLY
-from prober.core.findings import Status
+from prober.core.findings import Kind, Status
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
 from prober.probes.catalogue import PROBES
@@ -162,13 +162,16 @@ async def run_checks(
 
 
 def result_as_text(result: RunResult) -> str:
-    """One line for the verdict, one for each figure, and two for each finding that is not only information."""
+    """One line for the verdict, one for each figure, and two for each finding that somebody should look at.
+
+    Of information that is what publishers did.
+    """
     head = f"{result.probe} on {result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
     lines += [f"  {name_of(figure)}: {value_as_text(figure, value)}" for figure, value in result.figures.items()]
     for made in result.findings:
         finding = made.finding
-        if finding.status in (Status.VIOLATION, Status.LIVENESS):
+        if finding.status in (Status.VIOLATION, Status.LIVENESS) or finding.kind is Kind.PUBLISHED_OUT_OF_ORDER:
             lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding, result.clock_offset_s)}"]
     return "\n".join(lines)
 

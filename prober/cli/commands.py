@@ -39,9 +39,16 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
             print(power_as_text(known.chances(site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
             print(_cost_as_text(site))
     every = [site for target in settings.targets for site in sites_of(target)]
+    observed = [site for site in every if site.foreign_topic]
+    for site in observed:
+        print(f"{site.name}\n    {site.experiment.promise}")
+        print(
+            f"    what it costs depends on your traffic: what is published on {site.foreign_topic} while it reads is delivered once more"
+        )
+    beside = "; what is observed comes on top" if observed else ""
     print(
         f"all of them, on every target and from every vantage: {between(price_of(every))} a month at list price, if the targets are the "
-        f"real service; budget.usd_per_month allows {price_as_text(settings.budget.usd_per_month)}"
+        f"real service; budget.usd_per_month allows {price_as_text(settings.budget.usd_per_month)}{beside}"
     )
 
 

@@ -11,22 +11,28 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from prober.brokers.base import Vantage
+from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import resolve_endpoint
+from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.nats_stream import NatsStream, is_nats
+from prober.cli.observe_own import beside
+from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
 from prober.config.observe import Observe
 from prober.config.problems import validated
+from prober.config.sections import OwnSubscription
+from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.core.findings import Kind
 from prober.core.rules import Rules
@@ -42,10 +48,13 @@ from prober.traces.trace import write_trace
 SHOWN_EVERY_S: Final = 0.5
 INSTANCE: Final = "observe"
 EVERYWHERE: Final = "global"
+NO_PROJECT: Final = "nats-stream"
 
 
-def observe(
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME.")],
+def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
+    topic: Annotated[
+        str, typer.Option(metavar="TOPIC", help="The topic: projects/PROJECT/topics/NAME; or the name of a stream of NATS.")
+    ],
     group: Annotated[
         str, typer.Option(metavar="PATH", help="What messages are numbered by: ordering_key, attributes.NAME or json.FIELD.FIELD.")
     ] = "ordering_key",
@@ -54,7 +63,10 @@ def observe(
     ] = "",
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, such as 30s or 5m.")] = "1m",
     endpoint: Annotated[
-        str, typer.Option(metavar="ENDPOINT", help="global (the default), a region such as europe-west1, or HOST:PORT.")
+        str,
+        typer.Option(
+            metavar="ENDPOINT", help="global (the default), a region such as europe-west1, HOST:PORT, or nats://HOST:PORT."
+        ),
     ] = "",
     setting: Annotated[
         list[str] | None,
@@ -62,6 +74,18 @@ def observe(
             "--set", metavar="KEY=VALUE", help="Any key of probes.observe.observe, such as share=10%; may be given several times."
         ),
     ] = None,
+    record: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="What a publisher recorded with prober.client; may be given several times."),
+    ] = None,
+    record_clock_error: Annotated[
+        str, typer.Option(metavar="DURATION", help="How far the clocks of the publishers and of this machine may differ.")
+    ] = "1s",
+    own: Annotated[
+        str,
+        typer.Option(metavar="SUBSCRIPTION", help="A subscription of yours, of which Cloud Monitoring says whether it is late."),
+    ] = "",
+    late_after: Annotated[str, typer.Option(metavar="DURATION", help="How old its oldest message may be.")] = "60s",
     trace: Annotated[str, typer.Option(metavar="FILE", help="Write what was recorded to a trace file, for verify.")] = "",
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
 ) -> None:
@@ -71,34 +95,55 @@ def observe(
     """
     written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
     settings = validated(Observe, written | dict(map(_assigned, setting or ())))
-    seen = asyncio.run(_until_interrupted(settings, endpoint, trace))
+    clock_error_s = duration_s(record_clock_error)
+    beside_it = Beside(Records(tuple(record or ()), clock_error_s), _own(own, late_after))
+    seen = asyncio.run(_until_interrupted(settings, endpoint, trace, beside_it))
     print(seen.as_json() if output is Format.JSON else seen.as_text())
     raise typer.Exit(int(seen.exit_code))
 
 
-async def _until_interrupted(settings: Observe, endpoint: str, trace: str) -> Observation:
+class Beside(NamedTuple):
+    """What an observation is set beside: records of publishers, a subscription of the user's."""
+
+    records: Records = NO_RECORDS
+    own: OwnSubscription | None = None
+
+
+ALONE: Final = Beside()
+
+
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> Observation:
     """An observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
-    return await observe_once(settings, endpoint, os.environ, trace, stop)
+    return await observe_once(settings, endpoint, os.environ, trace, stop, beside_it)
 
 
 async def observe_once(
-    settings: Observe, endpoint: str, environ: Mapping[str, str], trace: str = "", stop: asyncio.Event | None = None
+    settings: Observe,
+    endpoint: str,
+    environ: Mapping[str, str],
+    trace: str = "",
+    stop: asyncio.Event | None = None,
+    beside_it: Beside = ALONE,
 ) -> Observation:
     """One observation, until `stop` is set if that is sooner.
 
-    Raises ConfigError if nothing in the messages is as the paths say, BrokerError if nothing can be asked at all.
+    Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
+    at all.
     """
-    site = _site(settings)
-    where = resolve_endpoint(EVERYWHERE, environ, endpoint)
+    site = _site(settings, endpoint)
+    where, broker = await _connected(settings, endpoint, environ)
     target = site.at(where)
+    if isinstance(broker, NatsStream):
+        target = replace(target, rules=replace(target.rules, redelivery_promised=False))
+    records = beside_it.records
     stream = stream_of(settings)
-    experiment = observing(settings, stream, stop)
-    broker = await connect(where, Vantage.WIRE)
+    experiment = observing(settings, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
     try:
         name = site.resource_name(INSTANCE)
-        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=site.foreign_topic)
+        topic = settings.topic if isinstance(broker, NatsStream) else site.foreign_topic
+        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
         rules = provisioner.rules
         run = Run(experiment, broker, target, provisioner, site.workload)
         async with _shown(run, stream):
@@ -109,7 +154,16 @@ async def observe_once(
         raise ConfigError(f"{stream.unreadable}: correct --group or --sequence")
     if trace:
         _write(trace, rules, run.recording.events)
-    return Observation(result, stream, rules[result.subscription])
+    known = rules[result.subscription]
+    judged = judged_with_records(records, run.recording, known, settings, stream, result)
+    if trace and judged is not None:
+        write_judged(trace, result.subscription, judged)
+    late = None if beside_it.own is None else await beside(beside_it.own, environ, stream, result)
+    return Observation(result, stream, known, judged, late)
+
+
+def _own(name: str, late_after: str) -> OwnSubscription | None:
+    return validated(OwnSubscription, {"name": name, "late_after": late_after}) if name else None
 
 
 def _assigned(text: str) -> tuple[str, str]:
@@ -119,9 +173,20 @@ def _assigned(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _site(settings: Observe) -> PlannedSite:
-    """The one site of it, in the project of the topic."""
+async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str]) -> tuple[Endpoint, Broker]:
+    """Where the stream is, and who reads it."""
+    if is_nats(endpoint):
+        if settings.unordered:
+            raise ConfigError("--set unordered: a stream of NATS has one order, with which every consumer reads it")
+        return Endpoint(endpoint, secure=False), NatsStream(endpoint, settings.topic)
+    where = resolve_endpoint(EVERYWHERE, environ, endpoint)
+    return where, await connect(where, Vantage.WIRE)
+
+
+def _site(settings: Observe, endpoint: str) -> PlannedSite:
+    """The one site of it, in the project of the topic; a stream of NATS is in none."""
     _, _, project = settings.topic.rpartition("/topics/")[0].rpartition("projects/")
+    project = project or (NO_PROJECT if is_nats(endpoint) else "")
     if not project:
         raise ConfigError(f"--topic {settings.topic}: write projects/PROJECT/topics/NAME")
     schedule = Schedule(interval=timedelta(days=1))

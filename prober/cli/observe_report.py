@@ -8,16 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from prober.cli.observe_record import as_json, as_text
 from prober.cli.process import ExitCode, code_of
 from prober.core.findings import Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
+from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
 from prober.reports.values import HotKeyClass
 from prober.runs.result import RunResult
+from prober.traces.record import RecordJudgement
 
 FINDINGS_SHOWN: Final = 20
 KEYS_SHOWN: Final = 3
@@ -39,21 +42,32 @@ _UNREAD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A stream that was observed once: what was judged under which rules, and what was measured."""
+    """A stream that was observed once: what was judged under which rules, what was measured.
+
+    recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
+    """
 
     result: RunResult
     stream: ObservedStream
     rules: Rules
+    recorded: RecordJudgement | None = None
+    own: OwnSubscriptionSnapshot | None = None
 
     @property
     def exit_code(self) -> ExitCode:
         """1 also if publishers sent messages out of order: the service kept its promise, and somebody has to look all the same."""
+        verdicts = {self.result.verdict, *([] if self.recorded is None else [self.recorded.verdict])}
         by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
-        return ExitCode.FAIL if self.result.verdict is Verdict.PASS and by_publishers else code_of(self.result.verdict)
+        if Verdict.FAIL in verdicts or (by_publishers and self.result.verdict is Verdict.PASS):
+            return ExitCode.FAIL
+        return code_of(Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts else Verdict.PASS)
 
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
-        return "\n".join([*self._head(), *self._order(), *self._findings(), *self._keys(), *self._left_out()])
+        by_record = () if self.recorded is None else as_text(self.recorded, self.result.clock_offset_s)
+        return "\n".join(
+            [*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._late(), *self._left_out()]
+        )
 
     def as_json(self) -> str:
         """One document with the same and more."""
@@ -72,6 +86,10 @@ class Observation:
             "keys": [self._key(load) for load in self.stream.keys.most(FINDINGS_SHOWN)],
             "counters": dict(result.counters),
         }
+        if self.recorded is not None:
+            document["recorded"] = as_json(self.recorded, result.clock_offset_s)
+        if self.own is not None:
+            document["own_subscription"] = {"name": self.own.status.name, "late": self.own.late, "sentence": self.own.sentence}
         return json.dumps(document, allow_nan=False)
 
     # --- parts of the text ---------------------------------------------------------------------------------------------------
@@ -121,11 +139,19 @@ class Observation:
                 each = load.bytes / max(self.result.duration_s, 1.0)
                 yield f"  hot key {load.key}: {heat}, {self._share(load):.1%} of the messages, {each:,.0f} bytes a second"
 
+    def _late(self) -> Iterator[str]:
+        if self.own is not None:
+            yield f"  your subscription {self.own.status.name}: {self.own.sentence}"
+
     def _left_out(self) -> Iterator[str]:
         counts = self.stream.counts
         left = [f"{counts[name]:,} {what}" for name, what in _UNREAD.items() if counts[name]]
         if left:
             yield f"  not judged: {', '.join(left)}{f'; first: {self.stream.unread}' if self.stream.unread else ''}"
+        if forgotten := self.result.counters.get("keys_forgotten", 0):
+            yield f"  {forgotten:,} ordering keys were forgotten for want of room (keys_max): what came on new keys after that proves less"
+        if unplaced := self.result.counters.get("deliveries_unplaced", 0):
+            yield f"  not judged: {unplaced:,} messages on keys with more than {self.rules.window:,}, which cannot be placed any more"
         if unjudged := self.result.counters.get("numbers_unjudged", 0):
             yield f"  not judged: {unjudged:,} numbers of which nobody could tell whether they came before"
 

@@ -55,6 +55,9 @@ class Observe(Section):
     default 1s for an address that is not Google's."""
     share: Annotated[Share, Field(gt=0, lt=1)] | None = None
     """The share of the ordering keys that is observed, chosen by their hash; by default all."""
+    keys_max: Annotated[int, Field(ge=1_000)] = 100_000
+    """How many ordering keys a run remembers. Beyond it those seen least recently are forgotten, which is counted; what comes on keys
+    that are new from then on proves less. 100,000 take about 200 MB."""
     keys_kept: KeysKept = KeysKept.PLAIN
     """`hashed`: ordering keys and groups are hashed before anything is recorded."""
     unordered: bool = False

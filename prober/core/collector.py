@@ -68,6 +68,7 @@ COUNTED: Final = (
     "early_redeliveries",
     "interruptions",
     "keys",
+    "keys_forgotten",
     "lease_expiries",
     "nacks",
     "numberings",
@@ -102,7 +103,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.findings = dict.fromkeys(Status, 0)
-        self.keys = self.interruptions = self.seeks = self.sessions_closed = self.pulls_concurrent = 0
+        self.keys = self.keys_forgotten = self.interruptions = self.seeks = self.sessions_closed = self.pulls_concurrent = 0
         self.publishes_invoked = self.publishes_confirmed = 0
         self.publishes_rejected = self.publishes_unknown = self.publishes_abandoned = 0
         self.deliveries_first = self.deliveries_redelivery = self.deliveries_foreign = self.deliveries_unplaced = 0

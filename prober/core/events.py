@@ -141,7 +141,8 @@ class Delivered:
     wrong with the message itself ("checksum", "ordering_key", ...), None when its bytes, attributes and key are those that were
     published. `matches_filter` is False when the subscription's filter should have kept the message back. `publish_time` is what the
     service says when it stored the message, compared for equality only: one message id with two publish times is two records.
-    Adapters give whole nanoseconds since 1970; None if it was not recorded.
+    Adapters give whole nanoseconds since 1970; None if it was not recorded. `data_size` is that of the data in bytes, of a message that
+    somebody else published: nobody recorded its publish, which would say it. None if it was not recorded.
     """
 
     t: float
@@ -156,6 +157,7 @@ class Delivered:
     defect: str | None = None
     matches_filter: bool = True
     publish_time: int | float | str | None = None
+    data_size: int | None = None
 
 
 @fact(frozen=True, slots=True)

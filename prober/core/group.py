@@ -16,13 +16,15 @@ class KeyGroup(Publications):
     """A key; `checkers` are in the order of the subscriptions' indices.
 
     compared_t  when something that they learned is to be compared, `inf` if nothing is.
+    may_be_known    the key may have been there before, and have been forgotten: what comes first may have come in another order.
     """
 
-    __slots__ = ("checkers", "compared_t", "divergence", "key")
+    __slots__ = ("checkers", "compared_t", "divergence", "key", "may_be_known")
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, *, may_be_known: bool = False) -> None:
         super().__init__()
         self.key = key
+        self.may_be_known = may_be_known
         self.checkers: tuple[KeyChecker, ...] = ()
         self.divergence: DivergenceCheck | None = None
         self.compared_t = inf

@@ -98,7 +98,7 @@ class KeyChecker:
         self._claims = False
         self._back: Returned | None = None
         self._in_doubt = False
-        self._unplaced_seen = False
+        self._unplaced_seen = group.may_be_known
         self._put_back: PutBack | None = None
         self._going_on: PutBack | None = None
         self._tracks = Tracks(streaming=subscription.streaming)
@@ -167,12 +167,12 @@ class KeyChecker:
             return
         if self._rules.dead_letter_max_attempts:
             self.log.count_attempt(arrival.position, event.delivery_attempt)
-        rewinds = self._redelivery_judges(arrival)
+        rewinds = self._rules.redelivery_promised and self._redelivery_judges(arrival)
         if arrival.new and publication is not None:
             self._order_judges(arrival, order, publication)
         if arrival.new and publication is None and type(record) is UnrecordedEpoch:
             self._numbers.first_delivery(event, arrival)
-        certain = self._holder.judge(arrival)
+        certain = self._rules.redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
         elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):

@@ -6,6 +6,9 @@ happens to it again; so are, when there are more than `WARM_KEYS_MAX`, those tha
 end of the history concerns it, save that it gives up its window in time; what is done to every key at once, such as a seek, it is told
 when it comes back. Putting away changes no finding and no count.
 
+With a bound on how many keys are remembered (`Rules.keys_max`), those at rest longest are forgotten, and counted. What comes on a key that
+is new from then on may have come before: nothing is certain any more about where it stands in the log.
+
 A key as bytes is what `pickle` makes of it, compressed after the sample of one that was put away earlier. What it shares with others
 (its subscriptions, their rules, sessions that are open) is not part of it: it refers to that by number.
 """
@@ -14,7 +17,8 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heapify
 from itertools import chain
 from math import inf
 from operator import attrgetter
@@ -62,6 +66,12 @@ _SAMPLE_MAX = 1 << _WINDOW_BITS
 
 Operation: TypeAlias = Callable[[KeyGroup], None]
 
+Due: TypeAlias = tuple[float, int, str, int]
+"""When a key has to be looked at again, a number for those of one time, the key, and the index of the subscription."""
+
+DUE_SLACK, DUE_PER_KEY = 1024, 4
+"""How long the queue of what is due may be before what is left of forgotten keys is taken out of it."""
+
 Missed: TypeAlias = tuple[float, Operation]
 """Something that was done to every key, and up to when time had passed for them before."""
 
@@ -76,13 +86,24 @@ class WokenKey(NamedTuple):
 class Keys:
     """The keys of a topic, by name. `warm` are those that are objects now: to look up and to iterate over, not to change."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Counts, rules: Iterable[Rules] = (), due: list[Due] | None = None) -> None:
+        """`rules`: of all subscriptions; the least `keys_max` holds, more are remembered only while more are not at rest.
+
+        `due`: the queue of what has to be decided, from which is taken what concerns keys that were forgotten.
+        """
+        self._counts = counts
+        self._due = [] if due is None else due
+        self._keys_max = min((one.keys_max for one in rules if one.keys_max), default=0)
         self.warm: OrderedDict[str, KeyGroup] = OrderedDict()
         self._resting: dict[str, bytes] = {}
         self._missed: list[Missed] = []
         self._forgotten = 0
         self._shared = _Shared()
         self._sample = b""
+
+    @property
+    def _warm_max(self) -> int:
+        return min(WARM_KEYS_MAX, self._keys_max or WARM_KEYS_MAX)
 
     def __len__(self) -> int:
         return len(self.warm) + len(self._resting)
@@ -109,15 +130,34 @@ class Keys:
         return len(self._resting.get(key, b"")) > HEAVY_BYTES
 
     def make_room(self, wanted: int = 0) -> None:
-        """Puts keys away, at most `LOOKS`, if there are too many. Objects of any key must not be used any more after this."""
+        """Puts keys away, at most `LOOKS`, and forgets some, if there are too many.
+
+        Objects of any key must not be used any more after this.
+        """
         for _ in range(min(LOOKS, len(self.warm))):
-            if len(self.warm) + wanted <= WARM_KEYS_MAX:
-                return
+            if len(self.warm) + wanted <= self._warm_max:
+                break
             key, group = next(iter(self.warm.items()))
             if group.at_rest:
                 self.put_away(key)
             else:
                 self.warm.move_to_end(key)
+        while self._keys_max and self._resting and len(self) + wanted > self._keys_max:
+            self._forget(next(iter(self._resting)))
+
+    def _forget(self, key: str) -> None:
+        """The queue is looked through now and then, so that it grows no more than what is remembered."""
+        self._thaw(self._resting.pop(key))  # gives back the sessions that it was lent
+        self._counts.keys_forgotten += 1
+        if len(self._due) > DUE_SLACK + DUE_PER_KEY * len(self):
+            self._due[:] = [entry for entry in self._due if self._wakes(entry)]
+            heapify(self._due)
+
+    def _wakes(self, entry: Due) -> bool:
+        """Whether an entry of the queue still says when a key has to be looked at."""
+        due_t, _, key, index = entry
+        group = self.warm.get(key)
+        return self.is_heavy(key) if group is None else due_t == group.checkers[index].due_t
 
     def put_away(self, key: str) -> None:
         """Puts a key at rest away. Its objects must not be used any more after this."""

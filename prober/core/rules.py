@@ -53,6 +53,9 @@ class Rules:
     publish_time_error_s    how far the publish times of such messages may be from the order in which the service stored them; `inf` also if
                             they may have been published in several regions.
     republish_max_s         how long after a message its publisher may try it again, as far as nobody recorded that.
+    redelivery_promised     False: a message may come again alone and at any subscriber, as other brokers than Pub/Sub have it; only the
+                            order of first deliveries is judged.
+    keys_max                keys remembered, 0 for all: beyond it, those seen least recently are forgotten, and may come as new ones.
     """
 
     mode: Mode = Mode.STREAMING
@@ -76,6 +79,8 @@ class Rules:
     publishes_recorded: bool = True
     publish_time_error_s: float = inf
     republish_max_s: float = 60.0
+    redelivery_promised: bool = True
+    keys_max: int = 0
 
     def __post_init__(self) -> None:
         if self.window < 1:

@@ -47,7 +47,7 @@ from prober.core.events import (
 from prober.core.findings import Finding
 from prober.core.group import KeyGroup
 from prober.core.key import KeyChecker
-from prober.core.resting import Keys, Operation
+from prober.core.resting import Due, Keys, Operation
 from prober.core.returned import Returned
 from prober.core.rules import Mode, Rules
 from prober.core.subscription import Subscription
@@ -83,12 +83,12 @@ class Verifier:
         self._now = LONG_AGO
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
-        self._keys = Keys()
+        self._queue: list[Due] = []
+        self._keys = Keys(self._counts, (rules, *self._rules_by_subscription.values()), self._queue)
         self._groups = self._keys.warm
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
         self._decide: Callable[[Finding], None] = self._file  # one object for all keys
-        self._queue: list[tuple[float, int, str, int]] = []
         self._queued = 0
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
@@ -310,7 +310,7 @@ class Verifier:
     def _group(self, key: str) -> KeyGroup:
         group = self._groups.get(key) or self._awaken(key, self._now)
         if group is None:
-            group = KeyGroup(key)
+            group = KeyGroup(key, may_be_known=self._counts.keys_forgotten > 0)
             self._keys.add(group)
             for subscription in self._subscriptions.values():
                 self._add_checker(group, subscription)

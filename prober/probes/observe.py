@@ -80,7 +80,10 @@ class ObservingTap:
             return
         group, number = self._identify(received)
         again = self._record(session, received, group, number)
-        age_s = None if received.publish_time is None else self._wall() - received.publish_time / 1e9
+        wall = self._wall()
+        age_s = None if received.publish_time is None else wall - received.publish_time / 1e9
+        if age_s is not None and not again:
+            self._stream.aged(age_s, wall)
         if not again:
             self._stream.came(self._kept(key), len(received.data), age_s)
         if group and number is not None:
@@ -97,7 +100,15 @@ class ObservingTap:
         kept, seq = self._kept(key), max(0, number or 0)
         epoch = "" if group == key else self._kept(group)
         event = Delivered(
-            now(), self._subscription, kept, session.name, epoch, seq, received.message_id, publish_time=received.publish_time
+            now(),
+            self._subscription,
+            kept,
+            session.name,
+            epoch,
+            seq,
+            received.message_id,
+            publish_time=received.publish_time,
+            data_size=len(received.data),
         )
         again = self._context.record(event) is DeliveryKind.REDELIVERY
         Delivery(self._subscription, kept, seq, again, session, received, self._context).ack()
@@ -133,9 +144,7 @@ class ObservingTap:
             self.unreadable = f"none of the first {SAMPLES} messages has what the paths name: {self._stream.unread}"
 
     def _kept(self, name: str) -> str:
-        if not name or self._settings.keys_kept is KeysKept.PLAIN:
-            return name
-        return blake2b(name.encode(), digest_size=HASH_BYTES).hexdigest()
+        return _as_kept(name, self._settings.keys_kept)
 
 
 class UnorderedTap:
@@ -171,8 +180,11 @@ def stream_of(settings: Observe) -> ObservedStream:
     return ObservedStream(settings.wait_timeout.total_seconds(), settings.idle_timeout.total_seconds(), settings.initial)
 
 
-def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None) -> Experiment:
-    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`."""
+def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None, linger_s: float = 0.0) -> Experiment:
+    """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`.
+
+    It reads for `linger_s` longer, so that what was published by then has time to come.
+    """
 
     async def act(context: ProbeContext, workload: Workload) -> None:
         tap = ObservingTap(context, settings, stream)
@@ -186,6 +198,8 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         if tap.unreadable:
             stream.unreadable = tap.unreadable
             raise NotSupported(tap.unreadable)
+        stream.observed_until = wall_s()
+        await asyncio.sleep(linger_s)
 
     plans = (SubscriptionPlan(), *([SubscriptionPlan(UNORDERED, ordering=False)] if settings.unordered else []))
     return Experiment(
@@ -198,6 +212,17 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         fresh=True,
         own_messages=False,
     )
+
+
+def observed_key(key: str, settings: Observe) -> str:
+    """What an ordering key is called in what is recorded; empty if it is not observed."""
+    return _as_kept(key, settings.keys_kept) if _is_sampled(key, settings.share) else ""
+
+
+def _as_kept(name: str, how: KeysKept) -> str:
+    if not name or how is KeysKept.PLAIN:
+        return name
+    return blake2b(name.encode(), digest_size=HASH_BYTES).hexdigest()
 
 
 def _is_sampled(name: str, share: float | None) -> bool:

@@ -13,6 +13,7 @@ from heapq import heapify, heapreplace, nlargest
 from typing import Final
 
 from prober.core.events import Delivered
+from prober.monitoring.comparison import ProberAges
 from prober.ordering.measurement import OrderMeasurement, OrderReport
 from prober.ordering.resequencer import OrderRange
 
@@ -103,6 +104,8 @@ class ObservedStream:
     counts      messages by what they were: `received`, `ungrouped`, `unnumbered`, `without_key`, `not_sampled`, `above_maximum`.
     unread      the first message that has no group or no number, and why.
     unreadable  why nothing could be read.
+    waits       how old the oldest message of each second was when it came, for as long as that is of interest.
+    observed_until  until when all that was published was to be observed, in seconds since 1970; 0 before.
     """
 
     def __init__(self, wait_timeout_s: float, idle_timeout_s: float, initial: int | None = None) -> None:
@@ -114,6 +117,9 @@ class ObservedStream:
         self._order = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
         self._unordered = OrderMeasurement(wait_timeout_s, idle_timeout_s, start_known=False, bounds=bounds)
         self.unread = self.unreadable = ""
+        self.observed_until = 0.0
+        self.waits = ProberAges()
+        self._second, self._oldest_s = 0, 0.0
 
     def came(self, key: str, size: int, age_s: float | None) -> None:
         """A message came, whatever it is; `age_s` is None where the service does not say when it was published."""
@@ -122,6 +128,14 @@ class ObservedStream:
             self.keys.came(key, size, age_s or 0.0)
         if age_s is not None:
             self.ages.came(max(0.0, age_s))
+
+    def aged(self, age_s: float, at: float) -> None:
+        """A message was so old when it came, at a time in seconds since 1970."""
+        if int(at) != self._second:
+            if self._second:
+                self.waits.aged(self._oldest_s, float(self._second))
+            self._second, self._oldest_s = int(at), 0.0
+        self._oldest_s = max(self._oldest_s, age_s)
 
     def numbered(self, group: str, number: int, t: float) -> None:
         """It has a group and a number."""

@@ -157,7 +157,14 @@ def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
     else:
         error_s = inf if endpoint.secure else LOCAL_PUBLISH_TIME_ERROR_S
     idle_s = observe.idle_timeout.total_seconds()
-    return replace(rules, attempts_observed=False, publishes_recorded=False, publish_time_error_s=error_s, idle_after_s=idle_s)
+    return replace(
+        rules,
+        attempts_observed=False,
+        publishes_recorded=False,
+        publish_time_error_s=error_s,
+        idle_after_s=idle_s,
+        keys_max=observe.keys_max,
+    )
 
 
 def sites_of(target: TargetSettings) -> Iterable[PlannedSite]:

@@ -42,6 +42,7 @@ QUIET_DEFAULTS: Mapping[str, object] = {
     "max_outstanding_bytes": None,
     "lost": False,
     "since_t": None,
+    "data_size": None,
 }
 
 LineReader: TypeAlias = Callable[[bytes], Event]

@@ -104,6 +104,8 @@ RULE_READERS: Mapping[str, Callable[[object], Any]] = {
     "publishes_recorded": _switch,
     "publish_time_error_s": _seconds,
     "republish_max_s": _seconds,
+    "redelivery_promised": _switch,
+    "keys_max": _whole(least=0, unbounded=0),
 }
 
 HEADER_FIELDS: Final = ("format", "version", "subscription", "key", "mode", "rules", "name", "expect")

@@ -87,6 +87,22 @@ class TraceReader:
                 latest = event.t
                 yield event
 
+    def readable(self, unread: Callable[[], None]) -> Iterator[Event]:
+        """The events of those lines that are events, in the order of the file; `unread` is told of each other line.
+
+        For a file that is still written, or whose writer was killed. Raises `TraceError` only if it cannot be read at all.
+        """
+        decode = event_decoder(self.header.subscription, self.header.key)
+        for _, lines in self._blocks:
+            for line in lines:
+                try:
+                    event = decode(line)
+                except ValueError:
+                    if line.strip():
+                        unread()
+                else:
+                    yield event
+
     def _read_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
         """Lines without their line ends, as many as come at once, with the number of the first of them."""
         # A whole read would wait for a slow pipe, and lose what stands before the place where a compressed file is broken.

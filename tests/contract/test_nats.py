@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ import pytest
 
 from prober.brokers.base import BrokerSession, FlowControlSettings, Received
 from prober.brokers.nats import NatsSubscriber
+from prober.cli.observe import observe_once
+from prober.cli.process import ExitCode
+from prober.config.observe import Observe
+from prober.core.findings import Kind
+from prober.core.verdict import Verdict
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.context import WAIT_S, Closed, Notebook, Opened
 
@@ -176,3 +182,39 @@ async def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(BrokerUnavailable, match="cannot be reached"):
         await away.start(Notebook())
     await away.close()
+
+
+async def test_a_stream_is_observed(tmp_path: Path) -> None:
+    """Messages that come again alone, and two that their publisher exchanged: the order of first deliveries is judged, nothing else."""
+    async with serving(tmp_path) as server:
+        wanted = Observe(topic="ORDERS", sequence="attributes.seq", duration=timedelta(minutes=5))
+        stop = asyncio.Event()
+        observing = asyncio.create_task(observe_once(wanted, server.address, {}, stop=stop))
+        about = server.client.jetstream()
+        async with asyncio.timeout(WAIT_S):
+            while not await about.consumers_info("ORDERS"):
+                await asyncio.sleep(0.05)
+        for seq in (*range(1, 12), 13, 12, 14):
+            await server.publish("{}", headers={"seq": str(seq)})
+        async with asyncio.timeout(WAIT_S):
+            while (await about.consumers_info("ORDERS"))[0].ack_floor.stream_seq < 14:
+                await asyncio.sleep(0.05)
+        stop.set()
+        seen = await observing
+    assert seen.stream.counts["received"] == 14
+    assert [made.finding.kind for made in seen.result.findings if made.finding.kind in KINDS_OF_ORDER] == [
+        Kind.PUBLISHED_OUT_OF_ORDER
+    ]
+    assert (seen.result.verdict, seen.exit_code) == (Verdict.PASS, ExitCode.FAIL)
+    assert "ORDERS: PASS" in seen.as_text()
+    assert "key orders.k" in seen.as_text()
+
+
+KINDS_OF_ORDER = {Kind.PUBLISHED_OUT_OF_ORDER, Kind.DELIVERED_OUT_OF_ORDER, Kind.REDELIVERY_SKIP, Kind.REDELIVERY_STALL}
+
+
+async def test_no_such_stream_is_told(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        seen = await observe_once(Observe(topic="NOTHING"), server.address, {})
+    assert seen.exit_code is ExitCode.UNKNOWN
+    assert "has no stream NOTHING" in seen.as_text()

@@ -5,24 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prober.cli.observe import observe_once
+from prober.cli.observe import ALONE, Beside, observe_once
+from prober.cli.observe_own import ENDPOINT_VARIABLE
+from prober.cli.observe_record import Records
 from prober.cli.observe_report import Observation
 from prober.cli.process import ExitCode
+from prober.client import RecordedPublisher, recorded
 from prober.config.observe import KeysKept, Observe
+from prober.config.sections import OwnSubscription
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.embedded import protobuf, servicer
 from prober.embedded.faults import parse_fault
 from prober.errors import ConfigError
+from prober.monitoring.comparison import Late
 from prober.reports.values import HotKeyClass
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from tests.cloud_monitoring import AGE, Recorded, cloud_monitoring
 from tests.integration.embedded import WAIT_S, Clients, Running, running
 
 pytestmark = pytest.mark.timeout(240)
@@ -88,13 +95,26 @@ def settings(clients: Clients, **settings: Any) -> Observe:
     return Observe.model_validate(known | settings)
 
 
-def observed(clients: Clients, calls: Calls, wanted: Observe, publish: Callable[[], None], trace: str = "") -> Observation:
+def clock_passes(seconds: float) -> None:
+    """Lets real time pass: what a record shows begins when the clocks can differ no more."""
+    threading.Event().wait(seconds)
+
+
+def observed(
+    clients: Clients,
+    calls: Calls,
+    wanted: Observe,
+    publish: Callable[[], None],
+    trace: str = "",
+    beside_it: Beside = ALONE,
+    environ: Mapping[str, str] | None = None,
+) -> Observation:
     """What is observed while somebody publishes, from when the observer listens until all of it has come."""
     address = clients._address
 
     async def both() -> Observation:
         stop = asyncio.Event()
-        observing = asyncio.create_task(observe_once(wanted, address, {}, trace, stop))
+        observing = asyncio.create_task(observe_once(wanted, address, environ or {}, trace, stop, beside_it))
 
         def story() -> None:
             calls.wait_for("StreamingPullRequest", "okp-observe")
@@ -131,8 +151,18 @@ def orders(clients: Clients) -> None:
 
 
 def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    """Their consumer is slow on one account, as Cloud Monitoring says; the observer gets the same messages in time."""
     trace = tmp_path / "observed.jsonl"
-    seen = observed(clients, calls, settings(clients), lambda: orders(clients), str(trace))
+    name = clients.subscription.rpartition("/")[2]
+    own = OwnSubscription(name=clients.subscription)
+    with cloud_monitoring(Recorded({(AGE, name): [301, 240]}, newest_s=1.0)) as address:
+        environ = {ENDPOINT_VARIABLE: address}
+        seen = observed(clients, calls, settings(clients), lambda: orders(clients), str(trace), Beside(own=own), environ)
+
+    assert seen.own is not None
+    assert seen.own.late is Late.ONLY_YOURS
+    assert "Only yours is late: its oldest message waits for 5m1s" in seen.as_text()
+    assert json.loads(seen.as_json())["own_subscription"]["late"] == "only_yours"
 
     (swap,) = [made.finding for made in seen.result.findings if made.finding.status is not Status.INFO or made.finding.kind in OUT]
     assert (swap.kind, swap.key) == (Kind.PUBLISHED_OUT_OF_ORDER, SWAPPED)
@@ -157,6 +187,36 @@ def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
 
 
 OUT = {Kind.PUBLISHED_OUT_OF_ORDER, Kind.DELIVERED_OUT_OF_ORDER}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "slow", "late"),
+    [
+        (300, False, Late.ONLY_YOURS),
+        (0, True, Late.SERVICE),
+        (300, True, Late.BOTH),
+        (0, False, Late.NOBODY),
+        (None, False, Late.UNKNOWN),
+    ],
+)
+def test_whose_fault_the_age_is(
+    server: Running, clients: Clients, calls: Calls, theirs: int | None, slow: bool, late: Late
+) -> None:
+    """The service is slow on one account, or their consumer is; late is who has a message that waits for a second."""
+    own = OwnSubscription(name=clients.subscription, late_after=timedelta(seconds=1))
+
+    def publish() -> None:
+        if slow:
+            server.call(lambda: server.server.arm(parse_fault("slow_delivery:key=a")))
+        for seq in range(1, 6):
+            send(clients, "a", seq).result(WAIT_S)
+        clock_passes(3.0)
+        send(clients, "b", 1).result(WAIT_S)
+
+    with cloud_monitoring(Recorded({(AGE, own.name.rpartition("/")[2]): [theirs]}, newest_s=0.0)) as address:
+        seen = observed(clients, calls, settings(clients), publish, beside_it=Beside(own=own), environ={ENDPOINT_VARIABLE: address})
+    assert seen.own is not None
+    assert seen.own.late is late, seen.own.sentence
 
 
 def test_the_service_exchanges_them(server: Running, clients: Clients, calls: Calls) -> None:
@@ -198,3 +258,65 @@ def test_what_cannot_be_judged_is_counted_and_keys_may_be_hashed(clients: Client
     assert seen.exit_code is ExitCode.PASS
     assert "ann" not in seen.as_text() + seen.as_json()
     assert sum(stream.arrivals.deliveries for stream in seen.stream.order_without_ordering().streams) == 6
+
+
+def recorded_by(clients: Clients, path: Path) -> RecordedPublisher:
+    """Their publisher with a record; whoever stops that stops both."""
+    clients._closing.remove(clients.publisher.stop)
+    return recorded(clients.publisher, clients.topic, path)
+
+
+def test_a_publisher_s_record_shows_what_is_lost(server: Running, clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    """Two publishers, one with a record that begins in the middle, and a service that loses one of its messages."""
+    record, trace = tmp_path / "publishes.jsonl", tmp_path / "observed.jsonl"
+    other = clients.new_publisher()
+    lost: list[str] = []
+
+    def publish() -> None:
+        ours = recorded_by(clients, record)
+        for seq in range(1, 40):
+            if seq == 20:
+                server.call(lambda: server.server.arm(parse_fault("drop:p=1,count=2")))
+            sent = ours.publish(clients.topic, b"{}", ordering_key="a", account="a", seq=str(2 * seq)).result(WAIT_S)
+            lost.extend([sent] if seq == 20 else [])  # on their subscription and on ours
+            other.publish(clients.topic, b"{}", ordering_key="a", account="a", seq=str(2 * seq + 1)).result(WAIT_S)
+            clock_passes(0.1)  # some of it begins later than the clocks may differ
+        ours.stop()
+        assert ours.dropped == 0
+
+    records = Records((str(record),), 0.5)
+    seen = observed(clients, calls, settings(clients), publish, str(trace), Beside(records))
+    assert seen.recorded is not None
+    assert seen.recorded.verdict is Verdict.FAIL
+    gaps = [made.finding for made in seen.recorded.findings if made.finding.kind is Kind.ORDER_GAP]
+    assert [gap.status for gap in gaps] == [Status.VIOLATION]
+    assert seen.recorded.counts["confirmed"] - seen.recorded.counts["received"] == 1
+    assert seen.exit_code is ExitCode.FAIL
+    assert lost[0] in seen.as_text()
+    assert json.loads(seen.as_json())["recorded"]["verdict"] == "FAIL"
+    beside = trace.with_suffix(".record.jsonl")
+    with read_trace(beside) as reader:
+        assert Kind.ORDER_GAP in {made.finding.kind for made in judge(str(beside), reader.header, reader).findings}
+
+
+def test_a_publisher_s_record_of_a_service_that_does_nothing_wrong(clients: Clients, calls: Calls, tmp_path: Path) -> None:
+    record = tmp_path / "publishes.jsonl"
+
+    def publish() -> None:
+        ours = recorded_by(clients, record)
+        for batch in range(12):
+            sent = [
+                ours.publish(clients.topic, b"{}", ordering_key=f"k{seq % 7}", account="a", seq=str(100 * batch + seq))
+                for seq in range(50)
+            ]
+            for one in sent:
+                one.result(WAIT_S)
+            clock_passes(0.1)
+        ours.stop()
+
+    wanted = settings(clients, keys_kept=KeysKept.HASHED, share=0.7)
+    seen = observed(clients, calls, wanted, publish, beside_it=Beside(Records((str(record),), 0.5)))
+    assert seen.recorded is not None
+    assert (seen.recorded.verdict, seen.recorded.reason, seen.recorded.findings) == (Verdict.PASS, "", ())
+    assert seen.recorded.counts["confirmed"] > 0
+    assert "by the publishers' record: PASS" in seen.as_text()

@@ -13,17 +13,20 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from prober.core import events as ev
 from prober.core import resting
 from prober.core.group import KeyGroup
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from prober.traces.trace import read_trace
-from tests.judging import SUBSCRIPTION
+from tests.judging import SUBSCRIPTION, judge
 from tests.property.test_invariance import EVENTS, RULES, STEPS, Case, cases
+from tests.simulation.legal import definite
+from tests.simulation.service import Run, simulate_run
+from tests.simulation.trace import show
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
 SETTLING = st.sampled_from((0.0, 1.0, 30.0, 2000.0))
@@ -161,3 +164,44 @@ def test_of_the_recorded_histories(warm: int) -> None:
 def test_the_recorded_histories_meet() -> None:
     """Several of them have the same rules, or they would not be on several keys."""
     assert any(len({event.key for event in events if isinstance(event, ev.Delivered)}) > 10 for events in merged_vectors().values())
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_forgetting_keys_accuses_nobody(seed: int) -> None:
+    """What comes on a key that was forgotten may come again, in another order than the first time.
+
+    A simulated history may begin in the middle or be of several regions, where nobody says so: such a one is of no use here.
+    """
+    run = simulate_run(seed, Mode.STREAMING)
+    events = [event for event in run.events if not isinstance(event, _PUBLISHES)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resting, "WARM_KEYS_MAX", 1)
+        known, forgetting = (definite(judge(of_others(run.rules, bound), events, _all(run, bound))) for bound in (0, 1))
+    assume(not known)
+    assert not forgetting, f"seed {seed}, key {forgetting[0].key}:\n{show(events, forgetting[0].key)}"
+
+
+def of_others(rules: Rules, keys_max: int) -> Rules:
+    """The rules of a subscription where nobody recorded the publishes."""
+    return replace(rules, keys_max=keys_max, publishes_recorded=False, attempts_observed=False, publish_time_error_s=0.0)
+
+
+def _all(run: Run, keys_max: int) -> dict[str, Rules]:
+    return {name: of_others(rules, keys_max) for name, rules in run.rules_by_subscription.items()}
+
+
+_PUBLISHES = (ev.PublishInvoked, ev.Published, ev.PublishFailed, ev.PublishUnknown, ev.PublishAbandoned)
+
+
+def test_no_more_keys_are_remembered_than_may_be() -> None:
+    verifier = Verifier(Rules(keys_max=1_500, publishes_recorded=False), subscriptions=["s"])
+    verifier.observe(ev.Opened(0.0, "s", "A", "A"))
+    for number in range(10_000):
+        t, key = 1.0 + number / 1e3, f"key-{number}"
+        verifier.observe(ev.Delivered(t, "s", key, "A", "", 1, f"m{number}", publish_time=number))
+        verifier.observe(ev.Acked(t, "s", key, "A", f"m{number}"))
+    verifier.finish()
+    assert verifier.counters["keys"] == 1_500
+    assert verifier.counters["keys_forgotten"] == 8_500
+    assert len(verifier._queue) <= resting.DUE_SLACK + (resting.DUE_PER_KEY + 1) * 1_500

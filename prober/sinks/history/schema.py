@@ -119,7 +119,11 @@ EVENTS: Final = Table(
         Column("publish_time", Type.FLOAT64, "of a confirmed message as the service states it, if recorded"),
         Column("invoked_t", Type.FLOAT64, "when a unary pull was sent, on the clock of `t`"),
         Column("intended_t", Type.FLOAT64, "when a publish should have been sent if that was before `t`, on the clock of `t`"),
-        Column("message_bytes", Type.INT64, "size of the data of a publish; 0 if not recorded"),
+        Column(
+            "message_bytes",
+            Type.INT64,
+            "size of the data of a publish, 0 if not recorded; of a delivered message if somebody else published it",
+        ),
         Column("settle_s", Type.FLOAT64, "how long after a seek or filter change the past may still be delivered"),
         Column("drained", Type.BOOL, "an end: publishing had stopped and deliveries were waited for"),
         Column("publish_region", Type.STRING, "where a message is published; empty if nobody knows"),
@@ -199,6 +203,7 @@ _COLUMN_OF_FIELD: Final = {
     ("publish", "size"): "message_bytes",
     ("publish", "region"): "publish_region",
     ("delivered", "publish_time"): "publish_time_ns",
+    ("delivered", "data_size"): "message_bytes",
 }
 """Where a field's own name says too little, or is taken."""
 

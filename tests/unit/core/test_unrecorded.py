@@ -161,3 +161,15 @@ def test_a_key_at_rest_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     found = [finding.kind for event in events for finding in verifier.observe(event)]
     assert found == [Kind.PUBLISHED_OUT_OF_ORDER] * 100
     assert verifier.counters["numberings"] == 100
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        others("a message comes again alone", "A<1~1@1 A<2~2@1.1 A<3~3@1.2 A<1~1@1.3 A<4~4@1.4 A ack 1,2,3,4@1.5 end @500", redelivery_promised=False),
+        others("and at another subscriber", "A<1~1@1 A<2~2@1.1 B<1~1@1.2 A<3~3@1.3 B ack 1@1.4 A ack 2,3@1.4 end @500", redelivery_promised=False),
+        others("what comes first is judged", "A<1~1@1 A<3~2@1.1 A<1~1@1.2 A<2~3@1.3 A<4~4@1.4", "N:PUBLISHED_OUT_OF_ORDER@1.3", redelivery_promised=False),
+    ],
+)  # fmt: skip
+def test_brokers_that_promise_no_redelivery_in_order(one: Case) -> None:
+    one.check()

@@ -65,6 +65,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "seconds": NUMBERS,
     "settle_s": NUMBERS,
     **dict.fromkeys(("publish_time", "invoked_t", "intended_t", "since_t"), st.none() | NUMBERS),
+    "data_size": st.none() | st.integers(min_value=0, max_value=2**63 - 1),
     "max_outstanding_messages": st.none() | COUNTS,
     "max_outstanding_bytes": st.none() | COUNTS,
     "lost": st.booleans(),
