@@ -34,6 +34,8 @@ LOCAL_SEEK_SETTLES_S: Final = 2.0
 LOCAL_PUBLISH_TIME_ERROR_S: Final = 1.0
 """What is not Google's is one region, and nothing there hangs for longer."""
 MARGIN_S: Final = 1.0
+BEHIND_S: Final = 5.0
+"""What waited behind a response whose lease has ended comes within so long, one request after the other."""
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
 shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
 with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing.
@@ -128,7 +130,8 @@ class PlannedSite:
         # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
         # holds it, until its lease has ended.
         waits_s = (rules.ack_settled_s, rules.ack_deadline_s)
-        begun_s = sum(waits_s) if any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions) else max(waits_s)
+        responses = any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions)
+        begun_s = sum(waits_s) + BEHIND_S if responses else max(waits_s)
         longest_s = begun_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         return Target(
             self.target.name,

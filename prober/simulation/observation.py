@@ -20,6 +20,7 @@ from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.simulation.other_rules import OTHER_RULES
 from prober.simulation.virtual_time import STARTED_AT
+from prober.simulation.witnesses import Witnesses
 
 PROOFS_MAX = 3
 
@@ -36,7 +37,8 @@ class RunNote:
     """One run.
 
     judged   whether it was judged to its end: nobody stood still, and it was not cut short.
-    struck   how often each fault struck it; `struck_t` is when the first did that breaks a promise there.
+    struck   how often each fault struck it so that it could be seen; `struck_t` is when the first did that breaks a promise there.
+    unseen   how often each fault struck it otherwise (`witnesses`).
     found    the findings that fail a run, by kind, with the time of the first of each.
     alarms   how often other rules raised one.
     proofs   the first findings, in words.
@@ -51,6 +53,7 @@ class RunNote:
     judged: bool = False
     clean: bool = True
     struck: Counter[str] = field(default_factory=Counter)
+    unseen: Counter[str] = field(default_factory=Counter)
     struck_t: float | None = None
     found: dict[str, float] = field(default_factory=dict)
     alarms: dict[str, int] = field(default_factory=dict)
@@ -111,6 +114,7 @@ class RunObserver:
     def __init__(self, observer: Observer, run: RunBegun) -> None:
         self._observer, self._names = observer, (run.site.topic, *run.rules)
         self._rules = {name: rule() for name, rule in OTHER_RULES.items()}
+        self._witnesses = Witnesses(run.rules)
         self._note = RunNote(run.site.probe, run.run_id, 0.0)
         self._began = False
 
@@ -119,6 +123,7 @@ class RunObserver:
         if not self._began:
             self._began, self._note.began_t = True, seen.event.t
         self._note.events += 1
+        self._witnesses.event(seen.event)
         for rule in self._rules.values():
             rule.event(seen.event)
         self._take(seen.findings)
@@ -133,9 +138,13 @@ class RunObserver:
         note.judged = self._began and not end.cut_short and end.recorded.judged is None
         note.clean = not observer.is_tainted(self._names)
         for injection in observer.strikes(self._names, note.began_t) if self._began else ():
+            t = injection.t - STARTED_AT.timestamp()
+            if not self._witnesses.saw(injection, t):
+                note.unseen[injection.fault] += 1
+                continue
             note.struck[injection.fault] += 1
             if note.struck_t is None and caught_as(injection.fault, note.probe):
-                note.struck_t = injection.t - STARTED_AT.timestamp()
+                note.struck_t = t
         note.alarms = {name: rule.alarms for name, rule in self._rules.items()}
         observer.notes.append(note)
 

@@ -14,7 +14,7 @@ from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
 from prober.probes.power import SURE, share_found
 from prober.schedule.instances import sites_of
-from prober.simulation.detection import FOUND_AT_LEAST, KNOWN_BELOW, Cell, Detection, rules
+from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, simulated
 from prober.simulation.plan import TO_BE_FOUND
 from prober.simulation.seeds import read_seeds
@@ -43,10 +43,11 @@ stand still. Half have such a fault and nothing else, a quarter both.
 MATRIX: Final = """\
 ## Which probe finds which fault
 
-*Observable* are runs which the fault struck, by the ledger, while they were judged to their end; a run may be struck once or a
-hundred times. *Found* are those that reported one of the findings that must catch the fault; in brackets between which shares
-the true one lies, with 95 %. *After* is the median from the first strike to the first such finding. *Arrival order* and
-*Google's prober* are [other rules](#other-rules) on the same events.
+*Observable* are runs which the fault struck, by the ledger, while they were judged to their end, and so that a client could see
+it ([witnesses.py](../prober/simulation/witnesses.py)): a message that was acknowledged need not come again, whatever the service
+had heard of that. A run may be struck once or a hundred times. *Found* are those that reported one of the findings that must catch
+the fault; in brackets between which shares the true one lies, with 95 %. *After* is the median from the first strike to the first
+such finding. *Arrival order* and *Google's prober* are [other rules](#other-rules) on the same events.
 """
 
 OTHERS: Final = """\
@@ -97,11 +98,10 @@ def _below(detection: Detection) -> str:
     """What is found less often than it should be, and what nobody could find."""
     lines = [_too_rarely(fault, *detection.best(fault)) for fault in _found_too_rarely(detection)]
     lines += [f"- `{name}`: no run met it." for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
-    known = "".join(f"`{fault}` counts as struck more often than it can be found: {why}.\n" for fault, why in KNOWN_BELOW.items())
     if not lines:
-        return f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%} of the observable runs.\n\n{known}"
+        return f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%} of the observable runs.\n"
     head = f"Faults of which the best probe found less than {FOUND_AT_LEAST:.0%} of the observable runs:\n"
-    return f"{head}\n" + "\n".join(lines) + f"\n\n{known}"
+    return f"{head}\n" + "\n".join(lines) + "\n"
 
 
 def _too_rarely(fault: str, probe: str, cell: Cell) -> str:

@@ -79,10 +79,6 @@ def test_too_few_are_not_certainly_too_rarely() -> None:
     assert not total(*[note("drop", {"ORDER_GAP": 2.0})] * 6, *[note("drop")] * 3).is_as_expected
 
 
-def test_what_is_known_to_be_found_rarely_is_no_failure() -> None:
-    assert total(*[note("never_redeliver")] * 5, fault="never_redeliver").is_as_expected
-
-
 @pytest.mark.parametrize(("probe", "must_be_found"), [("exactly_once", True), ("ordering", False)])
 def test_some_are_allowed_but_with_exactly_once(probe: str, *, must_be_found: bool) -> None:
     notes = [note("lease_short", probe=probe)] * 2
