@@ -71,6 +71,7 @@ class Detection:
 
     simulations: int = 0
     hours: float = 0.0
+    probe_hours: float = 0.0
     runs: int = 0
     events: int = 0
     clean_runs: int = 0
@@ -93,6 +94,7 @@ class Detection:
         """Takes one simulation."""
         self.simulations += 1
         self.hours += simulated.plan.hours
+        self.probe_hours += simulated.plan.hours * len(simulated.plan.probes)
         seed = simulated.plan.seed
         self.failures += [Failure(seed, "an internal error", (fault,)) for fault in simulated.faults]
         for note in simulated.notes:

@@ -1,9 +1,9 @@
-"""The page docs/detection.md: `python -m prober.simulation.page docs/detection.md [FIRST..LAST]`. It simulates, so it takes a while."""
+"""The page docs/detection.md: `python -m prober.simulation.page docs/detection.md`. It simulates, so it takes a while."""
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,8 @@ from prober.probes.power import SURE, share_found
 from prober.schedule.instances import sites_of
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, simulated
-from prober.simulation.plan import TO_BE_FOUND
+from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
+from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
@@ -33,11 +34,12 @@ service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service not
 where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
 on it was measured on the real service.
 
-This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:.0f}
-simulated hours, at the wire: Google's client library has threads of its own, which no simulation can put into an order. Every
-run is at a network and with workloads drawn from its seed; a quarter of the simulations has no fault that must be found, but
-everything that is allowed: benign faults, connections that break, probers that begin again, clocks that are set, machines that
-stand still. Half have such a fault and nothing else, a quarter both.
+This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:,.0f}
+simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no simulation
+can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has no fault
+that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks that are
+set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection SEEDS=1..200000` gathers
+10,000 simulated hours over as many starts as it takes: it keeps what it has in `build/detection.jsonl`.
 """
 
 MATRIX: Final = """\
@@ -78,6 +80,7 @@ def page(order: Order, detection: Detection, probes: Mapping[ProbeName, ProbeSet
         runs=detection.runs,
         events=detection.events,
         hours=detection.hours,
+        probe_hours=detection.probe_hours,
     )
     sections = (introduction, _alarms(detection), _below(detection), MATRIX, _matrix(detection), OTHERS, _others(detection))
     return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
@@ -176,13 +179,21 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Writes the page to the file that the first argument names, from the seeds that the second one gives."""
-    order = Order(read_seeds(arguments[1]) if len(arguments) > 1 else SEEDS)
-    detection = Detection.of(simulated(order, os.cpu_count() or 1))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Writes the page. `--results` alone: of all simulations that the file has."""
+    parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}")
+    parser.add_argument("--results", type=Path, help="file that keeps what was simulated: the next start goes on from there")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    wanted = parser.parse_args(arguments)
+    results = None if wanted.results is None else Results(wanted.results, HOURS_DEFAULT)
+    kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
+    order = Order(wanted.seeds or kept)
+    detection = Detection.of(simulated(order, wanted.jobs, results=results))
     (target,) = defaults().targets
-    Path(arguments[0]).write_text(page(order, detection, target.probes), encoding="utf-8")
+    wanted.page.write_text(page(order, detection, target.probes), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
