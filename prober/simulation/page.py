@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from prober.config.models import ProbeName, ProbeSettings
 from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
-from prober.probes.power import SURE, share_found
-from prober.schedule.instances import sites_of
+from prober.probes.power import SURE, one_in
+from prober.schedule.power import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, simulated
 from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
@@ -21,10 +21,8 @@ from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
-from prober.slo.objectives import DAY_S, HOUR_S
 
 SEEDS: Final = range(1, 201)
-MONTH_S: Final = 30 * DAY_S
 
 INTRODUCTION: Final = """\
 # What is found, and how well
@@ -145,29 +143,19 @@ def _others(detection: Detection) -> str:
 
 
 def _power(probes: Mapping[ProbeName, ProbeSettings]) -> str:
-    hourly = Counter[str]()
     (target,) = defaults().targets
-    for site in sites_of(target.model_copy(update={"probes": dict(probes)})):
-        runs = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
-        for counter, chances in site.experiment.chances(site.workload).items():
-            hourly[counter] += round(chances * runs)
-    rows = [(what, f"{hourly[counter]:,}", *_found(hourly[counter])) for counter, what in CHANCES.items() if hourly[counter]]
+    hourly = hourly_chances(target.model_copy(update={"probes": dict(probes)}))
+    rows = [
+        (what, f"{hourly[counter]:,}", *(one_in(found.share) for found in detectable(hourly[counter])))
+        for counter, what in CHANCES.items()
+        if hourly[counter]
+    ]
     return _table(("chances", "an hour", "within an hour", "within a day", "within a month"), rows)
-
-
-def _found(hourly: float) -> Iterator[str]:
-    for period_s in (HOUR_S, DAY_S, MONTH_S):
-        yield f"1 in {_rounded(1 / share_found(hourly * period_s / HOUR_S)):,}"
 
 
 def _share(cell: Cell) -> str:
     low, high = cell.bounds
     return f"{cell.found} of {cell.observable} ({100 * low:.0f} to {100 * high:.0f} %)"
-
-
-def _rounded(number: float) -> int:
-    """To two digits."""
-    return int(float(f"{number:.1e}"))
 
 
 def _percent(share: float) -> str:
