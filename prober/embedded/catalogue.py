@@ -120,7 +120,7 @@ _DESCRIPTIONS: Final = (
     Description(
         "never_redeliver",
         "A message that was refused, or whose deadline passed, never comes again.",
-        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PUSH_ADVANCE_PAST_NACK"),
+        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PULL_BATCH_ORDER", "PUSH_ADVANCE_PAST_NACK"),
     ),
     Description(
         "split_holder",
