@@ -86,6 +86,17 @@ class Witnesses:
             if one.t < t
         )
 
+    def did_not_go_on(self, injection: Injection, t: float) -> bool:
+        """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
+
+        What is held comes again when its lease is over: then the redelivery was slow, and nothing else.
+        """
+        receipts = self._receipts[injection.where, injection.key]
+        struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
+        wanted = sorted({one.seq for one in receipts if one.t < t and one.seq > struck})
+        came = dict.fromkeys(one.seq for one in receipts if one.t >= t and one.seq > struck)
+        return wanted != list(came)[: len(wanted)]
+
     def _holder(self, receipt: _Receipt) -> str:
         return self._subscribers.get(receipt.session, receipt.session)
 
@@ -108,6 +119,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
     {
         "never_redeliver": Witnesses.was_never_acked,
         "resume_past_unacked": Witnesses.was_never_acked,
+        "redeliver_single": Witnesses.did_not_go_on,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,
         "forget_holds": Witnesses.came_while_held,

@@ -57,6 +57,15 @@ def test_a_stream_that_ends_soon_after_may_have_been_dead(session: str) -> None:
     assert saw("overlap_pull", "m2", got(1, "A", 1), got(2, "B", 2), Closed(2.1, HERE, session), mode=Mode.PULL)
 
 
+def test_who_goes_on_with_what_came_before_has_redelivered_it_all() -> None:
+    before = (got(1, "A", 1), got(1, "A", 2), got(1, "A", 3))
+    assert not saw("redeliver_single", "m1", *before, got(2, "A", 1), got(9, "A", 2), got(9, "A", 3), got(9, "A", 4))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(2, "A", 4), got(9, "A", 2), got(9, "A", 3))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(9, "A", 3), got(9, "A", 2))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(2, "A", 2))
+    assert not saw("redeliver_single", "m3", *before, got(2, "A", 3))
+
+
 @pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])
 def test_what_comes_again_shows_while_it_is_held(fault: str) -> None:
     assert saw(fault, "m1", got(1, "A", 1), got(2, "B", 1))
