@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
@@ -25,9 +26,15 @@ from prober.simulation.witnesses import Witnesses
 PROOFS_MAX = 3
 
 
+ALLOWED_WITH_DEAD_LETTERS: Final = frozenset({"redeliver_single", "redeliver_unacked_only", "reorder_run", "lone_duplicate"})
+"""Faults of which run comes again: with a dead-letter policy consistent redelivery is not promised."""
+
+
 def caught_as(fault: str, probe: str) -> Sequence[str]:
     """The findings that must catch a fault at a probe; none if it is allowed there."""
     known = CATALOGUE[fault]
+    if fault in ALLOWED_WITH_DEAD_LETTERS and any(plan.dead_letter_max_attempts for plan in PROBES[probe].subscriptions):
+        return ()
     exactly_once = any(plan.exactly_once for plan in PROBES[probe].subscriptions)
     return known.exactly_once if exactly_once and known.exactly_once else known.findings
 
@@ -114,7 +121,7 @@ class RunObserver:
     def __init__(self, observer: Observer, run: RunBegun) -> None:
         self._observer, self._names = observer, (run.site.topic, *run.rules)
         self._rules = {name: rule() for name, rule in OTHER_RULES.items()}
-        self._witnesses = Witnesses(run.rules)
+        self._witnesses = Witnesses(run.rules, run.run_id)
         self._note = RunNote(run.site.probe, run.run_id, 0.0)
         self._began = False
 

@@ -2,7 +2,7 @@
 
 The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
 the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
-thought so; and a stream that ends soon after may have been dead before. Faults that are not named in `SEEN` are seen whenever they strike.
+thought so; and a stream that ends soon after may have been dead before. What is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever they strike.
 """
 
 from __future__ import annotations
@@ -28,10 +28,15 @@ class _Receipt(NamedTuple):
 
 
 class Witnesses:
-    """Listens to one run, and says which injections could be seen there; `rules` are those of its subscriptions."""
+    """Listens to one run, and says which injections could be seen there.
 
-    def __init__(self, rules: Mapping[str, Rules]) -> None:
-        self._rules = rules
+    rules   those of its subscriptions.
+    epoch   that of its own messages.
+    """
+
+    def __init__(self, rules: Mapping[str, Rules], epoch: str) -> None:
+        self._rules, self._epoch = rules, epoch
+        self._foreign: set[str] = set()
         self._receipts: defaultdict[tuple[str, str], list[_Receipt]] = defaultdict(list)
         self._answered: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
         self._acked: set[tuple[str, str]] = set()
@@ -41,6 +46,8 @@ class Witnesses:
     def event(self, event: Event) -> None:
         """The next event."""
         match event:
+            case Delivered() if event.epoch != self._epoch:
+                self._foreign.add(event.message_id)
             case Delivered():
                 receipt = _Receipt(event.t, event.session, event.seq, event.message_id)
                 self._receipts[event.subscription, event.key].append(receipt)
@@ -57,6 +64,8 @@ class Witnesses:
 
     def saw(self, injection: Injection, t: float) -> bool:
         """Whether what was injected at a time of the run's clock can be told from what is allowed."""
+        if injection.message_id in self._foreign:
+            return False
         seen = SEEN.get(injection.fault)
         return injection.where not in self._rules or seen is None or seen(self, injection, t)
 
@@ -122,6 +131,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "redeliver_single": Witnesses.did_not_go_on,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,
+        "overlap_push": Witnesses.met_what_is_held,
         "forget_holds": Witnesses.came_while_held,
         "lease_short": Witnesses.came_while_held,
     }

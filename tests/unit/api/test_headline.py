@@ -133,7 +133,9 @@ def burning(**rates: float) -> StatusSnapshot:
         for name, rate in rates.items()
     ]
     (site,) = known.sites
-    return replace(known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Verdict.PASS),), slos=tuple(fires))
+    return replace(
+        known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Verdict.PASS),), slos=tuple(fires)
+    )
 
 
 def test_passing_probes_do_not_hide_what_pages() -> None:

@@ -52,6 +52,6 @@ def test_the_command_says_it_of_each_objective(capsys: Output) -> None:
     assert main(["probes"]) == 0
     said = capsys.readouterr().out
     assert (
-        "redelivery on embedded: the schedule finds with 95% what goes wrong in 1 in 2,400 within an hour, 1 in 58,000 within a day"
+        "redelivery on embedded: the schedule finds with 95% what goes wrong in 1 in 1,200 within an hour, 1 in 29,000 within a day"
         in said
     )

@@ -87,6 +87,11 @@ def test_some_are_allowed_but_with_exactly_once(probe: str, *, must_be_found: bo
     assert detection.is_as_expected is not must_be_found
 
 
+def test_what_comes_again_is_not_promised_with_dead_letters() -> None:
+    assert not total(note("redeliver_single", probe="dead_letter"), fault="redeliver_single").cells
+    assert total(note("redeliver_single", probe="redelivery"), fault="redeliver_single").cells
+
+
 def test_who_is_accused_of_nothing_that_happened_is_accused_in_vain() -> None:
     detection = total(note(found={"STUCK": 9.0}, clean=True))
     (failure,) = detection.failures

@@ -22,7 +22,7 @@ def acked(t: float, session: str, seq: int) -> Acked:
 
 def saw(fault: str, message_id: str, *events: Event, at: float = 1.5, where: str = HERE, mode: Mode = Mode.STREAMING) -> bool:
     """Whether it was seen that a fault struck a message, of a service whose deliveries take 2 s at most, and leases 10 s."""
-    witnesses = Witnesses({HERE: Rules(delivery_delay_max_s=2.0, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)})
+    witnesses = Witnesses({HERE: Rules(delivery_delay_max_s=2.0, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)}, "e")
     for event in (Opened(0.0, HERE, "A", "a"), Opened(0.0, HERE, "B", "b"), *events):
         witnesses.event(event)
     return witnesses.saw(Injection(at, fault, 1, where, KEY, message_id), at)
@@ -35,7 +35,7 @@ def test_what_was_acknowledged_need_not_come_again(fault: str) -> None:
     assert not saw(fault, "m1", got(1, "A", 1), acked(9.0, "A", 1))  # it was under way, or came again all the same
 
 
-@pytest.mark.parametrize("fault", ["split_holder", "overlap_pull"])
+@pytest.mark.parametrize("fault", ["split_holder", "overlap_pull", "overlap_push"])
 def test_a_second_holder_shows_beside_the_first(fault: str) -> None:
     assert saw(fault, "m2", got(1, "A", 1), got(2, "B", 2))
     assert not saw(fault, "m2", got(1, "A", 1), got(2, "A", 2))
@@ -73,6 +73,10 @@ def test_what_comes_again_shows_while_it_is_held(fault: str) -> None:
     assert not saw(fault, "m1", got(1, "A", 1), acked(1.4, "A", 1), got(2, "B", 1))
     assert not saw(fault, "m1", got(1, "A", 1), got(9.1, "B", 1))
     assert not saw(fault, "m1", got(1, "A", 1))
+
+
+def test_what_is_left_of_an_earlier_run_is_nobodys() -> None:
+    assert not saw("hole", "m1", Delivered(2.0, HERE, KEY, "A", "earlier", 1, "m1"))
 
 
 def test_others_show_whenever_they_strike_and_so_does_what_is_no_message_of_a_subscription() -> None:
