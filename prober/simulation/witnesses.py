@@ -2,7 +2,8 @@
 
 The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
 the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
-thought so; and a stream that ends soon after may have been dead before. What is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever they strike.
+thought so; a stream that ends soon after may have been dead before; and what is left of an earlier run belongs to no record. Faults that
+are not named in `SEEN` are seen whenever they strike.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def made(folder: Path) -> World:
     told = live_states["prober-0"].snapshot(NOON)
     store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON), told.sites, tuple(_slices()))
     _report(folder / "reports")
-    found = {(EUROPE.target, Indicator.ORDER): detectable(400_000.0)}
+    found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
     return World(StubView(live_states["prober-0"], archive), store)
 
