@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -12,8 +12,10 @@ from api.swim_lanes.lettering import clean
 from api.words import amount, counted, duration, number, share, size
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
+from prober.probes.power import one_in
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
+from prober.schedule.power import Detectable
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
@@ -93,6 +95,11 @@ def meaning(objective: Objective) -> str:
     meant = MEANINGS[objective.indicator]
     limit = f" than {duration(objective.threshold_s)}" if objective.threshold_s is not None else ""
     return f"A {meant.unit} is bad if {meant.bad}{limit}."
+
+
+def found_within(detectable: Iterable[Detectable]) -> str:
+    """How rare a fault may be and still be found, for each period."""
+    return ", ".join(f"{one_in(one.share)} within {duration(one.within_s)}" for one in detectable)
 
 
 def proven(slo: SloSnapshot) -> str:

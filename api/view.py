@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from prober.comparison.comparison import Comparison
@@ -11,10 +12,12 @@ from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
+from prober.schedule.power import Detectable, detectable_on
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 
 
@@ -60,12 +63,14 @@ class Archive:
 
     reports       what the nightly jobs say; None: it is not known where they write it (`history.reports`).
     comparisons   the targets that are compared.
+    detectable    how rare a fault may be that the schedule finds, by target and indicator.
     """
 
     queries: StatusQueries
     objectives: tuple[Objective, ...]
     reports: ReportReader | None = None
     comparisons: tuple[ConfiguredComparison, ...] = ()
+    detectable: Mapping[tuple[str, Indicator], tuple[Detectable, ...]] = field(default_factory=dict)
 
     def compared(self, now: float) -> tuple[Comparison, ...]:
         """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
@@ -77,11 +82,11 @@ class Archive:
 
     def follow(self, config: Config) -> None:
         """Another configuration is in force from now on."""
-        self.objectives, self.comparisons = config.objectives, comparisons_of(config)
+        self.objectives, self.comparisons, self.detectable = config.objectives, comparisons_of(config), detectable_on(config)
 
     @classmethod
     def of(cls, config: Config, queries: StatusQueries) -> Archive:
         """What a configuration says there is. Raises HistoryError for a place where no reports can be."""
         location = config.history.reports
         reports = None if location is None else ReportReader(str(location))
-        return cls(queries, config.objectives, reports, comparisons_of(config))
+        return cls(queries, config.objectives, reports, comparisons_of(config), detectable_on(config))

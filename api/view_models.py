@@ -245,6 +245,7 @@ class PageContents:
             "windows": {slo.target: tuple(_window(slo, window, tallies) for window, tallies in counted.items()) for slo in slos},
             "span": span,
             "chart_of": self._count_charts(objective, slos, span),
+            "detectable": {slo.target: self._archive.detectable.get((slo.target, objective.indicator), ()) for slo in slos},
             "report": report,
         }
 

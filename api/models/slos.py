@@ -145,6 +145,15 @@ class SpenderAnswer(Answer, schema="Spender"):
     """0, or how many spenders this row stands for that are not named."""
 
 
+class DetectableAnswer(Answer, schema="Detectable"):
+    """How rare a fault may be that the schedule still finds, by the chances that its probes plan: arithmetic, not a measurement."""
+
+    within_s: Annotated[Seconds, Field(examples=[3600])]
+    """Within which period."""
+    share: Annotated[Ratio, Field(examples=[0.00002])]
+    """The smallest share of wrong cases, independent of each other, that is found in it with 95 % probability."""
+
+
 class SloTarget(SloAnswer):
     """An objective on one target, in full."""
 
@@ -154,6 +163,8 @@ class SloTarget(SloAnswer):
     """What its alerts said over the day of the newest `slo-burn` report."""
     spenders: tuple[SpenderAnswer, ...]
     """What spent the budget on that day, the largest first."""
+    detectable: tuple[DetectableAnswer, ...]
+    """How rare a fault may be, for an hour, a day and 30 days; empty where the objective measures, or the target is not configured."""
 
 
 class SloDetail(Answer):

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from api.current_status import CurrentStatus
-from api.models.slos import AlertDay, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
+from api.models.slos import AlertDay, DetectableAnswer, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
@@ -69,11 +69,13 @@ def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) ->
         window_s=objective.window_s,
         labels=objective.labels,
         report_day=None if report is None else report.summary.day,
-        targets=tuple(_target(slo, counted, report) for slo in snapshot.slos if slo.objective.name == objective.name),
+        targets=tuple(_target(archive, slo, counted, report) for slo in snapshot.slos if slo.objective.name == objective.name),
     )
 
 
-def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]], report: BurnReport | None) -> SloTarget:
+def _target(
+    archive: Archive, slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]], report: BurnReport | None
+) -> SloTarget:
     series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
     windows = tuple(_window(slo, window, tallies.get(series, SliCounts())) for window, tallies in counted.items())
     alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
@@ -83,6 +85,7 @@ def _target(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]
         windows=windows,
         alerts=tuple(map(AlertDay.model_validate, alerts)),
         spenders=tuple(map(SpenderAnswer.model_validate, spenders)),
+        detectable=tuple(map(DetectableAnswer.model_validate, archive.detectable.get((slo.target, slo.objective.indicator), ()))),
     )
 
 

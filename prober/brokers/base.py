@@ -153,6 +153,10 @@ class BrokerSession(Protocol):
     def flow(self) -> FlowControlSettings | None:
         """What the service was told may be outstanding on it; None for a pull or push, which has its own number of messages."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether what is sent through it from now on certainly gets nowhere."""
+
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
 

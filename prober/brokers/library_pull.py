@@ -112,6 +112,11 @@ class LibrarySession:
         """What the client was given, and tells the service with each stream."""
         return self._pull.flow
 
+    @property
+    def is_over(self) -> bool:
+        """Never: the client sends an answer by another stream if this one is over."""
+        return False
+
     def ack(self, received: Received) -> None:
         """Acknowledges through the client, with a response where that means something."""
         self._pull.ack(self, received)

@@ -68,6 +68,11 @@ class NatsSession:
         """What the server was told: only the number of messages, it has no bound for bytes."""
         return self._flow
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody sends any more."""
+        return self._sender.done()
+
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
         self._unsent.put_nowait((received.ack_id, b"+ACK"))

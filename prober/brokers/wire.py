@@ -129,6 +129,11 @@ class PulledSession:
         """A pull says how many messages it wants, and leaves the rest to the service."""
         return None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its puller was closed: until then what was pulled can be answered."""
+        return self._puller.is_closed
+
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
         self._puller.send(Sending(received.ack_id, None))
@@ -161,6 +166,11 @@ class WirePuller:
         self._sender: asyncio.Task[None] | None = None
         self._closed = False
         connection.opened(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is sent."""
+        return self._closed
 
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
         """Sends one pull; see the port."""

@@ -53,7 +53,7 @@ class WireStream:
         self._exactly_once = False
         self._call: grpc.aio.StreamStreamCall[bytes, bytes] | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._over = False
+        self._over = self._said_goodbye = False
         self._error: BrokerError | None = None
         self.answered = asyncio.Event()
         """Set when the other side has answered at all."""
@@ -77,9 +77,14 @@ class WireStream:
         """What the service was told in the first request."""
         return self._flow
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the stream has ended, or was told that nothing more will come."""
+        return self._over or self._said_goodbye
+
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
-        if self._exactly_once and not self._over:
+        if self._exactly_once and not self.is_over:
             self._expect_confirmation(received)
         self._send(Sending(received.ack_id, None))
 
@@ -95,7 +100,7 @@ class WireStream:
         """Does nothing: on the wire nobody extends leases."""
 
     def _send(self, sending: Sending) -> None:
-        if not self._over:
+        if not self.is_over:
             self._unsent.append(sending)
             self._something_unsent.set()
             self._all_sent.clear()
@@ -170,6 +175,7 @@ class WireStream:
         try:
             async with asyncio.timeout(GOODBYE_S):
                 await self._all_sent.wait()
+                self._said_goodbye = True
                 await call.done_writing()
                 await self.ended.wait()
         except (TimeoutError, grpc.aio.AioRpcError, asyncio.InvalidStateError):

@@ -18,9 +18,10 @@ from prober.config.values import duration_s
 from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
-from prober.probes.power import power_as_text
+from prober.probes.power import SURE, one_in, power_as_text
 from prober.schedule.budget import between, check_budget, monthly_cost, price_as_text, price_of
 from prober.schedule.instances import PlannedSite, sites_of
+from prober.schedule.power import detectable_on
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
@@ -38,6 +39,11 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
         if (site := sites.get(ProbeName(known.name))) is not None:
             print(power_as_text(known.chances(site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
             print(_cost_as_text(site))
+    for (target_name, about), found in detectable_on(settings).items():
+        shares = ", ".join(
+            f"{one_in(one.share)} within {words}" for one, words in zip(found, ("an hour", "a day", "30 days"), strict=True)
+        )
+        print(f"{about} on {target_name}: the schedule finds with {SURE:.0%} what goes wrong in {shares}")
     every = [site for target in settings.targets for site in sites_of(target)]
     observed = [site for site in every if site.foreign_topic]
     for site in observed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from prober.errors import ConfigError
 from prober.simulation.detection import Detection, rules
 from prober.simulation.many import Order, simulated
 from prober.simulation.plan import HOURS_DEFAULT
+from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import Simulated
 
@@ -28,6 +30,9 @@ def simulate(
         typer.Option("--fault", metavar="NAME", help="Inject only this fault, and nothing else; may be given several times."),
     ] = None,
     history: Annotated[str | None, typer.Option(metavar="DIR", help="Write what happens as a history, too.")] = None,
+    results: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep what came of each seed, and go on from there at the next start.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
 ) -> None:
@@ -39,10 +44,13 @@ def simulate(
     if not 0.0 < hours < float("inf"):
         raise ConfigError(f"--hours is {hours:g}: write how many hours each simulation takes, such as {HOURS_DEFAULT:g}")
     order = Order(read_seeds(seeds), hours, tuple(fault or ()), history)
+    if results is not None and history is not None:
+        raise ConfigError("what is in --results is not simulated again, so --history would lack it: give one of them")
+    kept = None if results is None else Results(results, order.hours, order.faults)
     collect_between_runs()
     with while_running() as show:
-        results = simulated(order, jobs or os.cpu_count() or 1, collect_between_runs)
-        detection = Detection.of(_shown(results, order, show))
+        every = simulated(order, jobs or os.cpu_count() or 1, collect_between_runs, kept)
+        detection = Detection.of(_shown(every, order, show))
     print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
     raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))
 
@@ -92,6 +100,7 @@ def as_json(detection: Detection, order: Order) -> str:
     document = {
         "simulations": detection.simulations,
         "hours": detection.hours,
+        "probe_hours": detection.probe_hours,
         "runs": detection.runs,
         "events": detection.events,
         "clean_runs": detection.clean_runs,

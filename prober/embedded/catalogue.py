@@ -18,7 +18,7 @@ class Description:
     benign        the promises of order, redelivery and affinity hold all the same.
     findings      at least one of these must be reported, the first by itself where nothing else is wrong; empty for those that break no
                   promise of order.
-    exactly_once  the same on a subscription with exactly-once delivery, for a benign one that breaks what is promised there.
+    exactly_once  the same on a subscription with exactly-once delivery, where it differs: more is promised there.
     shows         where else it can be seen.
     """
 
@@ -100,6 +100,7 @@ _DESCRIPTIONS: Final = (
         "lone_duplicate",
         "A message that is outstanding comes again alone, and then the next one of its key as if it had not.",
         findings=("REDELIVERY_SKIP", "PULL_BATCH_ORDER", "REDELIVERY_STALL"),
+        exactly_once=("EOD_REDELIVERY_WHILE_OUTSTANDING", "REDELIVERY_SKIP", "AFFINITY_SPLIT"),
     ),
     Description(
         "resume_past_unacked",
@@ -119,7 +120,7 @@ _DESCRIPTIONS: Final = (
     Description(
         "never_redeliver",
         "A message that was refused, or whose deadline passed, never comes again.",
-        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PUSH_ADVANCE_PAST_NACK"),
+        findings=("UNACKED_STALL", "REDELIVERY_SKIP", "ORDER_GAP", "PULL_BATCH_ORDER", "PUSH_ADVANCE_PAST_NACK"),
     ),
     Description(
         "split_holder",

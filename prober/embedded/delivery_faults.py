@@ -162,9 +162,14 @@ class DeliveryFaults(Behaviour):
         return None
 
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
-        """resume_past_unacked."""
+        """resume_past_unacked; it is written down for each message that never comes again."""
         key = held[0].key_queue.key
-        return bool(key and self.faults.strike("resume_past_unacked", subscription, key, now, held[0].message.id))
+        armed = self.faults.choose("resume_past_unacked", key, now) if key else None
+        if armed is None:
+            return False
+        for entry in held:
+            self.faults.record(armed, subscription, key, now, entry.message.id)
+        return True
 
     def lose_tail(self, subscription: str, key_queue: KeyQueue, now: float) -> bool:
         """lost_tail."""

@@ -252,13 +252,17 @@ class ProbeContext:
             action()
 
     def ack(self, delivery: Delivery) -> None:
-        """Records and sends an acknowledgement."""
+        """Records and sends an acknowledgement, unless its session is over: what is not sent was not done."""
         session = delivery.session
+        if session.is_over:
+            return
         self._record(Acked(self.now(), delivery.subscription, delivery.key, session.name, delivery.received.message_id))
         session.ack(delivery.received)
 
     def nack(self, delivery: Delivery) -> None:
-        """Records and sends a refusal."""
+        """Records and sends a refusal, unless its session is over."""
+        if delivery.session.is_over:
+            return
         self.refused(delivery.subscription, delivery.session, delivery.received)
         delivery.session.nack(delivery.received)
 
@@ -267,10 +271,11 @@ class ProbeContext:
         self._record(DeadLettered(self.now(), delivery.subscription, delivery.key, delivery.received.message_id))
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
-        """Records and sends a lease modification, and leaves the message unanswered."""
+        """Records and sends a lease modification, unless its session is over, and leaves the message unanswered."""
         session, received, t = delivery.session, delivery.received, self.now()
-        self._record(LeaseModified(t, delivery.subscription, delivery.key, session.name, received.message_id, seconds))
-        session.modify_lease(received, seconds)
+        if not session.is_over:
+            self._record(LeaseModified(t, delivery.subscription, delivery.key, session.name, received.message_id, seconds))
+            session.modify_lease(received, seconds)
         session.let_expire(received)
 
     # --- what the tap tells --------------------------------------------------------------------------------------------------

@@ -26,6 +26,11 @@ def share_found(chances: float, sure: float = SURE) -> float:
     return 1.0 - pow(1.0 - sure, 1.0 / chances) if chances else 1.0
 
 
+def one_in(share: float) -> str:
+    """A share in words, to two digits: `1 in 150,000`."""
+    return f"1 in {int(float(f'{1.0 / share:.1e}')):,}"
+
+
 def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
     """For each kind of chance how many a run gives, and what one run and one hour find."""
     lines = []

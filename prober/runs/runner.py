@@ -212,10 +212,11 @@ class Run:
     async def _drain(self) -> None:
         """Waits until nothing is owed, or for as long as it takes every deadline to pass; then the history has ended."""
         recording = self.recording
-        give_up_t = recording.now() + self._target.drain_s
-        while not recording.judge.stopped_because and not recording.judge.findings.failed and recording.now() < give_up_t:
+        began_t = recording.now()
+        while not recording.judge.stopped_because and not recording.judge.findings.failed:
             looked_t = recording.now()
-            if not recording.judge.owed:
+            quiet_until_t = max(began_t, recording.answered_t) + self._target.quiet_s
+            if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.judge.owed:
                 break
             await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
         recording.record(Ended(recording.now(), drained=True))

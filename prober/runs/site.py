@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.rules import Rules
@@ -82,6 +83,7 @@ class Target:
 
     act_timeout_s   how long the experiment itself may take.
     drain_s         how long a run waits at most for what is owed.
+    quiet_s         how long it waits for that since something came last: by then every deadline has passed.
     part            which part of the keys is probed, such as `2/4`; empty if they are not divided.
     seek_settles_s  how long after a seek it may still deliver as before it.
     publish_region  the region that is published in, empty if nobody knows; `peer_region` at its other endpoint.
@@ -94,6 +96,7 @@ class Target:
     publish_timeout_s: float = 5.0
     act_timeout_s: float = 300.0
     drain_s: float = 150.0
+    quiet_s: float = inf
     part: str = ""
     publish_region: str = ""
     seek_settles_s: float = 60.0

@@ -34,6 +34,8 @@ LOCAL_SEEK_SETTLES_S: Final = 2.0
 LOCAL_PUBLISH_TIME_ERROR_S: Final = 1.0
 """What is not Google's is one region, and nothing there hangs for longer."""
 MARGIN_S: Final = 1.0
+ANSWERED_S: Final = 5.0
+"""How long after it came a message is answered, if it is."""
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
 shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
 with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing.
@@ -127,8 +129,9 @@ class PlannedSite:
             rules = _of_others(rules, self.settings.observe, endpoint)
         # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
         # holds it, until its lease has ended.
-        waits_s = (rules.ack_settled_s, rules.ack_deadline_s)
-        begun_s = sum(waits_s) if any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions) else max(waits_s)
+        waits_s = (rules.ack_settled_s, rules.ack_deadline_s + DELIVERY_DELAY_MAX_S)
+        responses = any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions)
+        begun_s = ANSWERED_S + (sum(waits_s) if responses else max(waits_s))
         longest_s = begun_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         return Target(
             self.target.name,
@@ -137,7 +140,8 @@ class PlannedSite:
             rules if self.vantage is Vantage.WIRE else for_library(rules),
             publish_timeout_s=deadlines.publish.total_seconds(),
             act_timeout_s=ACT_MAX_S + (0.0 if self.settings.observe is None else self.settings.observe.duration.total_seconds()),
-            drain_s=min(deadlines.drain.total_seconds(), longest_s + MARGIN_S),
+            drain_s=deadlines.drain.total_seconds(),
+            quiet_s=longest_s + MARGIN_S,
             part=self.part_shown,
             publish_region=endpoint.region or ("" if peer is None else endpoint.address),
             peer_region="" if peer is None else peer.region or peer.address,

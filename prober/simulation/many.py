@@ -1,14 +1,15 @@
-"""Simulations of many seeds, on all cores; the results come in the order of the seeds."""
+"""Simulations of many seeds, on all cores; what is simulated comes in the order of the seeds."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from prober.simulation.plan import HOURS_DEFAULT, planned
+from prober.simulation.results import Results
 from prober.simulation.world import Simulated, defaults, simulate
 
 
@@ -28,15 +29,31 @@ class Order:
         return f"ordering-prober simulate --seeds {seed}..{seed}{hours}{faults}"
 
 
-def simulated(order: Order, jobs: int, prepare: Callable[[], object] | None = None) -> Iterator[Simulated]:
-    """Carries them out in so many processes, in each of which `prepare` is called first, if it is given; with one, in this one."""
+def simulated(
+    order: Order, jobs: int, prepare: Callable[[], object] | None = None, results: Results | None = None
+) -> Iterator[Simulated]:
+    """Carries them out in so many processes, in each of which `prepare` is called first, if it is given; with one, in this one.
+
+    What `results` has already comes first, and is not simulated again; it keeps the others.
+    """
+    if results is None:
+        yield from _carried_out(order, order.seeds, jobs, prepare)
+        return
+    left = [seed for seed in order.seeds if seed not in results.seeds]
+    yield from results.of(order.seeds)
+    for one in _carried_out(order, left, jobs, prepare):
+        results.add(one)
+        yield one
+
+
+def _carried_out(order: Order, seeds: Sequence[int], jobs: int, prepare: Callable[[], object] | None) -> Iterator[Simulated]:
     one = partial(_simulated, order)
-    if jobs == 1 or len(order.seeds) == 1:
-        yield from map(one, order.seeds)
+    if jobs == 1 or len(seeds) <= 1:
+        yield from map(one, seeds)
         return
     # Libraries in here have threads of their own, which a forked process would miss.
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=prepare) as pool:
-        yield from pool.map(one, order.seeds)
+        yield from pool.map(one, seeds)
 
 
 def _simulated(order: Order, seed: int) -> Simulated:

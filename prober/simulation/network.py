@@ -70,7 +70,7 @@ class Network:
 
     def handled_after_s(self) -> float:
         """How long a request of its own waits at the service for somebody to take it up."""
-        return self._chance.uniform(0.0, self.weather.disorder_s)
+        return self._chance.uniform(0.0, self.weather.disorder_s) if self.weather.disorder_s else 0.0
 
     def handler(self, method: str) -> Any:
         """Who handles a method; its types are gRPC's private matter."""
@@ -275,7 +275,8 @@ class UnaryCall:
 
     async def _handle(self) -> None:
         call = self._call
-        await asyncio.sleep(call.network.handled_after_s())
+        if after_s := call.network.handled_after_s():
+            await asyncio.sleep(after_s)
         response = await call.handler.unary_unary(call.handler.request_deserializer(self._content), _Context(call))
         call.channel.back.put(lambda: self._answered(response))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
@@ -20,13 +21,20 @@ from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.simulation.other_rules import OTHER_RULES
 from prober.simulation.virtual_time import STARTED_AT
+from prober.simulation.witnesses import Witnesses
 
 PROOFS_MAX = 3
+
+
+ALLOWED_WITH_DEAD_LETTERS: Final = frozenset({"redeliver_single", "redeliver_unacked_only", "reorder_run", "lone_duplicate"})
+"""Faults of which run comes again: with a dead-letter policy consistent redelivery is not promised."""
 
 
 def caught_as(fault: str, probe: str) -> Sequence[str]:
     """The findings that must catch a fault at a probe; none if it is allowed there."""
     known = CATALOGUE[fault]
+    if fault in ALLOWED_WITH_DEAD_LETTERS and any(plan.dead_letter_max_attempts for plan in PROBES[probe].subscriptions):
+        return ()
     exactly_once = any(plan.exactly_once for plan in PROBES[probe].subscriptions)
     return known.exactly_once if exactly_once and known.exactly_once else known.findings
 
@@ -36,7 +44,8 @@ class RunNote:
     """One run.
 
     judged   whether it was judged to its end: nobody stood still, and it was not cut short.
-    struck   how often each fault struck it; `struck_t` is when the first did that breaks a promise there.
+    struck   how often each fault struck it so that it could be seen; `struck_t` is when the first did that breaks a promise there.
+    unseen   how often each fault struck it otherwise (`witnesses`).
     found    the findings that fail a run, by kind, with the time of the first of each.
     alarms   how often other rules raised one.
     proofs   the first findings, in words.
@@ -51,6 +60,7 @@ class RunNote:
     judged: bool = False
     clean: bool = True
     struck: Counter[str] = field(default_factory=Counter)
+    unseen: Counter[str] = field(default_factory=Counter)
     struck_t: float | None = None
     found: dict[str, float] = field(default_factory=dict)
     alarms: dict[str, int] = field(default_factory=dict)
@@ -111,6 +121,7 @@ class RunObserver:
     def __init__(self, observer: Observer, run: RunBegun) -> None:
         self._observer, self._names = observer, (run.site.topic, *run.rules)
         self._rules = {name: rule() for name, rule in OTHER_RULES.items()}
+        self._witnesses = Witnesses(run.rules, run.run_id)
         self._note = RunNote(run.site.probe, run.run_id, 0.0)
         self._began = False
 
@@ -119,6 +130,7 @@ class RunObserver:
         if not self._began:
             self._began, self._note.began_t = True, seen.event.t
         self._note.events += 1
+        self._witnesses.event(seen.event)
         for rule in self._rules.values():
             rule.event(seen.event)
         self._take(seen.findings)
@@ -133,9 +145,13 @@ class RunObserver:
         note.judged = self._began and not end.cut_short and end.recorded.judged is None
         note.clean = not observer.is_tainted(self._names)
         for injection in observer.strikes(self._names, note.began_t) if self._began else ():
+            t = injection.t - STARTED_AT.timestamp()
+            if not self._witnesses.saw(injection, t):
+                note.unseen[injection.fault] += 1
+                continue
             note.struck[injection.fault] += 1
             if note.struck_t is None and caught_as(injection.fault, note.probe):
-                note.struck_t = injection.t - STARTED_AT.timestamp()
+                note.struck_t = t
         note.alarms = {name: rule.alarms for name, rule in self._rules.items()}
         observer.notes.append(note)
 

@@ -1,29 +1,28 @@
-"""The page docs/detection.md: `python -m prober.simulation.page docs/detection.md [FIRST..LAST]`. It simulates, so it takes a while."""
+"""The page docs/detection.md: `python -m prober.simulation.page docs/detection.md`. It simulates, so it takes a while."""
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from prober.config.models import ProbeName, ProbeSettings
 from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
-from prober.probes.power import SURE, share_found
-from prober.schedule.instances import sites_of
-from prober.simulation.detection import FOUND_AT_LEAST, KNOWN_BELOW, Cell, Detection, rules
+from prober.probes.power import SURE, one_in
+from prober.schedule.power import detectable, hourly_chances
+from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, simulated
-from prober.simulation.plan import TO_BE_FOUND
+from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
+from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
-from prober.slo.objectives import DAY_S, HOUR_S
 
 SEEDS: Final = range(1, 201)
-MONTH_S: Final = 30 * DAY_S
 
 INTRODUCTION: Final = """\
 # What is found, and how well
@@ -33,20 +32,22 @@ service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service not
 where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
 on it was measured on the real service.
 
-This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:.0f}
-simulated hours, at the wire: Google's client library has threads of its own, which no simulation can put into an order. Every
-run is at a network and with workloads drawn from its seed; a quarter of the simulations has no fault that must be found, but
-everything that is allowed: benign faults, connections that break, probers that begin again, clocks that are set, machines that
-stand still. Half have such a fault and nothing else, a quarter both.
+This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:,.0f}
+simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no simulation
+can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has no fault
+that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks that are
+set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection SEEDS=1..200000` gathers
+10,000 simulated hours over as many starts as it takes: it keeps what it has in `build/detection.jsonl`.
 """
 
 MATRIX: Final = """\
 ## Which probe finds which fault
 
-*Observable* are runs which the fault struck, by the ledger, while they were judged to their end; a run may be struck once or a
-hundred times. *Found* are those that reported one of the findings that must catch the fault; in brackets between which shares
-the true one lies, with 95 %. *After* is the median from the first strike to the first such finding. *Arrival order* and
-*Google's prober* are [other rules](#other-rules) on the same events.
+*Observable* are runs which the fault struck, by the ledger, while they were judged to their end, and so that a client could see
+it ([witnesses.py](../prober/simulation/witnesses.py)): a message that was acknowledged need not come again, whatever the service
+had heard of that. A run may be struck once or a hundred times. *Found* are those that reported one of the findings that must catch
+the fault; in brackets between which shares the true one lies, with 95 %. *After* is the median from the first strike to the first
+such finding. *Arrival order* and *Google's prober* are [other rules](#other-rules) on the same events.
 """
 
 OTHERS: Final = """\
@@ -77,6 +78,7 @@ def page(order: Order, detection: Detection, probes: Mapping[ProbeName, ProbeSet
         runs=detection.runs,
         events=detection.events,
         hours=detection.hours,
+        probe_hours=detection.probe_hours,
     )
     sections = (introduction, _alarms(detection), _below(detection), MATRIX, _matrix(detection), OTHERS, _others(detection))
     return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
@@ -97,11 +99,10 @@ def _below(detection: Detection) -> str:
     """What is found less often than it should be, and what nobody could find."""
     lines = [_too_rarely(fault, *detection.best(fault)) for fault in _found_too_rarely(detection)]
     lines += [f"- `{name}`: no run met it." for name in TO_BE_FOUND if CATALOGUE[name].findings and name not in detection.faults]
-    known = "".join(f"`{fault}` counts as struck more often than it can be found: {why}.\n" for fault, why in KNOWN_BELOW.items())
     if not lines:
-        return f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%} of the observable runs.\n\n{known}"
+        return f"At its best probe, every fault was found in at least {FOUND_AT_LEAST:.0%} of the observable runs.\n"
     head = f"Faults of which the best probe found less than {FOUND_AT_LEAST:.0%} of the observable runs:\n"
-    return f"{head}\n" + "\n".join(lines) + f"\n\n{known}"
+    return f"{head}\n" + "\n".join(lines) + "\n"
 
 
 def _too_rarely(fault: str, probe: str, cell: Cell) -> str:
@@ -142,29 +143,19 @@ def _others(detection: Detection) -> str:
 
 
 def _power(probes: Mapping[ProbeName, ProbeSettings]) -> str:
-    hourly = Counter[str]()
     (target,) = defaults().targets
-    for site in sites_of(target.model_copy(update={"probes": dict(probes)})):
-        runs = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
-        for counter, chances in site.experiment.chances(site.workload).items():
-            hourly[counter] += round(chances * runs)
-    rows = [(what, f"{hourly[counter]:,}", *_found(hourly[counter])) for counter, what in CHANCES.items() if hourly[counter]]
+    hourly = hourly_chances(target.model_copy(update={"probes": dict(probes)}))
+    rows = [
+        (what, f"{hourly[counter]:,}", *(one_in(found.share) for found in detectable(hourly[counter])))
+        for counter, what in CHANCES.items()
+        if hourly[counter]
+    ]
     return _table(("chances", "an hour", "within an hour", "within a day", "within a month"), rows)
-
-
-def _found(hourly: float) -> Iterator[str]:
-    for period_s in (HOUR_S, DAY_S, MONTH_S):
-        yield f"1 in {_rounded(1 / share_found(hourly * period_s / HOUR_S)):,}"
 
 
 def _share(cell: Cell) -> str:
     low, high = cell.bounds
     return f"{cell.found} of {cell.observable} ({100 * low:.0f} to {100 * high:.0f} %)"
-
-
-def _rounded(number: float) -> int:
-    """To two digits."""
-    return int(float(f"{number:.1e}"))
 
 
 def _percent(share: float) -> str:
@@ -176,13 +167,21 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Writes the page to the file that the first argument names, from the seeds that the second one gives."""
-    order = Order(read_seeds(arguments[1]) if len(arguments) > 1 else SEEDS)
-    detection = Detection.of(simulated(order, os.cpu_count() or 1))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Writes the page. `--results` alone: of all simulations that the file has."""
+    parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}")
+    parser.add_argument("--results", type=Path, help="file that keeps what was simulated: the next start goes on from there")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    wanted = parser.parse_args(arguments)
+    results = None if wanted.results is None else Results(wanted.results, HOURS_DEFAULT)
+    kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
+    order = Order(wanted.seeds or kept)
+    detection = Detection.of(simulated(order, wanted.jobs, results=results))
     (target,) = defaults().targets
-    Path(arguments[0]).write_text(page(order, detection, target.probes), encoding="utf-8")
+    wanted.page.write_text(page(order, detection, target.probes), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -30,6 +30,7 @@ from prober.reports.reader import ReportReader
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
+from prober.schedule.power import detectable
 from prober.serving.server import serve
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics.families import Job
@@ -165,7 +166,8 @@ def made(folder: Path) -> World:
     told = live_states["prober-0"].snapshot(NOON)
     store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON), told.sites, tuple(_slices()))
     _report(folder / "reports")
-    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()))
+    found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
+    archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
     return World(StubView(live_states["prober-0"], archive), store)
 
 

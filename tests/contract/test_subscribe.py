@@ -226,6 +226,7 @@ async def test_after_the_end_a_session_can_be_answered_without_harm(service: Ser
         await notebook.until(lambda: len(held) == 1)
         await subscriber.close()
         session, received = held[0]
+        assert session.is_over == (vantage is Vantage.WIRE)  # a client library would pass an answer on
         session.ack(received)
         session.nack(received)
         session.modify_lease(received, 10)

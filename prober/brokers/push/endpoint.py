@@ -240,6 +240,11 @@ class PushedSession:
         """The service decides how many requests it sends at a time."""
         return None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is answered, or was given up."""
+        return self.answer.done()
+
     def ack(self, _received: Received) -> None:
         """Answers with success."""
         self.end(TAKEN)

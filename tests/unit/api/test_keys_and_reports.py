@@ -11,14 +11,17 @@ import pytest
 
 from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
+from prober.schedule.power import detectable
 from prober.sinks.metrics.families import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import definition_of
 from prober.sinks.status.store import StatusStore
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.unit.api.asking import EUROPE, NOON, StubView, archive_at, ask, end, view
 from tests.unit.api.kept import SLASHED, answer, full_view
+from tests.unit.api.pages import Page
 from tests.unit.reports.test_reader import DAY, alert, key, put, spender, window
 
 OLDER = date(2026, 11, 18)
@@ -129,6 +132,16 @@ class TestSlos:
         assert (order["target"], order["good"], order["bad"], order["undecided"]) == ("europe", 198, 2, 1)
         assert [(burn["severity"], burn["window_s"]) for burn in order["burn"]][:2] == [("page", 3600.0), ("page", 21600.0)]
         assert order["burn"][0]["state"] == "firing"
+
+    def test_it_says_how_rare_a_fault_may_be_that_is_found(self, tmp_path: Path) -> None:
+        asked = self.counted(tmp_path)
+        assert told(asked, "/api/v1/slos/order")["targets"][0]["detectable"] == []
+        asked.archive = replace(asked.archive, detectable={("europe", Indicator.ORDER): detectable(1000.0)})
+        (europe,) = told(asked, "/api/v1/slos/order")["targets"]
+        assert [found["within_s"] for found in europe["detectable"]] == [3600, 86400, 2592000]
+        assert europe["detectable"][0]["share"] == pytest.approx(0.003, rel=0.01)
+        page = Page(ask(asked, "/slos/order").text).said()
+        assert "1 in 330 within 1 h, 1 in 8,000 within 1 d, 1 in 240,000 within 30 d, with 95 % probability" in page
 
     def test_one_in_full(self, tmp_path: Path) -> None:
         reports = tmp_path / "reports"

@@ -53,6 +53,7 @@ def test_a_simulation_as_expected(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--seeds", "5..4"], "'5..4' are no seeds; write them like 1..200"),
         (["--fault", "nonsense"], "no fault is called nonsense"),
+        (["--results", "r", "--history", "h"], "give one of them"),
         (["--hours", "0"], "--hours is 0: write how many hours each simulation takes, such as 0.05"),
     ],
 )

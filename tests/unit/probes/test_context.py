@@ -44,6 +44,7 @@ class Channel:
     name: str
     flow: FlowControlSettings | None
     subscriber: str = "one"
+    is_over: bool = False
 
     def ack(self, received: Received) -> None:
         """Sends nothing."""
@@ -98,6 +99,15 @@ def test_a_delivery_says_when_the_message_was_stored() -> None:
     assert delivered == Delivered(1.0, SUBSCRIPTION, "k", "A", "e", 1, "m1", publish_time=PUBLISHED_AT)
     assert acked == Acked(1.0, SUBSCRIPTION, "k", "A", "m1")
     assert closed == Closed(1.0, SUBSCRIPTION, "A", lost=False)
+
+
+def test_what_is_answered_when_the_session_is_over_was_not_answered() -> None:
+    def answer(delivery: Any) -> None:
+        delivery.ack()
+        delivery.nack()
+        delivery.shorten_lease(1)
+
+    assert [type(event) for event in told(Channel("A", None, is_over=True), decide=answer)] == [Opened, Delivered, Closed]
 
 
 def test_a_stream_says_how_much_may_be_outstanding_and_a_pull_does_not() -> None:

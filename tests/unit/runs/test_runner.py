@@ -125,7 +125,9 @@ def unsent(result: RunResult) -> SliCounts | None:
 
 def receives(context: ProbeContext, subscription: str, count: int) -> None:
     """The first messages of a key come to a stream of a subscription and are acknowledged."""
-    session = SimpleNamespace(name=f"of {subscription}", subscriber=subscription, flow=None, ack=lambda _received: None)
+    session = SimpleNamespace(
+        name=f"of {subscription}", subscriber=subscription, flow=None, is_over=False, ack=lambda _received: None
+    )
     tap: Any = context.tap(Delivery.ack, subscription)
     tap.opened(session, None)
     for seq in range(1, count + 1):

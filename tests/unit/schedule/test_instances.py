@@ -95,10 +95,13 @@ def test_a_run_waits_until_every_deadline_has_passed(probe: ProbeName) -> None:
     site = PlannedSite(settings, probe, settings.probes[probe], Vantage.WIRE)
     target = site.at(LOCAL)
     rules = target.rules
-    held_s = rules.ack_deadline_s + rules.ack_settled_s
+    leased_s = rules.ack_deadline_s + rules.delivery_delay_max_s
+    held_s = leased_s + rules.ack_settled_s
     if all(plan.mode is Mode.STREAMING for plan in site.experiment.subscriptions):
-        held_s = max(rules.ack_deadline_s, rules.ack_settled_s)
-    assert target.drain_s > held_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
+        held_s = max(leased_s, rules.ack_settled_s)
+    assert (
+        target.drain_s > target.quiet_s > held_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
+    )
 
 
 TWO = """

@@ -79,16 +79,17 @@ def test_too_few_are_not_certainly_too_rarely() -> None:
     assert not total(*[note("drop", {"ORDER_GAP": 2.0})] * 6, *[note("drop")] * 3).is_as_expected
 
 
-def test_what_is_known_to_be_found_rarely_is_no_failure() -> None:
-    assert total(*[note("never_redeliver")] * 5, fault="never_redeliver").is_as_expected
-
-
 @pytest.mark.parametrize(("probe", "must_be_found"), [("exactly_once", True), ("ordering", False)])
 def test_some_are_allowed_but_with_exactly_once(probe: str, *, must_be_found: bool) -> None:
     notes = [note("lease_short", probe=probe)] * 2
     detection = total(*notes, fault="lease_short")
     assert bool(detection.cells) == must_be_found
     assert detection.is_as_expected is not must_be_found
+
+
+def test_what_comes_again_is_not_promised_with_dead_letters() -> None:
+    assert not total(note("redeliver_single", probe="dead_letter"), fault="redeliver_single").cells
+    assert total(note("redeliver_single", probe="redelivery"), fault="redeliver_single").cells
 
 
 def test_who_is_accused_of_nothing_that_happened_is_accused_in_vain() -> None:

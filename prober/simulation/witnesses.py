@@ -1,0 +1,140 @@
+"""What the client of a service can have seen of a fault: without that, nothing on record tells the service from an honest one.
+
+The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
+the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
+thought so; a stream that ends soon after may have been dead before; and what is left of an earlier run belongs to no record. Faults that
+are not named in `SEEN` are seen whenever they strike.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
+from prober.core.rules import Mode, Rules
+from prober.embedded.faults import Injection
+
+
+class _Receipt(NamedTuple):
+    """A message was received on a session."""
+
+    t: float
+    session: str
+    seq: int
+    message_id: str
+
+
+class Witnesses:
+    """Listens to one run, and says which injections could be seen there.
+
+    rules   those of its subscriptions.
+    epoch   that of its own messages.
+    """
+
+    def __init__(self, rules: Mapping[str, Rules], epoch: str) -> None:
+        self._rules, self._epoch = rules, epoch
+        self._foreign: set[str] = set()
+        self._receipts: defaultdict[tuple[str, str], list[_Receipt]] = defaultdict(list)
+        self._answered: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        self._acked: set[tuple[str, str]] = set()
+        self._subscribers: dict[str, str] = {}
+        self._closed: dict[str, float] = {}
+
+    def event(self, event: Event) -> None:
+        """The next event."""
+        match event:
+            case Delivered() if event.epoch != self._epoch:
+                self._foreign.add(event.message_id)
+            case Delivered():
+                receipt = _Receipt(event.t, event.session, event.seq, event.message_id)
+                self._receipts[event.subscription, event.key].append(receipt)
+            case Acked() | Nacked() | LeaseModified():
+                self._answered[event.subscription, event.message_id].append(event.t)
+                if isinstance(event, Acked):
+                    self._acked.add((event.subscription, event.message_id))
+            case Opened():
+                self._subscribers[event.session] = event.subscriber
+            case Closed():
+                self._closed[event.session] = event.t
+            case _:
+                pass
+
+    def saw(self, injection: Injection, t: float) -> bool:
+        """Whether what was injected at a time of the run's clock can be told from what is allowed."""
+        if injection.message_id in self._foreign:
+            return False
+        seen = SEEN.get(injection.fault)
+        return injection.where not in self._rules or seen is None or seen(self, injection, t)
+
+    def was_never_acked(self, injection: Injection, _t: float) -> bool:
+        """Whether the message is one that must come again."""
+        return (injection.where, injection.message_id) not in self._acked
+
+    def met_what_is_held(self, injection: Injection, t: float) -> bool:
+        """Whether the message came to one subscriber while another held an earlier one of its key."""
+        receipts = self._receipts[injection.where, injection.key]
+        came = next((one for one in receipts if one.t >= t and one.message_id == injection.message_id), None)
+        return came is not None and any(
+            self._holder(one) != self._holder(came)
+            and self._is_held(injection.where, one, came.t)
+            and self._stayed(injection.where, came.t, one.session, came.session)
+            for one in receipts
+            if one.t < came.t and one.seq < came.seq
+        )
+
+    def came_while_held(self, injection: Injection, t: float) -> bool:
+        """Whether the message came again while it was held."""
+        receipts = [one for one in self._receipts[injection.where, injection.key] if one.message_id == injection.message_id]
+        again = next((one for one in receipts if one.t >= t), None)
+        return again is not None and any(
+            self._is_held(injection.where, one, again.t) and self._stayed(injection.where, again.t, one.session, again.session)
+            for one in receipts
+            if one.t < t
+        )
+
+    def did_not_go_on(self, injection: Injection, t: float) -> bool:
+        """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
+
+        What is held comes again when its lease is over: then the redelivery was slow, and nothing else.
+        """
+        receipts = self._receipts[injection.where, injection.key]
+        struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
+        wanted = sorted({one.seq for one in receipts if one.t < t and one.seq > struck})
+        came = dict.fromkeys(one.seq for one in receipts if one.t >= t and one.seq > struck)
+        return wanted != list(came)[: len(wanted)]
+
+    def _holder(self, receipt: _Receipt) -> str:
+        return self._subscribers.get(receipt.session, receipt.session)
+
+    def _is_held(self, subscription: str, receipt: _Receipt, t: float) -> bool:
+        """Whether a receipt is unanswered at a time, and its lease runs, however long it was on its way."""
+        rules = self._rules[subscription]
+        sent_t = receipt.t - rules.delivery_delay_max_s
+        answers = self._answered.get((subscription, receipt.message_id), ())
+        return t < sent_t + rules.ack_deadline_s and not any(answer_t <= t for answer_t in answers)
+
+    def _stayed(self, subscription: str, t: float, *sessions: str) -> bool:
+        """Whether streams were open for so long after a time that they were alive then; the end of a response says nothing."""
+        rules = self._rules[subscription]
+        if rules.mode is not Mode.STREAMING:
+            return True
+        return all(self._closed.get(session, inf) > t + rules.close_detection_max_s for session in sessions)
+
+
+SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = MappingProxyType(
+    {
+        "never_redeliver": Witnesses.was_never_acked,
+        "resume_past_unacked": Witnesses.was_never_acked,
+        "redeliver_single": Witnesses.did_not_go_on,
+        "split_holder": Witnesses.met_what_is_held,
+        "overlap_pull": Witnesses.met_what_is_held,
+        "overlap_push": Witnesses.met_what_is_held,
+        "forget_holds": Witnesses.came_while_held,
+        "lease_short": Witnesses.came_while_held,
+    }
+)
+"""What of a fault must be on record to be told from what is allowed."""

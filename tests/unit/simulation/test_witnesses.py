@@ -1,0 +1,84 @@
+"""What can be told from what is allowed, by what a run has on record."""
+
+from __future__ import annotations
+
+import pytest
+
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Opened
+from prober.core.rules import Mode, Rules
+from prober.embedded.faults import Injection
+from prober.simulation.witnesses import Witnesses
+
+HERE, KEY = "projects/p/subscriptions/s", "k"
+
+
+def got(t: float, session: str, seq: int) -> Delivered:
+    return Delivered(t, HERE, KEY, session, "e", seq, f"m{seq}")
+
+
+def acked(t: float, session: str, seq: int) -> Acked:
+    return Acked(t, HERE, KEY, session, f"m{seq}")
+
+
+def saw(fault: str, message_id: str, *events: Event, at: float = 1.5, where: str = HERE, mode: Mode = Mode.STREAMING) -> bool:
+    """Whether it was seen that a fault struck a message, of a service whose deliveries take 2 s at most, and leases 10 s."""
+    witnesses = Witnesses({HERE: Rules(delivery_delay_max_s=2.0, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)}, "e")
+    for event in (Opened(0.0, HERE, "A", "a"), Opened(0.0, HERE, "B", "b"), *events):
+        witnesses.event(event)
+    return witnesses.saw(Injection(at, fault, 1, where, KEY, message_id), at)
+
+
+@pytest.mark.parametrize("fault", ["never_redeliver", "resume_past_unacked"])
+def test_what_was_acknowledged_need_not_come_again(fault: str) -> None:
+    assert saw(fault, "m1", got(1, "A", 1), acked(1.1, "A", 2))
+    assert not saw(fault, "m1", got(1, "A", 1), acked(1.1, "A", 1))
+    assert not saw(fault, "m1", got(1, "A", 1), acked(9.0, "A", 1))  # it was under way, or came again all the same
+
+
+@pytest.mark.parametrize("fault", ["split_holder", "overlap_pull", "overlap_push"])
+def test_a_second_holder_shows_beside_the_first(fault: str) -> None:
+    assert saw(fault, "m2", got(1, "A", 1), got(2, "B", 2))
+    assert not saw(fault, "m2", got(1, "A", 1), got(2, "A", 2))
+    assert not saw(fault, "m2", got(1, "A", 1), acked(1.9, "A", 1), got(2, "B", 2))
+    assert not saw(fault, "m2", got(2, "B", 2))
+    assert not saw(fault, "m2", got(1, "A", 1), at=2.5)
+
+
+def test_what_may_have_expired_is_not_held() -> None:
+    assert saw("split_holder", "m2", got(1, "A", 1), got(8.9, "B", 2))
+    assert not saw("split_holder", "m2", got(1, "A", 1), got(9.1, "B", 2))
+    assert not saw("split_holder", "m2", got(1, "A", 1), LeaseModified(1.2, HERE, KEY, "A", "m1", 1), got(2, "B", 2))
+
+
+@pytest.mark.parametrize("session", ["A", "B"])
+def test_a_stream_that_ends_soon_after_may_have_been_dead(session: str) -> None:
+    assert not saw("split_holder", "m2", got(1, "A", 1), got(2, "B", 2), Closed(4.9, HERE, session))
+    assert saw("split_holder", "m2", got(1, "A", 1), got(2, "B", 2), Closed(5.1, HERE, session))
+    assert saw("overlap_pull", "m2", got(1, "A", 1), got(2, "B", 2), Closed(2.1, HERE, session), mode=Mode.PULL)
+
+
+def test_who_goes_on_with_what_came_before_has_redelivered_it_all() -> None:
+    before = (got(1, "A", 1), got(1, "A", 2), got(1, "A", 3))
+    assert not saw("redeliver_single", "m1", *before, got(2, "A", 1), got(9, "A", 2), got(9, "A", 3), got(9, "A", 4))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(2, "A", 4), got(9, "A", 2), got(9, "A", 3))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(9, "A", 3), got(9, "A", 2))
+    assert saw("redeliver_single", "m1", *before, got(2, "A", 1), got(2, "A", 2))
+    assert not saw("redeliver_single", "m3", *before, got(2, "A", 3))
+
+
+@pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])
+def test_what_comes_again_shows_while_it_is_held(fault: str) -> None:
+    assert saw(fault, "m1", got(1, "A", 1), got(2, "B", 1))
+    assert saw(fault, "m1", got(1, "A", 1), got(2, "A", 1))
+    assert not saw(fault, "m1", got(1, "A", 1), acked(1.4, "A", 1), got(2, "B", 1))
+    assert not saw(fault, "m1", got(1, "A", 1), got(9.1, "B", 1))
+    assert not saw(fault, "m1", got(1, "A", 1))
+
+
+def test_what_is_left_of_an_earlier_run_is_nobodys() -> None:
+    assert not saw("hole", "m1", Delivered(2.0, HERE, KEY, "A", "earlier", 1, "m1"))
+
+
+def test_others_show_whenever_they_strike_and_so_does_what_is_no_message_of_a_subscription() -> None:
+    assert saw("hole", "m1")
+    assert saw("never_redeliver", "m1", acked(1, "A", 1), where="projects/p/topics/t")
