@@ -32,6 +32,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
+from prober.core.places import precedes
 from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
@@ -293,7 +294,7 @@ class KeyChecker:
         session, places = arrival.track.session, self._order.places
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
-        if self._in_doubt or unbound:
+        if self._in_doubt or unbound or self._unawaited(arrival, race_s):
             places.lose(arrival.position)
         if self._waits_beside(arrival):
             places.advance(arrival.position)
@@ -304,6 +305,11 @@ class KeyChecker:
             first = first._replace(again=True)
         waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
         places.learned(first, session.name, waiting, eps, self.collector.grace_until_t + eps)
+
+    def _unawaited(self, arrival: Arrival, race_s: float) -> bool:
+        """Whether it may have been overtaken on another session before anybody knew that there are several."""
+        raced_t = arrival.t - race_s
+        return raced_t <= self.subscription.unawaited_t and self._tracks.reached_since(raced_t, arrival.track) > 0
 
     def _unplaced(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -353,6 +359,12 @@ class KeyChecker:
         arrival.track.rewound_t = arrival.t
         for track in self._tracks:
             track.drop_from(arrival.position)
+            if self.subscription.racing and track.held:
+                track.drop_where(lambda held: self._may_stand_above(held, arrival.position))
+
+    def _may_stand_above(self, position: int, floor: int) -> bool:
+        """Whether a record may have changed places with that at `floor`, though it was learned before."""
+        return self.log.has_raced(position) and not precedes(self._order, self.log, position, floor)
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.

@@ -14,7 +14,7 @@ one means that the service went back and dropped what was held above: that is ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from math import inf
 from typing import Final, TypeAlias
@@ -219,6 +219,11 @@ class Track:
             position = next(reversed(self.held))
             if position < floor:
                 return
+            self.doubt(position)
+
+    def drop_where(self, may_be_dropped: Callable[[int], bool]) -> None:
+        """The same of what may stand at or above a floor, though it was learned below."""
+        for position in [held for held in self.held if may_be_dropped(held)]:
             self.doubt(position)
 
     def lowest_held(self, t: float, floor: int) -> int:

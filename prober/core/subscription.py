@@ -55,6 +55,7 @@ class Subscription:
     lost_until_t    until when messages of a lost pull may be leased.
     losses          how many streams broke and pulls were lost so far, `inf` where pulls are recorded only once they are answered.
     racing          whether deliveries may overtake each other on several sessions.
+    unawaited_t     until when nobody knew that they may, so that nothing was waited for.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class Subscription:
         "settling",
         "shortest_deadline_s",
         "streaming",
+        "unawaited_t",
         "up_since_t",
         "waiting",
     )
@@ -111,6 +113,7 @@ class Subscription:
         self.losses = 0.0
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0 or self.streaming  # until a stream is seen to open, any may deliver
+        self.unawaited_t = LONG_AGO
         self.sessions: dict[str, Session] = {}
         self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
@@ -128,6 +131,8 @@ class Subscription:
         session = self.sessions.get(name) or self._over.get(name)
         if session is None or session.closed_t < t:
             self.complete = False
+            if self.streaming and not self.racing:
+                self.unawaited_t = t
             flow = UnseenFlowControl() if self.streaming else None
             session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:
@@ -142,7 +147,7 @@ class Subscription:
         certain = 0 if self.open or self.rules.clock_error_s else self.confirmations.take_all()
         if event.session in self.sessions:
             self._end(event.session, event.t, lost=False)
-        if not self.seen:
+        if not self.seen and self.complete:
             self.racing = self.rules.clock_error_s > 0
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
@@ -153,6 +158,7 @@ class Subscription:
 
     def closed(self, event: Closed) -> int:
         """The client noticed that a session is over. Returns how many chances to see a split that takes back."""
+        self.complete = self.complete and self.seen
         self._end(event.session, event.t, lost=event.lost)
         doubtful_t = event.t - self.rules.close_detection_max_s - self.rules.clock_error_s
         taken_back = sum(count for until_t, count in self._chances if until_t >= doubtful_t)

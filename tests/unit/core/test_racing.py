@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 
 import pytest
 
 from prober.core import racing
-from prober.core.events import LONG_AGO, Acked, DeadLettered, Delivered
+from prober.core.events import LONG_AGO, Acked, Closed, DeadLettered, Delivered, Event, Opened
+from prober.core.findings import Finding
 from prober.core.racing import PutBack
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
@@ -183,6 +184,30 @@ def test_what_was_put_back_is_decided_when_its_time_is_over() -> None:
     assert observe(verifier, history(f"{TWO} P1,2,3 A1<1@1 A2<3@1.1 A1 ack 1@1.2 A1 ack 1@6.1")) == []
     later = [event for event in history("A1 ack 1@6.2") if isinstance(event, Acked)]
     assert words(observe(verifier, later), times=True) == {"V:ORDER_GAP@1.1"}
+
+
+def accused(found: Iterable[Finding]) -> set[str]:
+    return {word for word in words(found) if not word.startswith("I:")}
+
+
+def without_the_opening_of(session: str, line: str) -> list[Event]:
+    return [event for event in history(line) if not (isinstance(event, Opened) and event.session == session)]
+
+
+def test_a_stream_that_was_open_before_the_record_may_have_been_read_beside() -> None:
+    """Nobody waited for what it brings when 2 came: only then it turns out that it is there."""
+    verifier = Verifier(Rules())
+    line = "open A of client A P1@0 P2@0.1 A<2@1 old<1@1.1 ok1=m1@1.3 ok2=m2@1.4"
+    assert accused(observe(verifier, without_the_opening_of("old", line))) == set()
+    assert accused(verifier.finish()) == set()
+
+
+def test_a_record_that_begins_with_the_end_of_a_stream_began_late() -> None:
+    """Others may have been open as well."""
+    verifier = Verifier(Rules())
+    line = "open A of client A P1,2,3 A<1@1 A<3@1.1 old<2@1.2"
+    assert accused(observe(verifier, [Closed(0.0, "s", "gone"), *without_the_opening_of("old", line)])) == set()
+    assert accused(verifier.finish()) == set()
 
 
 def test_a_copy_on_another_stream_may_have_been_sent_first() -> None:
