@@ -92,7 +92,7 @@ def test_what_must_not_come_again_is_counted_as_chances(asked: Counter[str]) -> 
     result = decided(asked, "exactly_once", "redeliver_after_confirmed_ack:p=0", "forget_holds:p=0")
     assert result.verdict is Verdict.PASS, result.reason
     assert result.counters["chances_confirmed"] == asked["redeliver_after_confirmed_ack"]
-    assert 0.98 * asked["forget_holds"] <= result.counters["chances_outstanding"] <= asked["forget_holds"]
+    assert 0.95 * asked["forget_holds"] <= result.counters["chances_outstanding"] <= asked["forget_holds"]
 
 
 def test_dead_letters_after_which_keys_could_have_stood_still_are_counted_as_chances(asked: Counter[str]) -> None:
