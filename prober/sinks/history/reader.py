@@ -330,7 +330,9 @@ def _table(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expressi
 def _batches(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> Iterator[pa.RecordBatch]:
     try:
         # Reading ahead would hold many row groups in memory of which the filter keeps little.
-        yield from dataset.to_batches(columns=columns, filter=question, batch_readahead=2, fragment_readahead=2)
+        for batch in dataset.to_batches(columns=columns, filter=question, batch_readahead=2, fragment_readahead=2):
+            batch.validate(full=True)  # a broken disk may have left text that is none
+            yield batch
     except (OSError, pa.ArrowInvalid) as error:
         raise HistoryError(f"the history cannot be read: {str(error).partition(chr(10))[0]}") from error
 
@@ -360,6 +362,8 @@ def _events_of(rows: pa.Table) -> Iterator[Recorded]:
         if (run_id, number) == latest:
             continue
         latest = run_id, number
+        if name not in makers:
+            raise HistoryError(f"the history cannot be read: event {number} of run {run_id} is {name!r}, which is no kind of event")
         make, values = makers[name]
         yield Recorded(run_id, number, make(*[column[at] for column in values]))
 

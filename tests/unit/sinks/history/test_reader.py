@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -253,6 +254,21 @@ def test_a_broken_file_is_refused(recorder: Recorder) -> None:
     path = next(path for path in parquet_files(recorder.location) if path.startswith("events"))
     (recorder.location / path).write_bytes(b"PAR1 no")
     assert path in error(recorder)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"), [("key", b"\xd5k", "UTF8"), ("event", b"deliverex", "'deliverex', which is no kind of event")]
+)
+def test_text_that_a_disk_has_spoiled_is_refused(recorder: Recorder, column: str, value: bytes, why: str) -> None:
+    recorder.record([acked(1.0)])
+    recorder.save()
+    path = recorder.location / next(path for path in parquet_files(recorder.location) if path.startswith("events"))
+    rows = pq.read_table(path, schema=schema_of(EVENTS), partitioning=None)
+    spoiled = pa.array([value] * len(rows), pa.binary()).view(pa.string())
+    place = rows.schema.get_field_index(column)
+    pq.write_table(rows.set_column(place, rows.schema.field(place), spoiled), path)
+    with pytest.raises(HistoryError, match=why):
+        list(reader(recorder).events(None))
 
 
 def test_an_older_file_may_lack_a_column(recorder: Recorder) -> None:
