@@ -377,6 +377,12 @@ FOLDED_NAMES: Final = Family(
     (*TARGET, "label"),
     "How often the limit of names made a topic or subscription count as `other`.",
 )
+KEYS_FORGOTTEN: Final = Family(
+    "keys_forgotten",
+    MetricType.COUNTER,
+    SUBSCRIPTION,
+    "Ordering keys of an observed stream that runs forgot because they remember at most `keys_max`: less is proven of what came after.",
+)
 COMPARISON_STANDING: Final = Family(
     "comparison_standing",
     MetricType.GAUGE,

@@ -106,6 +106,7 @@ class Measurements:
             if result.internal_error:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
+        self._subscription.forgot(result.counters.get("keys_forgotten", 0))
         if not end.counts:
             for indicator, tally in end.checks.items():
                 self._subscription.checked(indicator, tally)

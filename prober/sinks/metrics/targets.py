@@ -98,6 +98,7 @@ class SubscriptionMetrics:
         self._unreachable_runs = 0
         self._overdue = store.counter(families.OVERDUE, *labels)
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
+        self._forgotten = store.counter(families.KEYS_FORGOTTEN, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Indicator.END_TO_END_LATENCY),
@@ -154,6 +155,10 @@ class SubscriptionMetrics:
     def redelivered_early(self, count: int) -> None:
         """Keys were delivered again to another subscriber while their messages were held."""
         self._early_redeliveries.inc(count)
+
+    def forgot(self, keys: int) -> None:
+        """A run forgot so many keys, since it remembers no more than it may."""
+        self._forgotten.inc(keys)
 
     def probes(self, keys: int) -> None:
         """A run there uses so many ordering keys; 0: nothing is probed there any more."""
