@@ -32,7 +32,7 @@ from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from tests.alerts.tools import tool
 from tests.commands import PROGRAM, ROOT
 from tests.integration.daemons import written

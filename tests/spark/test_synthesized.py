@@ -20,7 +20,7 @@ from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
 from prober.sinks.history.synthesis.plan import Recipe
 from prober.sinks.history.synthesize import make_history
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.slo.counts import OVERDUE
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import DAY_S, DEFAULTS, HOUR_S, SliCounts

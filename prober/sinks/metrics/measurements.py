@@ -14,8 +14,8 @@ from prober.core.findings import Finding
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
-from prober.sinks.metrics.families import Component, Outstanding
 from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.label_values import Component, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters

@@ -20,7 +20,8 @@ from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, ReadFailure
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CheckResult, Family, Outstanding, PublishOutcome, SkipReason
+from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.label_values import CheckResult, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
 from prober.slo.figures import Figure
 from prober.slo.indicators import DURATIONS, Indicator
