@@ -90,6 +90,8 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
         "PROJECT": "projects/p",
         "LABEL": "topic",
         "OPERATION": "publish",
+        "BASELINE": "production",
+        "CANDIDATE": "canary",
     }
 
 
