@@ -39,8 +39,8 @@ def _worse() -> AlertingRule:
         Severity.WARNING,
         Owner.SERVICE,
         "A candidate is worse than its baseline.",
-        f"For {prom_duration(TROUBLE_FOR_S)} the target {{{{ $labels.candidate }}}} has been worse than {{{{ $labels.baseline }}}} in every "
-        "look. The page of comparisons says in what, by how much, and how much is allowed.",
+        f"For {prom_duration(TROUBLE_FOR_S)} the target {{{{ $labels.candidate }}}} has been worse than {{{{ $labels.baseline }}}} in "
+        "every look. The page of comparisons says in what, by how much, and how much is allowed.",
         Dashboard.OVERVIEW,
         COMPARED,
         TROUBLE_FOR_S,
