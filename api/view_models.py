@@ -121,7 +121,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "kinds": tuple(Kind),
-            "statuses": tuple(Status)[:3],
+            "statuses": tuple(Status),
             **_places(snapshot),
         }
 

@@ -35,7 +35,7 @@ from benchmarks.memory import MIB, resident_bytes
 from prober.cli.observe import observe_once
 from prober.config.observe import Observe
 from prober.core.events import Acked, Delivered, Opened
-from prober.core.findings import Kind, Status
+from prober.core.kinds import is_told
 from prober.core.rules import Rules
 from prober.probes.observed import ObservedStream
 from prober.runs.backlog import BacklogTracker
@@ -122,9 +122,7 @@ async def observed(address: str, messages: int, writers: int) -> None:
         stop.set()
         seen = await observing
         result = seen.result
-        accused = {
-            sort: n for sort, n in result.counts.items() if sort[1] is not Status.INFO or sort[0] is Kind.PUBLISHED_OUT_OF_ORDER
-        }
+        accused = {sort: n for sort, n in result.counts.items() if is_told(*sort)}
         names = (
             "deliveries_redelivery",
             "numbers_repeated",
@@ -135,7 +133,8 @@ async def observed(address: str, messages: int, writers: int) -> None:
         )
         told = ", ".join(f"{result.counters.get(name, 0):,} {name}" for name in names)
         print(
-            f"run {turn}: {result.verdict}, {seen.stream.counts['received']:,} messages; {told}; found: {accused or 'nothing'}",
+            f"run {turn}: {result.verdict}, {seen.stream.counts['received']:,} messages on {result.counters.get('keys', 0):,} keys in "
+            f"{result.duration_s:,.0f} s, {resident_bytes() / MIB:,.0f} MiB; {told}; found: {accused or 'nothing'}",
             flush=True,
         )
     print(f"{messages:,} published in {perf_counter() - began:.0f} s")
