@@ -45,7 +45,9 @@ def test_the_api_lists_every_comparison_with_its_intervals(world: World) -> None
 def test_the_page_says_how_each_candidate_stands_and_why(world: World) -> None:
     said = Page(get(world, "/comparisons").text).said()
     assert "us beside europe" in said
-    assert "end_to_end_latency_p50" in said
+    assert "end_to_end_latency_p50 what half of a run did not exceed" in said
+    assert "order the share that is bad: a message is bad if it was first received out of order" in said
+    assert "By the runs of the last 1 h" in said
     assert "Nobody can tell yet whether asia is no worse than europe; no pair of runs yet of: ordering (wire)" in said
 
 
