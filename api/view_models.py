@@ -110,7 +110,7 @@ class PageContents:
 
     def comparisons(self, snapshot: StatusSnapshot) -> Values:
         """Every comparison by the newest runs."""
-        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at)}
+        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at), "runbooks": self.runbooks}
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""

@@ -96,7 +96,7 @@ class TestFinding:
         counters = {"deliveries_unrecorded": 353, "keys": 40}
         seen = replace(run, result=replace(run.result, run_id="seen", probe="observe", counters=counters))
         world.store.record([Entry(seen, (replace(record, finding_id="seen-1", run_id="seen", finding=swap),))])
-        assert "It fails no run: the service kept its promise. Look at who publishes." in page(world, "/findings/seen-1").said()
+        assert "Pub/Sub kept its promise: look at the publisher." in page(world, "/findings/seen-1").said()
         said = page(world, "/runs/seen").said()
         assert "PUBLISHED_OUT_OF_ORDER info" in said
         assert "It was judged whether 353 messages on 40 ordering keys came in order" in said
