@@ -1,7 +1,7 @@
-"""One recorded day counts the same everywhere: metrics, the status store's slices, the recorded rules, and `slo-burn`.
+"""What is recorded counts the same everywhere: metrics, the status store's slices, the recorded rules, and `slo-burn`.
 
-The day is a synthetic one, with known faults and a run of a prober that stood still, and beside it a target with a run for every case in
-which it is easy to count differently. It is told to the listeners of a live prober event by event, and read from its files by Spark.
+It is the simulated days, with their faults and a prober that stood still, and beside them a target with a run for every case in which it
+is easy to count differently. It is told to the listeners of a live prober event by event, and read from its files by Spark.
 
 Left out are the two indicators of slices of time, which a live prober samples whether a run goes on or not (docs/jobs.md), and that of the
 control plane, of which there is no record. Of durations metrics have no undecided ones: a histogram holds what took some time.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import Final
 
 import pyarrow.parquet as pq
@@ -29,10 +30,9 @@ from prober.config import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
+from prober.simulation.world import Simulated
 from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
-from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import make_history
 from prober.sinks.live.state import LiveRun, LiveState
 from prober.sinks.metrics import Metrics, TargetMetrics
 from prober.sinks.metrics.measurements import Measurements
@@ -49,6 +49,7 @@ from spark_jobs.history import History
 from spark_jobs.work import NOT_RECORDED, Reports, Settings, Work
 from tests.alerts.tools import said
 from tests.spark.cases import CUT, CUT_SHORT, cases
+from tests.spark.simulated import QUIET, TARGET
 from tests.spark.taped import DAY, MIDNIGHT, write
 from tests.unit.sinks.metrics.scraping import page
 
@@ -59,12 +60,8 @@ OBJECTIVES_OF_DAY: Final = (
     Objective("redelivery_latency", Indicator.REDELIVERY_LATENCY, 0.99, PERIOD_S, 0.25),
     Objective("quick_receipts", Indicator.END_TO_END_LATENCY, 0.9, PERIOD_S, 0.1),
 )
-SYNTHETIC, TAPED = "target-0", "prod"
-TARGETS: Final = {
-    SYNTHETIC: ("production", "europe-west1"),
-    TAPED: ("production", "europe-west1"),
-    CUT: ("production", "europe-west1"),
-}
+TARGETS: Final = dict.fromkeys((TARGET, "prod", CUT), ("production", "europe-west1"))
+"""Environment and region by target. They matter only in that the recorded rules keep them."""
 
 Counts = dict[tuple[str, str], SliCounts]
 """By target and objective; what nothing was counted for is missing."""
@@ -79,9 +76,9 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("conformance") / "history"
-    make_history(str(folder), Recipe(MIDNIGHT, days=1, events=6000, targets=1, seed=5))
+def history(simulated_days: tuple[Path, list[Simulated]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, (days, _) = tmp_path_factory.mktemp("conformance") / "history", simulated_days
+    copytree(days, folder)
     write(folder, *cases())
     return folder
 
@@ -128,9 +125,10 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     reports = Reports(spark, str(tmp_path_factory.mktemp("reports")))
     settings = Settings(objectives=OBJECTIVES_OF_DAY)
     work = Work(spark, History(spark, str(history)), reports, DAY, MIDNIGHT + DAY_S + timedelta(hours=1).seconds, settings)
-    slo_burn.count_minutes(work, DAY, OBJECTIVES_OF_DAY)
+    for day in (QUIET, DAY):
+        slo_burn.count_minutes(work, day, OBJECTIVES_OF_DAY)
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [DAY], slo_burn.TALLIES).collect():
+    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.TALLIES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
     return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}
