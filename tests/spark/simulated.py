@@ -54,7 +54,8 @@ PLANS: Final = (
     plan(5, "redelivery", "ordering", trouble=Disturbance(61.5, Trouble.STANDSTILL, 8.0)),
     plan(6, "ordering", trouble=Disturbance(61.8, Trouble.KILL, 5.0)),
     plan(7, "push", "control_group"),
-    plan(8, "redelivery", every_s=MIDNIGHT_S - 1.0, for_s=MIDNIGHT_S + 10.0),  # a run that goes on at midnight
+    # A run that goes on at midnight.
+    plan(8, "redelivery", faults=[from_midnight("redeliver_unacked_only", 0.5)], every_s=MIDNIGHT_S - 1.0, for_s=MIDNIGHT_S + 10.0),
 )
 LATE: Final = plan(9, "ordering", faults=[Fault("swap_in_batch", 0.1)], for_s=MIDNIGHT_S / 2)
 """All of the first day."""
