@@ -47,17 +47,19 @@ class Message:
 
 def counted(history: Path, since: float, until: float) -> dict[Indicator, SliCounts]:
     """The messages that were to be sent in that time, and the runs that ended in it, whatever their target."""
-    probes = {row["run_id"]: row["probe"] for row in rows_of(history, "runs")}
+    runs = {row["run_id"]: row for row in rows_of(history, "runs")}
     overdue = {
         (row["run_id"], row["key"])
         for row in rows_of(history, "findings")
-        if row["kind"] in set(OVERDUE) and row["status"] in set(FAILING)
+        if row["kind"] in set(OVERDUE)
+        and row["status"] in set(FAILING)
+        and row["subscription"] == runs[row["run_id"]]["subscription"]
     }
     totals: Counter[tuple[Indicator, int]] = Counter(_checks(history, since, until))
-    for message in _messages(history):
+    for message in _messages(history, {run_id: row["subscription"] for run_id, row in runs.items()}):
         if since <= message.intended < until:
             for indicator, place, number in _outcomes(message, is_overdue=(message.run_id, message.key) in overdue):
-                if probes[message.run_id] not in DISTURBED.get(indicator, ()):
+                if runs[message.run_id]["probe"] not in DISTURBED.get(indicator, ()):
                     totals[indicator, place] += number
     indicators = {indicator for indicator, _ in totals}
     return {one: SliCounts(*(totals[one, place] for place in (GOOD, BAD, UNDECIDED))) for one in indicators}
@@ -73,8 +75,8 @@ def _checks(history: Path, since: float, until: float) -> Mapping[tuple[Indicato
     return totals
 
 
-def _messages(history: Path) -> Iterable[Message]:
-    """Those that runs published themselves, from their events in order."""
+def _messages(history: Path, subscription_of: Mapping[str, str]) -> Iterable[Message]:
+    """Those that runs published themselves, from their events in order. They are received on the first subscription of their run."""
     found: dict[tuple[str, str, int], Message] = {}
     for row in sorted(rows_of(history, "events"), key=lambda row: (row["run_id"], row["number"])):
         name, at = (row["run_id"], row["key"], row["seq"]), row["time"].timestamp()
@@ -89,9 +91,9 @@ def _messages(history: Path) -> Iterable[Message]:
                     message.confirmed, message.lags = at, (row[LAGGED] or 0.0, message.lags[1])
             case "publish_failed" | "publish_unknown":
                 found[name].refusals += 1
-            case "delivered" if row["epoch"] == row["run_id"] and name in found and found[name].received is None:
-                found[name].received = at
-                found[name].lags = (found[name].lags[0], row[LAGGED] or 0.0)
+            case "delivered" if row["epoch"] == row["run_id"] and row["subscription"] == subscription_of[row["run_id"]]:
+                if name in found and found[name].received is None:
+                    found[name].received, found[name].lags = at, (found[name].lags[0], row[LAGGED] or 0.0)
     return found.values()
 
 

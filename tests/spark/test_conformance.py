@@ -91,10 +91,10 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     reader = HistoryReader(str(history))
     rows = pq.read_table(history / EVENTS.name, columns=["run_id", "number", LAGGED]).to_pylist()
     lagged_s = {(row["run_id"], row["number"]): row[LAGGED] or 0.0 for row in rows}
-    overdue: dict[str, set[str]] = {}
+    overdue: dict[str, set[tuple[str, str]]] = {}
     for found in reader.findings():
         if is_overdue(found.made.finding):
-            overdue.setdefault(found.run_id, set()).add(found.made.finding.key)
+            overdue.setdefault(found.run_id, set()).add((found.made.finding.subscription, found.made.finding.key))
     for run in reader.runs():
         target = targets[run.context.target]
         target.tell(run, reader.events(None, run_ids=(run.run_id,)), lagged_s, overdue.get(run.run_id, set()))
@@ -232,12 +232,14 @@ class _Target:
         self._live = LiveState((), OBJECTIVES_OF_DAY, version="1", instance="p", started_at=MIDNIGHT)
 
     def tell(
-        self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue_keys: set[str]
+        self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue: set[tuple[str, str]]
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
         listener = Measurements(self._metrics, topic, {"s": subscription}, self._tallies, {}, run.context.probe)
-        classifier = Classifier(run.run_id)
+        first = next(iter(run.rules))
+        classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
+        overdue_keys = {key for name, key in overdue if name == first}
         for recorded in events:
             kind, latency = classifier.classify(recorded.event)
             if latency is not None:
