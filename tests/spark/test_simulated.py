@@ -80,11 +80,12 @@ def test_what_is_judged_again_is_what_was_found_online(night: Night, day: date) 
         names = ("run_id", "subscription", "key", "kind", "status")
         return Counter(tuple(row[name] for name in names) for row in rows if row["status"] != Status.INFO)
 
-    online = [row for row in rows_of(night.folder / "history", "findings") if row["run_id"] in night.ended(day)]
+    ended = night.ended(day).keys()
+    online = [row for row in rows_of(night.folder / "history", "findings") if row["run_id"] in ended]
     assert told(night.table(Job.REVERIFY, "findings", day)) == told(online)
     assert night.table(Job.REVERIFY, "differences", day) == []
     runs = {row["run_id"]: row for row in night.table(Job.REVERIFY, "runs", day)}
-    assert runs.keys() == night.ended(day).keys()
+    assert runs.keys() == ended
     assert [row for row in runs.values() if row["verdict"] != row["online_verdict"]] == []
 
 
@@ -211,6 +212,7 @@ def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_pa
     """No run here has several subscriptions, so that executors finish most messages by themselves."""
     about = {one.indicator: one.name for one in DEFAULTS if one.indicator in BY_MESSAGE}
     objectives = tuple(one for one in DEFAULTS if one.indicator in about)
+    simulate(LATE, str(tmp_path / "history"))
     history, reports = History(spark, str(tmp_path / "history")), Reports(spark, str(tmp_path / "reports"))
     work = Work(spark, history, reports, DAY, MORNING, Settings(objectives=objectives))
 
@@ -226,7 +228,6 @@ def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_pa
         found = counted(tmp_path / "history", MIDNIGHT - DAY_S, MIDNIGHT + DAY_S)
         return {(name, window_s): found[indicator] for indicator, name in about.items() for window_s in (3 * DAY_S, 30 * DAY_S)}
 
-    simulate(LATE, str(tmp_path / "history"))
     in_time = direct()
     assert told() == in_time
     simulate(replace(LATE, seed=LATE.seed + 1, faults=(Fault("slow_delivery", 0.3),)), str(tmp_path / "history"))
