@@ -99,10 +99,9 @@ def test_what_is_judged_again_is_what_the_simulations_know(night: Night) -> None
     assert found == {note.run_id: set(note.found) for note in night.notes.values() if note.found}
     assert not found.keys() & {note.run_id for note in night.notes.values() if note.clean}
     assert not found.keys() & night.ended(QUIET).keys()
-    struck = {(fault, note.probe, note.run_id) for note in night.notes.values() for fault in note.struck}
-    expected = {(fault, probe, run_id): set(caught_as(fault, probe)) for fault, probe, run_id in struck}
-    assert {fault for (fault, _, _), kinds in expected.items() if kinds} == FAULTS
-    assert [one for one, kinds in expected.items() if kinds and not kinds & found[one[2]]] == []
+    struck = [(fault, note) for note in night.notes.values() for fault in note.struck if caught_as(fault, note.probe)]
+    assert {fault for fault, _ in struck} == FAULTS
+    assert [one for one in struck if found[one[1].run_id].isdisjoint(caught_as(one[0], one[1].probe))] == []
 
 
 def test_both_days_have_runs_of_every_verdict_that_they_should_have(night: Night) -> None:
