@@ -10,6 +10,7 @@ from typing import Final
 
 from api.swim_lanes.lettering import clean
 from api.words import amount, counted, duration, number, share, size
+from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
 from prober.probes.power import one_in
@@ -54,6 +55,11 @@ class AlikeFindings:
     count: int
     runs: int
     oldest_at: float
+
+
+def is_observed(where: Site | RunResult) -> bool:
+    """Whether others publish there: nobody recorded when, so no latency is known, and what comes counts for no objective."""
+    return where.probe == ProbeName.OBSERVE
 
 
 def name(site: Site | SiteKey | RunResult) -> str:

@@ -13,7 +13,7 @@ from prober.reports.values import HotKeysReport
 from prober.runs.site import Site, SiteKey
 from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.over_time import BinOfRuns, OverTime
 from prober.sinks.status.slices import begin_of

@@ -25,6 +25,7 @@ _ENVIRONMENT: Final = Environment(
 )
 _ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=headline, operations=operations, words=words)
 _ENVIRONMENT.globals["comparing"] = comparing
+_ENVIRONMENT.tests["observed"] = formatting.is_observed
 _ENVIRONMENT.globals["runbook_address"] = runbook_address
 
 

@@ -32,7 +32,7 @@ from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
@@ -110,7 +110,7 @@ class PageContents:
 
     def comparisons(self, snapshot: StatusSnapshot) -> Values:
         """Every comparison by the newest runs."""
-        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at)}
+        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at), "runbooks": self.runbooks}
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
@@ -121,7 +121,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "kinds": tuple(Kind),
-            "statuses": tuple(Status)[:3],
+            "statuses": tuple(Status),
             **_places(snapshot),
         }
 

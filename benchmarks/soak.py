@@ -41,7 +41,8 @@ from prober.config.models import ProbeName
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
-from prober.sinks.metrics.families import PREFIX, SkipReason
+from prober.sinks.metrics.families import PREFIX
+from prober.sinks.metrics.label_values import SkipReason
 from tests.integration.programs import Program, get, program
 
 EVERY_S: Final = 5.0

@@ -9,6 +9,9 @@ A key is hot if one of these holds; if several do, the first one gives it its cl
 
 Redeliveries and changes of subscriber are evidence of what else is going on, not of heat.
 
+Of a stream that others publish the prober has a subscription of its own, on which it acknowledges at once. There a key that waits is one
+that the service gives out late: how fast the subscribers of others are on it nobody can see, so the advice does not speak of them.
+
 Reports: `keys` (the hot keys, with their evidence), `subscriptions` (how messages are spread over keys). Exit code: 1 if a key is stalled
 or throughput-bound, 3 if there were no messages.
 """
@@ -89,6 +92,15 @@ ADVICE: Final[Mapping[HotKeyClass, str]] = {
     "that more subscribers do not help.",
     HotKeyClass.SKEWED: "Choose a finer key: so much of the topic on one key leaves the other subscribers idle.",
 }
+
+ADVICE_OBSERVED: Final[Mapping[HotKeyClass, str]] = {
+    **ADVICE,
+    HotKeyClass.STALLED: "Pub/Sub gave nothing of it out to the prober, who acknowledges at once: no subscriber is the reason. Look "
+    "whether yours got it meanwhile, and ask Google's support if not.",
+    HotKeyClass.CONSUMER_BOUND: "Pub/Sub gave it out to the prober later and later, who acknowledges at once: no subscriber is the "
+    "reason. Split the key, or publish less on it. How fast your subscribers are on it cannot be seen here.",
+}
+"""The same of a stream that others publish, which the prober receives on a subscription of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +232,7 @@ def _row(about: Mapping[str, Any], heat: Heat, share: float, counted: Mapping[st
         "class": heat.reasons[0].value,
         "score": heat.score,
         "reasons": [reason.value for reason in heat.reasons],
-        "advice": ADVICE[heat.reasons[0]],
+        "advice": (ADVICE_OBSERVED if about["observed"] else ADVICE)[heat.reasons[0]],
         "share": share,
         "limit_in_s": heat.limit_in_s,
         "redelivery_amplification": counted["deliveries"] / first if first else None,

@@ -134,10 +134,19 @@ VOLUMES: Final = (*COUNTED, "bytes")
 
 
 def places_of(runs: DataFrame) -> DataFrame:
-    """The subscriptions of the runs with their numbers: place, target, environment, region, topic, subscription."""
+    """The subscriptions of the runs with their numbers: place, target, environment, region, topic, subscription.
+
+    observed   whether others publish on the topic, and nobody recorded what.
+    """
     names = ("target", "environment", "region", "topic", "subscription")
-    each = runs.withColumn("subscription", sf.explode("subscriptions")).select(*names).distinct()
-    return each.withColumn("place", place_hash())
+    each = runs.withColumn("subscription", sf.explode("subscriptions")).withColumn("recorded", _publishes_recorded())
+    return each.groupBy(*names).agg((~sf.bool_and("recorded")).alias("observed")).withColumn("place", place_hash())
+
+
+def _publishes_recorded() -> Column:
+    """What the rules of a subscription of a run say."""
+    rules = sf.from_json("rules", "map<string, struct<publishes_recorded: boolean>>")
+    return sf.coalesce(sf.try_element_at(rules, sf.col("subscription"))["publishes_recorded"], sf.lit(True))
 
 
 def place_hash() -> Column:

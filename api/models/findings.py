@@ -77,7 +77,8 @@ class FindingAnswer(Answer, schema="Finding"):
     kind: Kind
     """What was found; docs/findings.md explains every kind and what to do about it."""
     status: Status
-    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one."""
+    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one.
+    `info`: forbidden by nothing, but somebody who publishes should look."""
     subscription: Subscription
     """Where."""
     key: Key

@@ -16,7 +16,7 @@ from api.view import Archive
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import HotKeysReport
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status import records
 from prober.slo.objectives import DAY_S
 

@@ -13,7 +13,7 @@ from api.query_parameters import HotKeyParameters, ReportParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.reports.reader import ReportReader
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 
 DAYS_MAX: Final = 100
 

@@ -16,7 +16,7 @@ from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS

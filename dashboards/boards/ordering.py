@@ -9,7 +9,7 @@ from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, t
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CheckResult
+from prober.sinks.metrics.label_values import CheckResult
 
 SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (CheckResult.GOOD, CheckResult.BAD)

@@ -27,10 +27,15 @@ from prober.alerting.service import UNREACHABLE_RUNS_MIN
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
+from prober.sinks.metrics.comparisons import Bound
+from prober.sinks.metrics.families import Family
 from prober.slo.objectives import DAY_S, HOUR_S
 
 SITE: Final = "environment, region, target"
 SLO: Final = f"slo, {SITE}"
+COMPARED: Final = "baseline, candidate"
+STANDINGS: Final = {0: ("unknown", UNKNOWN), 1: ("no worse", GOOD), 2: ("worse", BAD)}
+WORSE: Final = ("PubsubCandidateWorse",)
 VERDICTS: Final = {0: ("PASS", GOOD), 1: ("UNKNOWN", UNKNOWN), 2: ("FAIL", BAD), 3: ("FAIL and UNKNOWN", BAD)}
 BURNS: Final = {"Burn, 1 h": HOUR_S, "Burn, 6 h": 6 * HOUR_S, "Burn, 3 d": 3 * DAY_S}
 
@@ -59,6 +64,7 @@ def board(thresholds: Thresholds) -> Board:
             PanelRow("Objectives", (_objectives(thresholds), _budgets(), _burns(thresholds))),
             PanelRow("Runs and findings", (_verdicts(), _findings(), _evidence())),
             PanelRow("Targets", (_targets(),)),
+            PanelRow("Candidates beside their baselines", (_standing(), _differing_shares(), _differing_durations())),
         ),
     )
 
@@ -281,3 +287,53 @@ def _targets() -> Panel:
     return table_panel(
         words, Look(COUNT, width=24, height=6), headings, columns, "${status_page:raw}/findings?target=${__value.text}"
     )
+
+
+def _standing() -> Panel:
+    words = Words(
+        "How candidates stand",
+        "Of each comparison of the configuration: is the candidate no worse than its baseline, worse in something, or can nobody tell yet? "
+        "Empty: no comparison is configured.",
+        WORSE,
+    )
+    states = " or ".join(
+        f"{code} * {select(families.COMPARISON_STANDING, standing=word.replace(' ', '_'))}" for code, (word, _) in STANDINGS.items()
+    )
+    asked = Query(total(states, COMPARED, how="max"), "{{candidate}} beside {{baseline}}")
+    return state_timeline_panel(words, Look(PLAIN, width=24, height=5), STANDINGS, asked)
+
+
+def _differing_shares() -> Panel:
+    words = Words(
+        "By how much more is bad at the candidate",
+        "Shares of the candidate less those of its baseline, in the runs of the comparison's window: what they probably differ by, between "
+        "what the difference lies, how much is allowed. Worse: all of that lies above what is allowed. Not known: too few pairs of runs.",
+        WORSE,
+    )
+    return _differences(words, families.COMPARISON_RATIO, SHARE)
+
+
+def _differing_durations() -> Panel:
+    words = Words(
+        "By how much longer it takes at the candidate",
+        "Durations at the candidate less those at its baseline, median (p50) and 99th percentile (p99) of a run; the columns are those of "
+        "the table beside it.",
+        WORSE,
+    )
+    return _differences(words, families.COMPARISON_SECONDS, SECONDS)
+
+
+def _differences(words: Words, family: Family, unit: str) -> Panel:
+    """What was compared: every aspect of which a margin is told, also where the difference is not known."""
+    told = {bound: total(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
+    allowed, low = told[Bound.MARGIN], told[Bound.LOW]
+    compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself
+    columns = (
+        TableColumn("Difference", f"{told[Bound.ESTIMATE]} and {compared}", unit),
+        TableColumn("At least", f"{low} and {compared}", unit),
+        TableColumn("At most", f"{told[Bound.HIGH]} and {compared}", unit),
+        TableColumn("Allowed", compared, unit),
+        TableColumn("Worse", f"({low} > bool {allowed}) and {low} == {low}", "bool_yes_no", ANY_IS_BAD),
+    )
+    headings = {"aspect": "Aspect", "candidate": "Candidate", "baseline": "Baseline"}
+    return table_panel(words, Look(unit, height=9), headings, columns)

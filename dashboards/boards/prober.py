@@ -194,13 +194,15 @@ def _writes() -> Panel:
 
 def _oddities() -> Panel:
     words = Words(
-        "Clock errors and merged names",
-        "Durations that came out negative because a clock is wrong, and names that were counted as `other` because there were too many.",
-        ("PubsubProberClockWrong",),
+        "Clock errors, merged names, forgotten keys",
+        "Durations that came out negative because a clock is wrong, names that were counted as `other` because there were too many, and "
+        "ordering keys of observed streams that were forgotten because there were more than `keys_max`.",
+        ("PubsubProberClockWrong", "PubsubProberNamesFolded"),
     )
     asked = [
         Query(total(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
         Query(total(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
+        Query(total(increase(select(families.KEYS_FORGOTTEN)), "target"), "forgotten keys {{target}}"),
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
 

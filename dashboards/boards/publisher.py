@@ -25,7 +25,7 @@ from prober.alerting.service import UNREACHABLE_RUNS_MIN
 from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PublishOutcome
+from prober.sinks.metrics.label_values import PublishOutcome
 from prober.slo.indicators import Indicator
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from prober.alerting import comparisons as about_comparisons
 from prober.alerting import objectives as about_objectives
 from prober.alerting import prober as about_prober
 from prober.alerting import service as about_service
@@ -24,7 +25,7 @@ def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping
     promises = tuple(objectives)
     return {
         OBJECTIVES: (*about_objectives.objective_groups(promises), about_service.age_group(promises)),
-        SERVICE: about_service.service_groups(options),
+        SERVICE: (*about_service.service_groups(options), about_comparisons.comparison_group()),
         PROBER: about_prober.prober_groups(options),
     }
 

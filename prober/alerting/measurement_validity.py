@@ -34,7 +34,8 @@ from prober.alerting.rules import (
 )
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, SkipReason
+from prober.sinks.metrics.families import TARGET
+from prober.sinks.metrics.label_values import SkipReason
 from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S

@@ -48,16 +48,8 @@ from prober.alerting.rules import (
     Severity,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import (
-    CHECKS,
-    LATENCIES,
-    PREFIX,
-    SUBSCRIPTION,
-    TARGET,
-    CheckResult,
-    Family,
-    PublishOutcome,
-)
+from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
+from prober.sinks.metrics.label_values import CheckResult, PublishOutcome
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 

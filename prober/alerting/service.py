@@ -43,7 +43,8 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
 from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET, PublishOutcome
+from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.label_values import PublishOutcome
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 

@@ -26,7 +26,8 @@ from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
 from prober.config.values import duration_s
 from prober.config.workloads import WIRE_ONLY
-from prober.core.findings import Kind, Status
+from prober.core.findings import Status
+from prober.core.kinds import OF_PUBLISHERS
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
 from prober.probes.catalogue import PROBES
@@ -171,7 +172,7 @@ def result_as_text(result: RunResult) -> str:
     lines += [f"  {name_of(figure)}: {value_as_text(figure, value)}" for figure, value in result.figures.items()]
     for made in result.findings:
         finding = made.finding
-        if finding.status in (Status.VIOLATION, Status.LIVENESS) or finding.kind is Kind.PUBLISHED_OUT_OF_ORDER:
+        if finding.status in (Status.VIOLATION, Status.LIVENESS) or finding.kind in OF_PUBLISHERS:
             lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding, result.clock_offset_s)}"]
     return "\n".join(lines)
 

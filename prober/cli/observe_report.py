@@ -12,6 +12,7 @@ from prober.cli.observe_record import as_json, as_text
 from prober.cli.process import ExitCode, code_of
 from prober.core.findings import Kind, Status
 from prober.core.judge import RecordedFinding
+from prober.core.kinds import is_told
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
@@ -159,11 +160,7 @@ class Observation:
 
     def _worth_telling(self) -> Sequence[RecordedFinding]:
         """All but what is only counted; of information what publishers did."""
-        return [
-            made
-            for made in self.result.findings
-            if made.finding.status is not Status.INFO or made.finding.kind is Kind.PUBLISHED_OUT_OF_ORDER
-        ]
+        return [made for made in self.result.findings if is_told(*made.sort)]
 
     def _share(self, load: KeyLoad) -> float:
         return (load.messages - load.uncertain) / max(1, self.stream.keys.messages)

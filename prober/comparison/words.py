@@ -10,9 +10,11 @@ from typing import Final
 
 from prober.comparison.comparison import Comparison, why_unknown, worst_first
 from prober.config.values import write_duration
-from prober.slo.comparison import ComparedAspect, Standing, Statistic
+from prober.slo.comparison import Aspect, ComparedAspect, Standing, Statistic
+from prober.slo.indicators import MEANINGS
 
 _UNITS: Final = {"s": "s", "m": "min", "h": "h", "d": "d"}
+_OF_RUN: Final = {Statistic.P50: "half", Statistic.P99: "99 %"}
 NO_USE = "waiting is of no use"
 
 
@@ -69,6 +71,14 @@ def rounded_up(seconds: float) -> str:
 def in_words(seconds: float) -> str:
     """The same for people: `10 s`, `1 h 37 min`."""
     return re.sub(r"(\d+)([a-z])", lambda part: f" {part[1]} {_UNITS[part[2]]}", rounded_up(seconds)).strip()
+
+
+def meaning(aspect: Aspect) -> str:
+    """What of a run is compared."""
+    if aspect.statistic is Statistic.SHARE:
+        counted = MEANINGS[aspect.indicator]
+        return f"the share that is bad: a {counted.unit} is bad if {counted.bad}"
+    return f"what {_OF_RUN[aspect.statistic]} of a run did not exceed"
 
 
 def numbers(each: ComparedAspect) -> str:

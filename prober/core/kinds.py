@@ -293,6 +293,15 @@ SYMPTOMS: Final[Mapping[Kind, str]] = MappingProxyType(
 USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
 """What Google documents as usual and guarantees not: without it something is unusual, but no promise is broken."""
 
+OF_PUBLISHERS: Final = frozenset({Kind.PUBLISHED_OUT_OF_ORDER})
+"""What publishers did, and the service only kept: information about the service, and yet somebody has to look. All other information is
+only counted."""
+
+
+def is_told(kind: Kind, status: Status) -> bool:
+    """Whether a reader is told of a finding, and not only of how many there are."""
+    return status is not Status.INFO or kind in OF_PUBLISHERS
+
 
 def kinds_about(indicator: str) -> frozenset[Kind]:
     """The kinds that make a counted thing bad, by the name of the indicator."""

@@ -126,7 +126,9 @@ class ProberAges:
         self._runs: deque[tuple[float, float, bool]] = deque(maxlen=RUNS_MAX)
 
     def aged(self, age_s: float, at: float) -> None:
-        """The oldest message is so old at a time. To be told about once a second."""
+        """A message was so old at a time, none of which lies before the last; of each second the oldest is kept."""
+        if self._ages and int(self._ages[-1].at) == int(at):
+            age_s = max(age_s, self._ages.pop().value)
         self._ages.append(Point(age_s, at))
         while self._ages and self._ages[0].at < at - KEPT_S:
             self._ages.popleft()

@@ -83,7 +83,7 @@ class ObservingTap:
         wall = self._wall()
         age_s = None if received.publish_time is None else wall - received.publish_time / 1e9
         if age_s is not None and not again:
-            self._stream.aged(age_s, wall)
+            self._stream.waits.aged(age_s, wall)
         if not again:
             self._stream.came(self._kept(key), len(received.data), age_s)
         if group and number is not None:

@@ -104,7 +104,7 @@ class ObservedStream:
     counts      messages by what they were: `received`, `ungrouped`, `unnumbered`, `without_key`, `not_sampled`, `above_maximum`.
     unread      the first message that has no group or no number, and why.
     unreadable  why nothing could be read.
-    waits       how old the oldest message of each second was when it came, for as long as that is of interest.
+    waits       how old messages were when they came, for as long as that is of interest.
     observed_until  until when all that was published was to be observed, in seconds since 1970; 0 before.
     """
 
@@ -119,7 +119,6 @@ class ObservedStream:
         self.unread = self.unreadable = ""
         self.observed_until = 0.0
         self.waits = ProberAges()
-        self._second, self._oldest_s = 0, 0.0
 
     def came(self, key: str, size: int, age_s: float | None) -> None:
         """A message came, whatever it is; `age_s` is None where the service does not say when it was published."""
@@ -128,14 +127,6 @@ class ObservedStream:
             self.keys.came(key, size, age_s or 0.0)
         if age_s is not None:
             self.ages.came(max(0.0, age_s))
-
-    def aged(self, age_s: float, at: float) -> None:
-        """A message was so old when it came, at a time in seconds since 1970."""
-        if int(at) != self._second:
-            if self._second:
-                self.waits.aged(self._oldest_s, float(self._second))
-            self._second, self._oldest_s = int(at), 0.0
-        self._oldest_s = max(self._oldest_s, age_s)
 
     def numbered(self, group: str, number: int, t: float) -> None:
         """It has a group and a number."""

@@ -44,7 +44,7 @@ from prober.reports.values import (
 )
 from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.metrics import ProberHealth
-from prober.sinks.metrics.families import Component, Job
+from prober.sinks.metrics.label_values import Component, Job
 
 SUMMARY_BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 20_000

@@ -18,8 +18,10 @@ from prober.brokers.endpoint import parse_endpoint
 from prober.clock import wall_s
 from prober.config.models import Config, Schedule, TargetSettings
 from prober.config.sections import OwnSubscription
+from prober.core.events import Delivered
 from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionStatus, ProberAges, Reading, shown
+from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
@@ -28,7 +30,7 @@ from prober.sinks.metrics import Component, Metrics, SkipReason
 
 AGE_S: Final = 1
 STOP_GRACE_S: Final = 1.0
-RECEIVED: Final = "deliveries_first"
+RECEIVED: Final = ("deliveries_first", "deliveries_unrecorded")
 
 Series = tuple[str, str, str]
 Backlogs = Callable[[Series], Mapping[str, Backlog]]
@@ -117,7 +119,8 @@ class OwnSubscriptions:
 
     def begin(self, run: RunBegun) -> _Heard:
         """A run begins."""
-        return _Heard(self._ages.get(run.site.target), run.started_at)
+        others_publish = not all(rules.publishes_recorded for rules in run.rules.values())
+        return _Heard(self._ages.get(run.site.target), run.started_at, others_publish=others_publish)
 
     # --- what the schedule says ----------------------------------------------------------------------------------------------
 
@@ -140,16 +143,21 @@ class OwnSubscriptions:
 class _Heard:
     """Listens to one run until it has ended."""
 
-    def __init__(self, ages: ProberAges | None, begun_at: float) -> None:
-        self._ages, self._begun_at = ages, begun_at
+    def __init__(self, ages: ProberAges | None, begun_at: float, *, others_publish: bool) -> None:
+        self._ages, self._begun_at, self._others_publish = ages, begun_at, others_publish
 
     def event(self, seen: Observation) -> None:
-        """What is owed says more than one event."""
+        """What is owed says more than one event; but of what others publish nobody knows that it is owed until it comes."""
+        if self._ages is None or not self._others_publish or seen.kind is not DeliveryKind.FIRST:
+            return
+        if isinstance(seen.event, Delivered) and isinstance(seen.event.publish_time, int):
+            now = wall_s()
+            self._ages.aged(max(0.0, now - seen.event.publish_time / 1e9), now)
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
         if self._ages is not None:
-            self._ages.ran(self._begun_at, end.ended_at, received=bool(end.result.counters.get(RECEIVED)))
+            self._ages.ran(self._begun_at, end.ended_at, received=any(map(end.result.counters.get, RECEIVED)))
 
 
 def _target_of(own: OwnSubscription, targets: Iterable[TargetSettings]) -> TargetSettings:

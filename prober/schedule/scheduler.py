@@ -40,7 +40,7 @@ from apscheduler.triggers.base import BaseTrigger  # type: ignore[import-untyped
 from prober.clock import chance_bits, monotonic_s, wall_s
 from prober.config.cron import Cron
 from prober.config.models import Schedule
-from prober.sinks.metrics.families import SkipReason
+from prober.sinks.metrics.label_values import SkipReason
 
 HEARTBEAT_S: Final = 1.0
 FIRST_RUNS_APART_S: Final = 0.5

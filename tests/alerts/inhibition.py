@@ -14,8 +14,10 @@ Labels: TypeAlias = dict[str, str]
 
 SEVERITIES = (Severity.NONE, Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 WHERE = {"target": "t", "environment": "e", "region": "r"}
-NOWHERE = frozenset({"PubsubProberAbsent", "PubsubProberDrillFailed", "PubsubProberDrillOverdue", "PubsubProberWatchdog"})
-"""Alerts that are not about a target."""
+NOWHERE = frozenset(
+    {"PubsubCandidateWorse", "PubsubProberAbsent", "PubsubProberDrillFailed", "PubsubProberDrillOverdue", "PubsubProberWatchdog"}
+)
+"""Alerts that are not about a target, or about two."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.alerts import about_dependencies, about_no_data, about_objectives, about_prober, about_self_monitoring, about_service
+from tests.alerts import (
+    about_comparisons,
+    about_dependencies,
+    about_no_data,
+    about_objectives,
+    about_prober,
+    about_self_monitoring,
+    about_service,
+)
 from tests.alerts.stories import NAMES, Story, play
 
-TOLD = (about_objectives, about_service, about_prober, about_no_data, about_self_monitoring, about_dependencies)
+TOLD = (about_objectives, about_service, about_prober, about_no_data, about_self_monitoring, about_dependencies, about_comparisons)
 STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 

@@ -16,7 +16,6 @@ LONG_MODULES = {
     "prober/core/publications.py": 450,
     "prober/core/sessions.py": 480,
     "prober/core/verifier.py": 413,
-    "prober/sinks/metrics/families.py": 440,
 }
 """Modules that are still to be divided, and what they may not grow beyond."""
 FUNCTION_LINES_MAX = 60

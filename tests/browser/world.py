@@ -33,7 +33,7 @@ from prober.runs.site import Site
 from prober.schedule.power import detectable
 from prober.serving.server import serve
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.queries import StatusQueries

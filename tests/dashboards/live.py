@@ -20,7 +20,8 @@ from tests.integration.programs import eventually, get, program
 SCRAPE_S = 1
 JOB = "ordering-keys-prober"
 
-# Every probe, one target for each vantage, enough faults that every kind of panel has something to show, and a target under maintenance.
+# Every probe, one target for each vantage, enough faults that every kind of panel has something to show, a target under maintenance, and
+# a candidate that is compared with its baseline.
 CONFIGURATION = """
 instance: demo
 targets:
@@ -34,6 +35,9 @@ targets:
       redelivery: {schedule: {interval: 60s}, vantages: [library]}
       affinity: {schedule: {interval: 30s}, keys: 5, messages: 4, vantages: [library]}
   - {name: paused, endpoint: embedded, environment: test, region: us-east1, probes: [ordering]}
+  - {name: canary, endpoint: embedded, environment: staging, region: europe-west1, probes: [ordering]}
+comparisons:
+  - {baseline: europe, candidate: canary, window: 10m}
 probes:
   ordering: {schedule: {interval: 10s}, rate: 400, jitter: 0}
   redelivery: {schedule: {interval: 15s}, jitter: 0}

@@ -215,6 +215,15 @@ def test_notes_say_where_the_page_is() -> None:
     assert "open to everybody" not in notes["gke"]
 
 
+def test_notes_say_which_projects_must_let_the_prober_read_cloud_monitoring() -> None:
+    def notes(values: Values) -> str:
+        return rendered(values)["ordering-keys-prober/templates/NOTES.txt"]
+
+    own = [{"name": f"projects/{name}"} for name in ("shop/subscriptions/a", "shop/subscriptions/b", "ads/subscriptions/c")]
+    assert "roles/monitoring.viewer on projects/shop, projects/ads;" in notes({"config": {"monitoring": {"subscriptions": own}}})
+    assert "roles/monitoring.viewer" not in notes({"config": {"monitoring": {"every": "2m"}}})
+
+
 def test_the_chart_is_of_the_version_of_the_project() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     about = yaml.safe_load((ROOT / "helm" / "ordering-keys-prober" / "Chart.yaml").read_text(encoding="utf-8"))

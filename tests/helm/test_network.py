@@ -32,6 +32,8 @@ def jobs(values: Values) -> Values:
 
 
 GOOGLE = target("europe-west1")
+OWN = at("config.monitoring.subscriptions", [{"name": "projects/shop/subscriptions/orders"}])
+"""A subscription of one's own, of which Cloud Monitoring is asked."""
 SPARK = {"jobs": {"mode": "sparkOperator", "spark": {"image": "a:1"}}}
 MINIO: Values = {
     "history": {"location": "s3://b/h?endpoint_override=minio:9000&scheme=http", "reports": "s3://b/r?endpoint_override=minio:9001"}
@@ -81,6 +83,10 @@ REACHED: list[tuple[str, Values, str, str, int]] = [
     ),
     ("Hadoop", {"history": {"location": "hdfs://namenode/h"}}, "prober", INTERNET, 8020),
     ("the metadata server", GOOGLE, "prober", METADATA_SERVER, 80),
+    ("Cloud Monitoring", merged(target("emulator.test:8085"), OWN), "prober", INTERNET, 443),
+    ("the metadata server for Cloud Monitoring", merged(target("emulator.test:8085"), OWN), "prober", METADATA_SERVER, 80),
+    ("Cloud Monitoring elsewhere", merged(OWN, at("config.monitoring.endpoint", "10.1.2.3:9443")), "prober", "10.1.2.3", 9443),
+    ("a host of Cloud Monitoring", merged(OWN, at("config.monitoring.endpoint", "monitoring.test")), "prober", INTERNET, 443),
     ("the exchange of tokens", merged(FEDERATION, target("e:1")), "prober", INTERNET, 443),
     ("a proxy beside it", at("prober.extraContainers", [{"name": "a", "image": "a:1"}]), "prober", INTERNET, 443),
     ("the API server of Spark's driver", merged(BUCKET, SPARK), "jobs", INTERNET, 6443),
@@ -101,6 +107,15 @@ NOT_REACHED: list[tuple[str, Values, str, str, int]] = [
         4317,
     ),
     ("a target from the API", merged(POSTGRESQL, at("api.enabled", True), GOOGLE), "api", INTERNET, 443),
+    ("Cloud Monitoring without a subscription", at("config.monitoring.every", "2m"), "prober", INTERNET, 443),
+    (
+        "Cloud Monitoring of Google, if it is elsewhere",
+        merged(OWN, at("config.monitoring.endpoint", "m:9443")),
+        "prober",
+        INTERNET,
+        443,
+    ),
+    ("Cloud Monitoring from the API", merged(POSTGRESQL, at("api.enabled", True), OWN), "api", INTERNET, 443),
     ("the metadata server without Google", target("emulator.test:8085"), "prober", METADATA_SERVER, 80),
     ("another cloud's metadata server", merged(GOOGLE, FEDERATION), "prober", METADATA_SERVER, 80),
     (

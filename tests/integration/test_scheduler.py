@@ -9,7 +9,7 @@ from datetime import timedelta
 from prober.clock import monotonic_s
 from prober.config.models import Schedule
 from prober.schedule.scheduler import Scheduler
-from prober.sinks.metrics.families import SkipReason
+from prober.sinks.metrics.label_values import SkipReason
 
 
 class Told:

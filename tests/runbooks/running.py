@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from tests.alerts.tools import tool
 from tests.commands import PROGRAM, ROOT
 from tests.integration.daemons import written
@@ -90,6 +90,8 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
         "PROJECT": "projects/p",
         "LABEL": "topic",
         "OPERATION": "publish",
+        "BASELINE": "production",
+        "CANDIDATE": "canary",
     }
 
 

@@ -16,7 +16,7 @@ from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, RUNS
 from spark_jobs import hot_keys
 from spark_jobs.history import History, runs_of
-from spark_jobs.hot_keys import ADVICE, Heat, heat_of
+from spark_jobs.hot_keys import ADVICE, ADVICE_OBSERVED, Heat, heat_of
 from spark_jobs.loads import candidates, is_large, key_loads, large_keys, outstanding, place_hash, places_of, sketched
 from spark_jobs.points import candidate_events, key_evidence, minute_points, receipts
 from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work, collected, start_us
@@ -109,7 +109,12 @@ def test_one_of_few_keys_is_not_skewed() -> None:
 
 
 def test_every_class_says_what_to_do() -> None:
-    assert set(ADVICE) == set(HotKeyClass)
+    assert set(ADVICE) == set(HotKeyClass) == set(ADVICE_OBSERVED)
+
+
+def test_no_subscriber_of_others_is_blamed_that_nobody_sees() -> None:
+    for waiting in (HotKeyClass.STALLED, HotKeyClass.CONSUMER_BOUND):
+        assert "no subscriber is the reason" in ADVICE_OBSERVED[waiting]
 
 
 # --- loads -------------------------------------------------------------------------------------------------------------------
@@ -124,7 +129,13 @@ def test_what_each_key_carries(spark: SparkSession, tmp_path: Path) -> None:
     assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 0, 200, 200, pytest.approx(20.0 + 6980.0)]
     assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 1, 100, 100, pytest.approx(1.0)]
     (place,) = collected(places_of(runs))
-    assert (place["place"], place["topic"], place["subscription"]) == (rows["a"].place, TOPIC, S)
+    assert (place["place"], place["topic"], place["subscription"], place["observed"]) == (rows["a"].place, TOPIC, S, False)
+
+
+def test_a_subscription_on_which_others_publish_is_known_by_its_rules(spark: SparkSession) -> None:
+    run = Taped(rules={S: Rules(publishes_recorded=False), OTHER: Rules()}).ended(0.0, 7000.0)
+    found = collected(places_of(runs_of(frame(spark, RUNS, run))))
+    assert {row["subscription"]: row["observed"] for row in found} == {S: True, OTHER: False}
 
 
 def test_short_runs_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:

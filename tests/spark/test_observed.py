@@ -2,6 +2,9 @@
 
 Nothing of the history is made up: what others publish goes through the servicer to the probe, and the writer writes what that records.
 Beside it the probe `hot_key` loads a key of its own, and `ordering` publishes the same on all keys, of which none is hot.
+
+Whoever publishes has a consumer, who never acknowledges one of the accounts: that shows nowhere, since the probe has a subscription of
+its own.
 """
 
 from __future__ import annotations
@@ -15,7 +18,15 @@ from typing import Final
 import pytest
 from pyspark.sql import SparkSession
 
-from prober.brokers.base import Confirmed, Outgoing, TopicSettings
+from prober.brokers.base import (
+    BrokerSession,
+    Confirmed,
+    FlowControlSettings,
+    Outgoing,
+    Received,
+    SubscriptionSettings,
+    TopicSettings,
+)
 from prober.brokers.endpoint import local_endpoint
 from prober.brokers.push.endpoint import PushEndpoint
 from prober.brokers.wire import WireBroker
@@ -40,7 +51,8 @@ DAY: Final = date(2026, 12, 20)
 HOUR_S: Final = 3600.0
 TOPIC: Final = "orders"
 KEYS: Final = 200
-SKEWED, BUSY, STUCK = "acct-skewed", "acct-busy", "acct-stuck"
+SKEWED, BUSY, STUCK, LATE, UNWORKED = "acct-skewed", "acct-busy", "acct-stuck", "acct-late", "acct-unworked"
+"""Of `STUCK` the service gives out nothing for a quarter of an hour, of `LATE` for nine minutes; `UNWORKED` is up to its consumer."""
 BUSY_AT_S, BUSY_MESSAGES, BUSY_BYTES = 1_215, 25, 2_000_000
 """From five seconds after a full minute on."""
 LARGE_BYTES, RATE = 190_000, 10.0
@@ -64,27 +76,54 @@ def configured() -> Config:
     return config.model_copy(update={"targets": (target.model_copy(update={"probes": probes}),)})
 
 
+class Consumer:
+    """Somebody who works off all accounts but one, of whose orders it keeps those that came."""
+
+    def __init__(self) -> None:
+        self.kept = set[str]()
+
+    def opened(self, session: BrokerSession, invoked_t: float | None) -> None: ...
+
+    def closed(self, session: BrokerSession, reason: str, *, lost: bool = False) -> None: ...
+
+    def ack_confirmed(self, session: BrokerSession, message_id: str) -> None: ...
+
+    def unanswered(self, session: BrokerSession, received: Received) -> None: ...
+
+    def received(self, session: BrokerSession, received: Received) -> None:
+        if received.ordering_key == UNWORKED:
+            self.kept.add(received.message_id)
+        else:
+            session.ack(received)
+
+
 class Shop:
     """Somebody who publishes orders: a few a second, three of ten on one account, and 50 MB within half a minute on another."""
 
     def __init__(self, network: Network, topic: str) -> None:
         self._broker = WireBroker(local_endpoint("simulated:1"), None, open_channel=network.open_channel)
         self._topic, self._chance, self._numbers = topic, Random(7), dict[str, int]()
-        self.sent = 0
+        self.sent, self.consumer = 0, Consumer()
 
     async def open(self) -> None:
         await self._broker.admin.create_topic(self._topic, TopicSettings())
+        billing = f"projects/{self._topic.split('/')[1]}/subscriptions/billing"
+        await self._broker.admin.create_subscription(billing, SubscriptionSettings(self._topic, ack_deadline_s=600))
+        self._subscriber = self._broker.subscriber(billing, "billing", FlowControlSettings(), 600)
+        await self._subscriber.start(self.consumer)
         self._publisher = self._broker.publisher(self._topic)
 
     async def trade(self, seconds: int) -> None:
         for second in range(seconds):
             await self._order(SKEWED if self._chance.random() < 0.3 else f"acct-{self._chance.randrange(KEYS)}")
             if second % 10 == 0:
-                await self._order(STUCK)
+                for key in (STUCK, LATE, UNWORKED):
+                    await self._order(key)
             if BUSY_AT_S <= second < BUSY_AT_S + BUSY_MESSAGES:
                 await self._order(BUSY, BUSY_BYTES)
             await asyncio.sleep(1.0)
         await self._publisher.close()
+        await self._subscriber.close()
         await self._broker.close()
 
     async def _order(self, key: str, size: int = 200) -> None:
@@ -94,12 +133,12 @@ class Shop:
         self.sent += 1
 
 
-async def hour(location: str) -> int:
-    """Records it; how many orders there were."""
+async def hour(location: str) -> Shop:
+    """Records it."""
     config = configured()
     pushes = PushEndpoint("", 0, "simulated")
-    stuck = parse_fault(f"stall_key:key={STUCK},start=600,for=900")
-    service = SimulatedService([stuck], CALM, Random(1), pushes.app())
+    stalls = [parse_fault(f"stall_key:key={key},start=600,for={seconds}") for key, seconds in ((STUCK, 900), (LATE, 540))]
+    service = SimulatedService(stalls, CALM, Random(1), pushes.app())
     shop = Shop(service.network, f"projects/{config.targets[0].project}/topics/{TOPIC}")
     await shop.open()
     await asyncio.sleep(60.0)  # until it is the next day
@@ -112,11 +151,11 @@ async def hour(location: str) -> int:
         await prober.stop()
         assert prober.faults == []
     await service.stop()
-    return shop.sent
+    return shop
 
 
 @pytest.fixture(scope="module")
-def orders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+def orders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Shop]:
     folder = tmp_path_factory.mktemp("observed")
     loop = VirtualTime()
     with on_machine(loop.machine(7)), asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -124,14 +163,14 @@ def orders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 
 @pytest.fixture(scope="module")
-def work(spark: SparkSession, orders: tuple[Path, int]) -> Work:
+def work(spark: SparkSession, orders: tuple[Path, Shop]) -> Work:
     folder, _ = orders
     now = (datetime.combine(DAY, datetime.min.time(), STARTED_AT.tzinfo) + timedelta(days=1, hours=2)).timestamp()
     return Work(spark, History(spark, str(folder / "history")), Reports(spark, str(folder / "reports")), DAY, now)
 
 
-def test_the_hot_keys_of_a_recorded_hour(work: Work, orders: tuple[Path, int]) -> None:
-    folder, sent = orders
+def test_the_hot_keys_of_a_recorded_hour(work: Work, orders: tuple[Path, Shop]) -> None:
+    folder, shop = orders
     outcome = hot_keys.run(work)
     assert outcome.exit is Exit.FAIL, outcome.line
     report = ReportReader(str(folder / "reports")).hot_keys(DAY)
@@ -142,15 +181,18 @@ def test_the_hot_keys_of_a_recorded_hour(work: Work, orders: tuple[Path, int]) -
         SKEWED: HotKeyClass.SKEWED,
         BUSY: HotKeyClass.THROUGHPUT_BOUND,
         STUCK: HotKeyClass.STALLED,
+        LATE: HotKeyClass.CONSUMER_BOUND,
     }
     assert HotKeyClass.CONSUMER_BOUND in found[STUCK].reasons
+    assert {key for key, one in found.items() if "no subscriber is the reason" in one.advice} == {STUCK, LATE}
+    assert len(shop.consumer.kept) > 300, "and their consumer was slow indeed"
     (spread,) = [one for one in report.subscriptions if one.topic.endswith(TOPIC)]
-    assert spread.messages == sent
+    assert spread.messages == shop.sent
     assert [one.heat for one in report.keys if "hot_key" in one.subscription] == [HotKeyClass.THROUGHPUT_BOUND]
     assert not [one for one in report.keys if "ordering" in one.subscription.rpartition("/")[2]]
 
 
-def test_budgets_of_a_recorded_hour(work: Work, orders: tuple[Path, int]) -> None:
+def test_budgets_of_a_recorded_hour(work: Work, orders: tuple[Path, Shop]) -> None:
     """What others publish is judged, and counts for no objective about publishes or latency."""
     folder, _ = orders
     outcome = slo_burn.run(work)

@@ -11,7 +11,7 @@ from prober.clock import wall_s
 from prober.reports.reader import ReportReader
 from prober.reports.values import JobSummary
 from prober.sinks.history.reader import HistoryReader
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from spark_jobs import reverify
 from spark_jobs.history import History
 from spark_jobs.work import Reports, Work

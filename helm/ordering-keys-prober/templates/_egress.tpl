@@ -15,6 +15,10 @@ Argument: (list $ component).
 {{- range $variable := $root.Values.prober.extraEnv -}}
 {{- if eq $variable.name "PUBSUB_EMULATOR_HOST" }}{{ $found = append $found ($variable.value | default "") }}{{ end -}}
 {{- end -}}
+{{- $monitoring := $config.monitoring | default dict -}}
+{{- if $monitoring.subscriptions -}}
+{{- $found = append $found (include "prober.monitoringAddress" $monitoring) -}}
+{{- end -}}
 {{- $drills := $config.drills | default dict -}}
 {{- range $url := list $drills.prometheus $drills.alertmanager -}}
 {{- with $url }}{{ $found = append $found (include "prober.urlAddress" (list . "")) }}{{ end -}}
@@ -49,6 +53,12 @@ Argument: (list $ component).
 {{- else if ne . "embedded" -}}
 pubsub.googleapis.com:443
 {{- end -}}
+{{- end }}
+
+{{/* Where Cloud Monitoring is, as the program reads `monitoring.endpoint`. */}}
+{{- define "prober.monitoringAddress" -}}
+{{- $endpoint := .endpoint | default "monitoring.googleapis.com" -}}
+{{- ternary $endpoint (printf "%s:443" $endpoint) (regexMatch ":[0-9]+$" $endpoint) -}}
 {{- end }}
 
 {{/* HOST:PORT of a URL. Argument: (list url port): what holds without a port; empty: by scheme. */}}

@@ -1,9 +1,8 @@
-"""The metric families: their names, labels and units, written down once, and the values that labels may have. Alerts and dashboards of
-others are built on them.
+"""The metric families: their names, labels and units, written down once. Alerts and dashboards of others are built on them.
 
 Names follow prometheus.io/docs/practices/naming: base units, `_total` on counters, no label in a name. Every series about a service
 carries target, environment and region. No label holds an ordering key, a message id, a run id or an error's text, so that the number
-of series does not depend on what is probed. The values of a label are a closed set, so that every combination exists from the start.
+of series does not depend on what is probed. What values a label may have says `label_values`.
 """
 
 from __future__ import annotations
@@ -15,66 +14,6 @@ from typing import Final
 
 from prober.slo.figures import HELP, Figure
 from prober.slo.indicators import Indicator
-
-# --- values of labels --------------------------------------------------------------------------------------------------------
-
-
-class PublishOutcome(StrEnum):
-    """What became of a publish."""
-
-    CONFIRMED = "confirmed"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
-
-
-class CheckResult(StrEnum):
-    """How a check ended."""
-
-    GOOD = "good"
-    BAD = "bad"
-    UNDECIDED = "undecided"
-
-
-class Outstanding(StrEnum):
-    """Whether messages of a key were outstanding when it moved."""
-
-    YES = "yes"
-    NO = "no"
-    UNKNOWN = "unknown"
-
-
-class SkipReason(StrEnum):
-    """Why a scheduled run did not start."""
-
-    MISFIRE = "misfire"
-    OVERLAP = "overlap"
-    MAINTENANCE = "maintenance"
-
-
-class Component(StrEnum):
-    """The parts of the prober that can fail or give up something."""
-
-    API = "api"
-    HISTORY = "history"
-    METRICS = "metrics"
-    PROBE = "probe"
-    RECORDER = "recorder"
-    SCHEDULER = "scheduler"
-    STATUS = "status"
-
-
-class Job(StrEnum):
-    """The nightly jobs."""
-
-    HOT_KEYS = "hot-keys"
-    SLO_BURN = "slo-burn"
-    REVERIFY = "reverify"
-    COMPACT = "compact"
-    NIGHTLY = "nightly"
-
-
-# --- families ----------------------------------------------------------------------------------------------------------------
-
 
 PREFIX: Final = "pubsub_prober"
 TARGET: Final = ("target", "environment", "region")
@@ -376,6 +315,12 @@ FOLDED_NAMES: Final = Family(
     MetricType.COUNTER,
     (*TARGET, "label"),
     "How often the limit of names made a topic or subscription count as `other`.",
+)
+KEYS_FORGOTTEN: Final = Family(
+    "keys_forgotten",
+    MetricType.COUNTER,
+    SUBSCRIPTION,
+    "Ordering keys of an observed stream that runs forgot because they remember at most `keys_max`: less is proven of what came after.",
 )
 COMPARISON_STANDING: Final = Family(
     "comparison_standing",

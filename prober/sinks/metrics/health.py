@@ -10,7 +10,7 @@ from prober.brokers.base import PushOutcome
 from prober.config import TargetSettings
 from prober.core.kinds import CAN_FAIL
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Component, Job
+from prober.sinks.metrics.label_values import Component, Job
 from prober.sinks.metrics.store import MetricStore
 
 

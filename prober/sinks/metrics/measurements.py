@@ -14,8 +14,8 @@ from prober.core.findings import Finding
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
-from prober.sinks.metrics.families import Component, Outstanding
 from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.label_values import Component, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters
@@ -106,6 +106,7 @@ class Measurements:
             if result.internal_error:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
+        self._subscription.forgot(result.counters.get("keys_forgotten", 0))
         if not end.counts:
             for indicator, tally in end.checks.items():
                 self._subscription.checked(indicator, tally)

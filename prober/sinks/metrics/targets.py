@@ -20,7 +20,8 @@ from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, ReadFailure
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CheckResult, Family, Outstanding, PublishOutcome, SkipReason
+from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.label_values import CheckResult, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
 from prober.slo.figures import Figure
 from prober.slo.indicators import DURATIONS, Indicator
@@ -98,6 +99,7 @@ class SubscriptionMetrics:
         self._unreachable_runs = 0
         self._overdue = store.counter(families.OVERDUE, *labels)
         self._early_redeliveries = store.counter(families.EARLY_REDELIVERIES, *labels)
+        self._forgotten = store.counter(families.KEYS_FORGOTTEN, *labels)
         self._moves = {answer: store.counter(families.AFFINITY_MOVES, *labels, answer) for answer in Outstanding}
         self._latencies = {
             DeliveryKind.FIRST: self._stopwatch(store, families.END_TO_END_LATENCY, labels, Indicator.END_TO_END_LATENCY),
@@ -154,6 +156,10 @@ class SubscriptionMetrics:
     def redelivered_early(self, count: int) -> None:
         """Keys were delivered again to another subscriber while their messages were held."""
         self._early_redeliveries.inc(count)
+
+    def forgot(self, keys: int) -> None:
+        """A run forgot so many keys, since it remembers no more than it may."""
+        self._forgotten.inc(keys)
 
     def probes(self, keys: int) -> None:
         """A run there uses so many ordering keys; 0: nothing is probed there any more."""

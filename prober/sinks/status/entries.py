@@ -22,6 +22,7 @@ from prober.clock import monotonic_s
 from prober.core.events import Closed, Opened
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.judge import RecordedFinding
+from prober.core.kinds import is_told
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
@@ -33,8 +34,8 @@ from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
 
 KEPT_PER_RUN_MAX: Final = 100
-UNDECIDED_KEPT_MAX: Final = 5
-"""Of each kind of findings that decide nothing. What is allowed and odd makes hundreds of them a run, and to prove one costs as much as to
+HARMLESS_KEPT_MAX: Final = 5
+"""Of each kind of findings that fail no run. What is allowed and odd makes hundreds of them a run, and to prove one costs as much as to
 prove a violation.
 """
 REDUCING_MAX_S: Final = 5.0
@@ -47,7 +48,7 @@ TRACE_EVENTS_MAX: Final = 200
 PROOF_EVENTS_MAX: Final = 1_000
 OPENED_MAX: Final = 100
 
-_ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE)
+_ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE, Status.INFO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float]
     candidates = _candidates(ended.result.findings)
     evidence = _evidence(ended, candidates, clock)
     records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
-    listed = sum(count for (_, status), count in ended.result.counts.items() if status in _ORDER)
+    listed = sum(count for sort, count in ended.result.counts.items() if is_told(*sort))
     run = RunRecord(
         ended.result,
         ended.site.environment,
@@ -103,11 +104,11 @@ def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
 
 def _candidates(findings: Sequence[RecordedFinding]) -> list[tuple[int, RecordedFinding]]:
     """The findings that may be kept, numbered by their place in the run, the most serious first."""
-    undecided, listed = Counter[Kind](), []
+    harmless, listed = Counter[Kind](), []
     for number, made in enumerate(findings, 1):
         kind, status = made.sort
-        undecided[kind] += status is Status.INDETERMINATE
-        if status in FAILING or (status is Status.INDETERMINATE and undecided[kind] <= UNDECIDED_KEPT_MAX):
+        harmless[kind] += status not in FAILING
+        if status in FAILING or (is_told(kind, status) and harmless[kind] <= HARMLESS_KEPT_MAX):
             listed.append((number, made))
     return sorted(listed, key=lambda item: _ORDER.index(item[1].finding.status))[:KEPT_PER_RUN_MAX]
 

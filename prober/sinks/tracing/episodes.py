@@ -26,7 +26,7 @@ from prober.core.events import (
     PublishInvoked,
     PublishUnknown,
 )
-from prober.sinks.metrics.families import PublishOutcome
+from prober.sinks.metrics.label_values import PublishOutcome
 
 EpisodeIdentity: TypeAlias = tuple[str | int, ...]
 OutcomeEvent: TypeAlias = Published | PublishFailed | PublishUnknown | Acked | Nacked

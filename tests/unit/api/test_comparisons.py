@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from api.app import create_app
+from api.view import Archive
+from prober.slo.comparison import Standing
 from tests.browser.world import World, made
 from tests.unit.api.pages import Page
 
@@ -45,8 +47,17 @@ def test_the_api_lists_every_comparison_with_its_intervals(world: World) -> None
 def test_the_page_says_how_each_candidate_stands_and_why(world: World) -> None:
     said = Page(get(world, "/comparisons").text).said()
     assert "us beside europe" in said
-    assert "end_to_end_latency_p50" in said
+    assert "end_to_end_latency_p50 what half of a run did not exceed" in said
+    assert "order the share that is bad: a message is bad if it was first received out of order" in said
     assert "Nobody can tell yet whether asia is no worse than europe; no pair of runs yet of: ordering (wire)" in said
+
+
+def test_a_candidate_that_is_worse_leads_to_what_to_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = world.view.archive.compared(world.view.now)
+    monkeypatch.setattr(Archive, "compared", lambda *_: [replace(one, standing=Standing.WORSE) for one in found])
+    page = Page(get(world, "/comparisons").text)
+    assert "By the runs of the last 1 h" in page.said()
+    assert "runbooks/PubsubCandidateWorse" in page.values("href")
 
 
 def test_a_reader_who_configured_none_learns_how(world: World) -> None:

@@ -12,7 +12,7 @@ import pytest
 from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
 from prober.schedule.power import detectable
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
 from prober.sinks.status.slices import definition_of

@@ -15,6 +15,7 @@ from api import charts
 from api.app import create_app
 from api.charts import TimeRange
 from api.query_parameters import ChartParameters
+from prober.core.findings import Kind, Status
 from prober.reports.reader import ReportReader
 from prober.sinks.status.database import StoreUnavailable
 from prober.sinks.status.over_time import OverTime
@@ -85,6 +86,22 @@ class TestFinding:
         assert "indeterminate: a legal explanation exists" in found.said()
         assert "It does not fail a run." in found.said()
         assert "../static/unknown.svg" in found.values("href")
+
+    def test_what_a_publisher_did_and_the_run_that_observed_it(self, world: World) -> None:
+        record = world.view.archive.queries.finding("ordering-t55-1")
+        run = world.view.archive.queries.run("ordering-t55")
+        assert record is not None
+        assert run is not None
+        swap = replace(record.finding, kind=Kind.PUBLISHED_OUT_OF_ORDER, status=Status.INFO)
+        counters = {"deliveries_unrecorded": 353, "keys": 40}
+        seen = replace(run, result=replace(run.result, run_id="seen", probe="observe", counters=counters))
+        world.store.record([Entry(seen, (replace(record, finding_id="seen-1", run_id="seen", finding=swap),))])
+        assert "Pub/Sub kept its promise: look at the publisher." in page(world, "/findings/seen-1").said()
+        said = page(world, "/runs/seen").said()
+        assert "PUBLISHED_OUT_OF_ORDER info" in said
+        assert "It was judged whether 353 messages on 40 ordering keys came in order" in said
+        assert "What was checked" not in said
+        assert "PUBLISHED_OUT_OF_ORDER info" in page(world, "/findings?status=info").said()
 
     def test_one_without_evidence_says_why(self, world: World) -> None:
         entry_id = "ordering-t55-1"

@@ -14,7 +14,7 @@ from prober.core.kinds import CAN_FAIL
 from prober.reports.reader import NightlyReports
 from prober.sinks.history.store import HistoryError
 from prober.sinks.metrics import Metrics
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from tests.unit.reports.test_reader import DAY, key, put
 from tests.unit.sinks.metrics.scraping import samples
 

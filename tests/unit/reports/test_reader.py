@@ -17,7 +17,7 @@ from prober.core.verdict import Verdict
 from prober.reports import reader as reports
 from prober.reports.reader import ReportReader
 from prober.sinks.history.store import HistoryError
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 
 DAY = date(2026, 11, 20)
 FINISHED = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)

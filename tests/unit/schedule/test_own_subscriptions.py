@@ -12,9 +12,13 @@ import pytest
 
 from prober.clock import wall_s
 from prober.config import load
+from prober.core.events import Delivered
+from prober.core.rules import Rules
 from prober.monitoring.cloud import MonitoringError
 from prober.monitoring.comparison import Late, OwnSubscriptionStatus, Point, ReadFailure, Reading, shown
+from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
+from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule import own_subscriptions
 from prober.schedule.own_subscriptions import OwnSubscriptions
@@ -55,14 +59,22 @@ class World:
     def _hear(self, told: tuple[OwnSubscriptionStatus, ...]) -> None:
         self.told = told
 
-    def look(self, *, received: int = 1) -> dict[str, Late]:
-        """A run ends, the ages are noted, everything is read: who is late, by name."""
+    def look(self, *, received: int = 1, kind: str = "first", age_s: float | None = None) -> dict[str, Late]:
+        """A run ends, the ages are noted, everything is read: who is late, by name.
+
+        `age_s`: the run observed what others publish, and a message came that was so old.
+        """
 
         async def once() -> None:
             await self.own._age()
-            begun = cast(RunBegun, SimpleNamespace(site=SimpleNamespace(target="embedded"), started_at=wall_s()))
-            result = SimpleNamespace(counters={"deliveries_first": received})
-            self.own.begin(begun).ended(cast(RunEnded, SimpleNamespace(ended_at=wall_s(), result=result)))
+            rules = {"s": Rules(publishes_recorded=age_s is None)}
+            begun = SimpleNamespace(site=SimpleNamespace(target="embedded"), rules=rules, started_at=wall_s())
+            heard = self.own.begin(cast(RunBegun, begun))
+            for how, stored_at in ((DeliveryKind.FIRST, wall_s() - (age_s or 0.0)), (DeliveryKind.REDELIVERY, 0.0)):
+                came = Delivered(1.0, "s", "k", "A", "", 1, "m", publish_time=int(stored_at * 1e9))
+                heard.event(Observation(came, how, None, ()))
+            result = SimpleNamespace(counters={f"deliveries_{kind}": received})
+            heard.ended(cast(RunEnded, SimpleNamespace(ended_at=wall_s(), result=result)))
             await self.own._look()
 
         asyncio.run(once())
@@ -98,6 +110,13 @@ def test_the_service_is_late(answers: dict[str, Any]) -> None:
 
 def test_a_prober_that_receives_nothing_cannot_tell(answers: dict[str, Any]) -> None:
     assert World().look(received=0)[MINE] is Late.UNKNOWN
+
+
+@pytest.mark.parametrize(("age_s", "late"), [(0.5, Late.NOBODY), (61.0, Late.SERVICE)])
+def test_beside_a_stream_that_others_publish_the_age_is_that_of_what_came(
+    answers: dict[str, Any], age_s: float, late: Late
+) -> None:
+    assert World().look(kind="unrecorded", age_s=age_s)[MINE] is late
 
 
 def test_what_cannot_be_read_is_unknown_counted_and_logged_once(answers: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:

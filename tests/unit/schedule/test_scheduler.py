@@ -15,7 +15,7 @@ from prober.clock import on_machine
 from prober.config.models import Schedule
 from prober.schedule.scheduler import HEARTBEAT_S, LATE_MAX_S, MISSED_COUNTED_MAX, Scheduler
 from prober.simulation.virtual_time import STARTED_AT, VirtualTime
-from prober.sinks.metrics.families import SkipReason
+from prober.sinks.metrics.label_values import SkipReason
 
 
 class Told:

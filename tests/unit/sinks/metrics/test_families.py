@@ -49,6 +49,7 @@ PROMISED: dict[
     "delivery_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
     "affinity_moves_total": {"subscription": None, "outstanding": {"yes", "no", "unknown"}},
     "early_redeliveries_total": {"subscription": None},
+    "keys_forgotten_total": {"subscription": None},
     "control_plane_failures_total": {"operation": set(AdminOperation)},
     "deliveries_overdue_total": {"subscription": None},
     "publish_latency_seconds_bucket": {"topic": None, "le": None},

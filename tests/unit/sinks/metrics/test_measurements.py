@@ -43,6 +43,8 @@ class Scrape:
         probe: str = "ordering",
         late: int = 0,
         lagged_s: float = 0.0,
+        *,
+        counts: bool = True,
     ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
@@ -57,7 +59,8 @@ class Scrape:
             latency = latency and latency._replace(lagged_s=lagged_s)
             measurements.event(Observation(told, kind, latency, verifier.observe(event)))
         if result is not None:
-            measurements.ended(RunEnded(result, [STUCK] * late, KeptHistory((), {}, 0), 0.0, undecided=classifier.undecided()))
+            undecided = classifier.undecided()
+            measurements.ended(RunEnded(result, [STUCK] * late, KeptHistory((), {}, 0), 0.0, counts, undecided=undecided))
         self.lines = page(metrics)[1].decode().splitlines()
 
     def __getitem__(self, text: str) -> float:
@@ -119,6 +122,12 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     assert scrape['affinity_moves_total outstanding="no"'] == 3
     assert scrape["early_redeliveries_total"] == 2
     assert scrape['deliveries_total kind="foreign"'] == 4
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_forgotten_keys_are_counted_also_of_a_run_that_does_not_count(*, counts: bool) -> None:
+    scrape = Scrape("P1 A<1@1", result=replace(RESULT, counters={"keys_forgotten": 7}), counts=counts)
+    assert scrape["keys_forgotten_total"] == 7
 
 
 @pytest.mark.parametrize(("probe", "counted"), [("ordering", 1), ("redelivery", 0), ("affinity", 0)])

@@ -18,11 +18,11 @@ from prober.evidence.evidence import ON_KEY_MAX
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import (
+    HARMLESS_KEPT_MAX,
     KEPT_PER_RUN_MAX,
     PROVING_MAX_S,
     REDUCING_MAX_S,
     TRACE_EVENTS_MAX,
-    UNDECIDED_KEPT_MAX,
     EndedRun,
     _candidates,
     entry_of,
@@ -85,6 +85,19 @@ def test_information_is_only_counted() -> None:
     assert (entry.findings, entry.run.findings_omitted) == ((), 0)
 
 
+def test_what_publishers_sent_out_of_order_is_kept_with_its_proof_and_fails_no_run() -> None:
+    """Message 2 was stored after 3, again and again."""
+    swaps = [f"A<{at}~{at}@{at} A<{at + 2}~{at + 1}@{at + 1} A<{at + 1}~{at + 2}@{at + 2}" for at in range(1, 60, 3)]
+    events, rules = history(" ".join([*swaps, "A<61~61@61"])), Rules(publishes_recorded=False)
+    judgement = judge("run", TraceHeader("s", "k", rules), events)
+    entry = kept(result(findings=judgement.findings, counts=judgement.counts), KeptHistory(events, {"s": rules}, len(events)))
+    assert [record.finding.kind for record in entry.findings] == [Kind.PUBLISHED_OUT_OF_ORDER] * HARMLESS_KEPT_MAX
+    assert entry.run.findings_omitted == len(swaps) - HARMLESS_KEPT_MAX
+    for record in entry.findings:
+        assert record.evidence is not None
+        assert record.evidence.proven
+
+
 def test_what_is_kept_has_its_proof_and_what_there_was_no_time_for_is_counted() -> None:
     each, keys = SKIPPED.removesuffix(" stop @5"), 8
     outcome, recorded = failed(text=" ".join(f"on k{number} {each}" for number in range(keys)) + " stop @5")
@@ -110,12 +123,12 @@ def test_of_a_sort_without_any_proof_the_first_is_kept_and_the_most_serious_stan
 
 
 def test_what_decides_nothing_is_kept_a_few_times_and_takes_no_place_of_what_does() -> None:
-    doubtful = [made(Kind.PUSH_OVERLAP, Status.INDETERMINATE, seq) for seq in range(3 * UNDECIDED_KEPT_MAX)]
-    certain = [made(Kind.PUSH_OVERLAP, Status.VIOLATION, seq) for seq in range(2 * UNDECIDED_KEPT_MAX)]
+    doubtful = [made(Kind.PUSH_OVERLAP, Status.INDETERMINATE, seq) for seq in range(3 * HARMLESS_KEPT_MAX)]
+    certain = [made(Kind.PUSH_OVERLAP, Status.VIOLATION, seq) for seq in range(2 * HARMLESS_KEPT_MAX)]
     outcome = result(verdict=Verdict.FAIL, findings=(*doubtful, *certain), counts={doubtful[0].sort: 15, certain[0].sort: 10})
     assert _candidates(outcome.findings) == [
-        *enumerate(certain, 3 * UNDECIDED_KEPT_MAX + 1),
-        *enumerate(doubtful[:UNDECIDED_KEPT_MAX], 1),
+        *enumerate(certain, 3 * HARMLESS_KEPT_MAX + 1),
+        *enumerate(doubtful[:HARMLESS_KEPT_MAX], 1),
     ]
 
 

@@ -25,7 +25,7 @@ from prober.core.verdict import Verdict
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
-from prober.sinks.metrics.families import PublishOutcome
+from prober.sinks.metrics.label_values import PublishOutcome
 from prober.sinks.tracing.episodes import Episode
 from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of, trace_id_of
 from prober.traces.header import TraceHeader
