@@ -17,7 +17,7 @@ from prober.embedded.faults import Fault
 from prober.reports.reader import ReportReader
 from prober.simulation.observation import RunNote, caught_as
 from prober.simulation.world import Simulated, simulate
-from prober.sinks.metrics.families import Job
+from prober.sinks.metrics.label_values import Job
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, DEFAULTS, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
