@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from prober.brokers.endpoint import Endpoint
-from prober.simulation.weather import Weather
+from prober.simulation.weather import Pipe, Weather
 
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
@@ -82,38 +82,12 @@ class Network:
         return self._handler_of[method]
 
 
-class Pipe:
-    """One direction of a connection: what is put in comes out in that order, later."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._loop = asyncio.get_running_loop()
-        self._under_way: deque[Callable[[], None]] = deque()
-        self._last_t = 0.0
-        self._generation = 0
-
-    def put(self, arrive: Callable[[], None]) -> None:
-        """Calls `arrive` when it has got through, unless the connection breaks before."""
-        self._last_t = max(self._last_t, self._loop.time() + self._network.delay_s())
-        self._under_way.append(arrive)
-        self._loop.call_at(self._last_t, self._arrived, self._generation)
-
-    def lose(self) -> None:
-        """What is under way never arrives."""
-        self._under_way.clear()
-        self._generation += 1
-
-    def _arrived(self, generation: int) -> None:
-        if generation == self._generation:
-            self._under_way.popleft()()
-
-
 class SimulatedChannel:
     """The client's end of a connection, as far as our adapter uses `grpc.aio.Channel`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self.there, self.back = Pipe(network), Pipe(network)
+        self.there, self.back = Pipe(network.delay_s), Pipe(network.delay_s)
         self.calls: dict[_Call, None] = {}
         self._closed = False
 
