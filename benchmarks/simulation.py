@@ -12,8 +12,8 @@ import argparse
 from collections.abc import Iterable, Sequence
 from time import process_time
 
-from prober.cli.process import collect_between_runs
 from prober.config.models import ProbeName
+from prober.simulation.many import prepare
 from prober.simulation.plan import HOURS_DEFAULT, WHOLE_HOUR_S, Plan, Temper, planned
 from prober.simulation.weather import CALM
 from prober.simulation.world import defaults, simulate
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--probe", action="append", choices=[str(name) for name in ProbeName])
     wanted = parser.parse_args(arguments)
     (target,) = defaults().targets
-    collect_between_runs()
+    prepare()
     print("| simulated | hours in an hour of CPU time | events in a second of it |\n|---|---|---|")
     for name, settings in target.probes.items():
         if not wanted.probe or name in wanted.probe:

@@ -236,14 +236,14 @@ def doubtful(about: Objective, listed: Iterable[Objective], took_us: Column, lag
 
 def _availability(_objective: Objective, _listed: Iterable[Objective]) -> OutcomeColumns:
     unanswered = sf.greatest(sf.col("attempts") - sf.col("confirmed") - sf.col("refused"), sf.lit(0))
-    return _of_topic(OutcomeColumns(sf.col("confirmed"), sf.col("refused"), unanswered))
+    return _of_first(OutcomeColumns(sf.col("confirmed"), sf.col("refused"), unanswered))
 
 
 def _publish_latency(objective: Objective, listed: Iterable[Objective]) -> OutcomeColumns:
     took_us = sf.col("confirmed_us") - sf.col("intended_us")
     doubt = sf.coalesce(doubtful(objective, listed, took_us, sf.col("confirmed_lagged_us")), sf.lit(False))
     unanswered = sf.col("attempts") > sf.col("confirmed") + sf.col("refused")
-    return _of_topic(decided(~doubt & (took_us <= objective.threshold_us), ~doubt & took_us.isNotNull(), doubt | unanswered))
+    return _of_first(decided(~doubt & (took_us <= objective.threshold_us), ~doubt & took_us.isNotNull(), doubt | unanswered))
 
 
 def _end_to_end_latency(objective: Objective, listed: Iterable[Objective]) -> OutcomeColumns:
@@ -251,7 +251,7 @@ def _end_to_end_latency(objective: Objective, listed: Iterable[Objective]) -> Ou
     doubt = sf.coalesce(doubtful(objective, listed, took_us, sf.col("received_lagged_us")), sf.lit(False))
     unreceived = sf.col("confirmed_us").isNotNull()
     late = ~doubt & took_us.isNotNull() | sf.col("overdue")
-    return decided(~doubt & (took_us <= objective.threshold_us), late, doubt | unreceived)
+    return _of_first(decided(~doubt & (took_us <= objective.threshold_us), late, doubt | unreceived))
 
 
 _OUTCOMES: Final = {
@@ -272,8 +272,8 @@ def _recorded(outcome: OutcomeColumns) -> OutcomeColumns:
     )
 
 
-def _of_topic(outcome: OutcomeColumns) -> OutcomeColumns:
-    """A publish concerns every subscription of its run and counts for the first one only."""
+def _of_first(outcome: OutcomeColumns) -> OutcomeColumns:
+    """A message that is owed to several subscriptions of its run counts for the first one only, as online."""
     first = sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True))
     return OutcomeColumns(*(sf.when(first, column).otherwise(0) for column in outcome))
 

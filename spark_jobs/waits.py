@@ -182,12 +182,16 @@ def _minute(time_us: Column) -> Column:
 def redelivery_counts(
     events: DataFrame, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
 ) -> list[DataFrame]:
-    """What redeliveries that became due in that time count, one frame for each objective about them; columns as in `counts`."""
+    """What redeliveries that became due in that time count, one frame for each objective about them; columns as in `counts`.
+
+    Of a run with several subscriptions those of the first one count, as online.
+    """
     listed = [objective for objective in objectives if objective.indicator is Indicator.REDELIVERY_LATENCY]
     if not listed:
         return []
     rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
-    about = rows.join(sf.broadcast(runs.select("run", "complete")), "run", "left")
+    known = sf.broadcast(runs.select("run", "complete", sf.col("subscription").alias("first")))
+    about = rows.join(known, "run", "left").where(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
     return [_redelivered(about, objective, listed) for objective in listed]
 
 

@@ -39,9 +39,9 @@ SLOW: Final = (
     ),
 )
 """Tests that take long, in the order in which they begin: none may be left when everything else is done."""
-TOGETHER: Final = ("tests/spark/test_synthesized.py", "tests/spark/", "tests/browser/")
-"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at. Those on a synthesized
-history have a Spark of their own: they are half of all tests of Spark, which would otherwise take longer than everything else."""
+TOGETHER: Final = ("tests/spark/test_simulated.py", "tests/spark/", "tests/browser/")
+"""Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at. Those of whole nights have a
+Spark of their own: together with all others of Spark they would take longer than everything else."""
 SINGLY: Final = tuple(
     f"tests/{folder}/" for folder in ("integration", "contract", "exhaustive", "simulation", "property", "alerts")
 )

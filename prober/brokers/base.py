@@ -22,6 +22,8 @@ from enum import StrEnum
 from math import inf
 from typing import Protocol, TypeAlias
 
+from prober.core.events import fact
+
 
 class Vantage(StrEnum):
     """From where a probe looks: at the wire, or through Google's client library."""
@@ -30,7 +32,7 @@ class Vantage(StrEnum):
     LIBRARY = "library"
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Outgoing:
     """One message to publish. An empty ordering key means unordered."""
 
@@ -39,21 +41,21 @@ class Outgoing:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Confirmed:
     """The service stored the message under this id."""
 
     message_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Rejected:
     """The message was certainly not stored: refused on the only attempt, or never sent."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Unknown:
     """Nobody knows whether the message was stored: deadline, lost reply, broken connection."""
 
@@ -63,7 +65,7 @@ class Unknown:
 Outcome: TypeAlias = Confirmed | Rejected | Unknown
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Received:
     """One message as it came off the channel.
 

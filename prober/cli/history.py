@@ -1,4 +1,4 @@
-"""The commands `ordering-prober history ...`: what was recorded, as trace files; and histories made up to try jobs on.
+"""The command `ordering-prober history export`: what was recorded, as trace files.
 
 And what `ordering-prober verify` does with a history: it judges every key of every run that is asked for.
 """
@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 import typer
 
-from prober.cli.bars import while_writing
 from prober.cli.process import ExitCode, Format, Since, Until, time_of
 from prober.cli.verify_report import Examples, judgement_as_json, judgement_as_text, worst_code
-from prober.errors import ConfigError
 from prober.sinks.history.export import export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.rejudge import rejudge
-from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import TRUTH, make_history
 from prober.traces.judgement import Judgement
 
-history_app = typer.Typer(help="Export trace files from a history, or generate a synthetic history.", rich_markup_mode=None)
+history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
 FIRST_EVENT: Final = 1
 
 
@@ -50,30 +45,6 @@ def export(
     written = export_traces(reader, key, output, subscription=subscription, span=span_of(since, until), run_id=run)
     for one in written:
         print(f"{one.path}: run {one.run_id}, {one.events:,} events")
-
-
-@history_app.command()
-def synthesize(
-    location: Annotated[str, typer.Argument(metavar="HISTORY", help="An empty folder, or one that is not there yet.")],
-    start: Annotated[str, typer.Option(metavar="DATE", help="The first day, UTC.")],
-    days: Annotated[int, typer.Option(help="How many days.")] = 3,
-    events: Annotated[int, typer.Option(help="About how many events in all.")] = 1_000_000,
-    targets: Annotated[int, typer.Option(help="How many targets.")] = 2,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 1,
-) -> None:
-    """Generate a history with known hot keys, known budget burn and known violations, to try the nightly jobs on."""
-    with while_writing(events) as progress, _recipe_errors():
-        recipe = Recipe(time_of(start, 0.0), days=days, events=events, targets=targets, seed=seed)
-        make_history(location, recipe, progress)
-    print(f"{location}: written; {TRUTH} lists its hot keys, violations and times of trouble")
-
-
-@contextmanager
-def _recipe_errors() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as wrong:
-        raise ConfigError(str(wrong)) from wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from prober.cli.bars import while_running
-from prober.cli.process import ExitCode, Format, collect_between_runs, must_know
+from prober.cli.process import ExitCode, Format, must_know
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
 from prober.simulation.detection import Detection, rules
-from prober.simulation.many import Order, simulated
+from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import HOURS_DEFAULT
 from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
@@ -47,9 +47,9 @@ def simulate(
     if results is not None and history is not None:
         raise ConfigError("what is in --results is not simulated again, so --history would lack it: give one of them")
     kept = None if results is None else Results(results, order.hours, order.faults)
-    collect_between_runs()
+    prepare()
     with while_running() as show:
-        every = simulated(order, jobs or os.cpu_count() or 1, collect_between_runs, kept)
+        every = simulated(order, jobs or os.cpu_count() or 1, kept)
         detection = Detection.of(_shown(every, order, show))
     print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
     raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from dataclasses import dataclass as fact
-else:
-    from prober.core.events import fact
+from prober.core.events import fact
 
 
 class Kind(StrEnum):

@@ -63,5 +63,5 @@ class Gaps(Generic[M]):
 
     def _forget_surplus(self) -> None:
         while len(self._gaps) > self._limit:
-            self.known_from = self._gaps.pop(0).last + 1
+            self.known_from = float(self._gaps.pop(0).last + 1)
             self.forgotten += 1

@@ -32,7 +32,7 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
-from prober.core.places import precedes
+from prober.core.places import may_stand_above
 from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
@@ -291,25 +291,19 @@ class KeyChecker:
 
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
-        session, places = arrival.track.session, self._order.places
+        session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
         race_s = self.subscription.race_s(session)
-        unbound = not order.settled and not arrival.proven and race_s > self._rules.clock_error_s  # it did not wait for anything
-        if self._in_doubt or unbound or self._unawaited(arrival, race_s):
+        unbound = not order.settled and not arrival.proven and race_s > eps  # it did not wait for anything
+        early = arrival.t - race_s <= self.subscription.unawaited_t  # nobody knew that there are several sessions
+        if self._in_doubt or unbound or (early and self._tracks.reached_since(arrival.t - race_s, arrival.track)):
             places.lose(arrival.position)
         if self._waits_beside(arrival):
             places.advance(arrival.position)
-        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)._replace(unawaited=not order.settled)
-        if arrival.copies_id:
-            first = first._replace(proven=False)  # nothing binds the second copy
-        if publication is not None and publication.early_on(self.subscription.index):
-            first = first._replace(again=True)
-        waiting, eps = self._waiting_beside(session.name), self._rules.clock_error_s
-        places.learned(first, session.name, waiting, eps, self.collector.grace_until_t + eps)
-
-    def _unawaited(self, arrival: Arrival, race_s: float) -> bool:
-        """Whether it may have been overtaken on another session before anybody knew that there are several."""
-        raced_t = arrival.t - race_s
-        return raced_t <= self.subscription.unawaited_t and self._tracks.reached_since(raced_t, arrival.track) > 0
+        first = first_of(arrival, arrival.token, publication, race_s, arrival.position)
+        proven = first.proven and not arrival.copies_id  # nothing binds the second copy
+        again = publication is not None and bool(publication.early_on(self.subscription.index))
+        first = first._replace(unawaited=not order.settled, proven=proven, again=again)
+        places.learned(first, session.name, self._waiting_beside(session.name), eps, self.collector.grace_until_t + eps)
 
     def _unplaced(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A delivery from beyond the window begins a run that is not judged."""
@@ -359,12 +353,8 @@ class KeyChecker:
         arrival.track.rewound_t = arrival.t
         for track in self._tracks:
             track.drop_from(arrival.position)
-            if self.subscription.racing and track.held:
-                track.drop_where(lambda held: self._may_stand_above(held, arrival.position))
-
-    def _may_stand_above(self, position: int, floor: int) -> bool:
-        """Whether a record may have changed places with that at `floor`, though it was learned before."""
-        return self.log.has_raced(position) and not precedes(self._order, self.log, position, floor)
+            if self.subscription.racing:
+                track.drop_where(lambda held: may_stand_above(self._order, self.log, held, arrival.position))
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.

@@ -132,6 +132,11 @@ def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
     return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
 
 
+def may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
+    """Whether a record may have changed places with that at `floor`, though it was learned before."""
+    return log.has_raced(position) and not precedes(orders, log, position, floor)
+
+
 def must_precede(orders: OrderCheck, log: LearnedLog, position: int, follower: int) -> bool:
     """Whether session order binds two records inside the window, where sessions race.
 

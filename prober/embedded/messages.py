@@ -34,7 +34,10 @@ class PublishDraft:
     @property
     def size(self) -> int:
         """Bytes of content: data, attributes and ordering key."""
-        return len(self.data) + len(self.ordering_key) + sum(len(name) + len(value) for name, value in self.attributes.items())
+        size = len(self.data) + len(self.ordering_key)
+        for name, value in self.attributes.items():
+            size += len(name) + len(value)
+        return size
 
 
 @dataclass(slots=True, eq=False)

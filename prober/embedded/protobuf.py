@@ -34,10 +34,12 @@ _RECEIVED_ATTEMPT: Final = b"\x18"
 
 def drafts(request: Any) -> list[PublishDraft]:
     """The messages of a PublishRequest."""
-    return [
-        PublishDraft(message.data, dict(message.attributes) if message.attributes else _NO_ATTRIBUTES, message.ordering_key)
-        for message in request.messages
-    ]
+    return [PublishDraft(message.data, _attributes(message.attributes), message.ordering_key) for message in request.messages]
+
+
+def _attributes(given: Any) -> Mapping[str, str]:
+    """A copy; it takes half of what `dict` does."""
+    return {name: given[name] for name in given} if given else _NO_ATTRIBUTES
 
 
 def publish_response(ids: Iterable[str]) -> bytes:
@@ -60,9 +62,10 @@ def received(deliveries: Iterable[Delivery]) -> bytes:
 
 def encoded(message: Message) -> bytes:
     """The message as clients see it; kept with it."""
-    built = PubsubMessage(
-        data=message.data, attributes=message.attributes, ordering_key=message.ordering_key, message_id=message.id
-    )
+    built = PubsubMessage(data=message.data, ordering_key=message.ordering_key, message_id=message.id)
+    attributes = built.attributes
+    for name, value in message.attributes.items():
+        attributes[name] = value
     built.publish_time.seconds = int(message.publish_time)
     built.publish_time.nanos = int(message.publish_time % 1 * 1_000_000) * 1_000
     message.encoded = built.SerializeToString()

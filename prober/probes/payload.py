@@ -10,8 +10,9 @@ Attributes that clients add on the way (those beginning with `googclient_`) are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from zlib import crc32
+
+from prober.core.events import fact
 
 EPOCH = "okp_epoch"
 SEQ = "okp_seq"
@@ -19,7 +20,7 @@ GENERATION = "okp_generation"
 CHECKSUM = "okp_checksum"
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Stamp:
     """The identity of a probe message; sequence numbers count from 1 per epoch and key."""
 
@@ -37,7 +38,7 @@ class Stamp:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@fact(frozen=True, slots=True)
 class Read:
     """A received probe message: its stamp, and what is wrong with it ("checksum"), None if it is as it was published."""
 

@@ -42,7 +42,7 @@ from prober.config.cron import Cron
 from prober.config.models import Schedule
 from prober.sinks.metrics.label_values import SkipReason
 
-HEARTBEAT_S: Final = 1.0
+HEARTBEAT_S: Final = 2.5
 FIRST_RUNS_APART_S: Final = 0.5
 """Of many that are added together: if all began in the same moment, they would measure each other."""
 LATE_MAX_S: Final = 3600

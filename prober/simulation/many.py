@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from prober.simulation.plan import HOURS_DEFAULT, planned
 from prober.simulation.results import Results
 from prober.simulation.world import Simulated, defaults, simulate
+
+CYCLES_AFTER: Final = (50_000, 5, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +33,29 @@ class Order:
         return f"ordering-prober simulate --seeds {seed}..{seed}{hours}{faults}"
 
 
-def simulated(
-    order: Order, jobs: int, prepare: Callable[[], object] | None = None, results: Results | None = None
-) -> Iterator[Simulated]:
-    """Carries them out in so many processes, in each of which `prepare` is called first, if it is given; with one, in this one.
+def prepare() -> None:
+    """What a program does first that simulates a lot: what there is by now stays, and cycles in what follows are looked for rarely."""
+    gc.set_threshold(*CYCLES_AFTER)
+    gc.collect()
+    gc.freeze()
+
+
+def simulated(order: Order, jobs: int, results: Results | None = None) -> Iterator[Simulated]:
+    """Carries them out in so many processes of their own; with one, in this one.
 
     What `results` has already comes first, and is not simulated again; it keeps the others.
     """
     if results is None:
-        yield from _carried_out(order, order.seeds, jobs, prepare)
+        yield from _carried_out(order, order.seeds, jobs)
         return
     left = [seed for seed in order.seeds if seed not in results.seeds]
     yield from results.of(order.seeds)
-    for one in _carried_out(order, left, jobs, prepare):
+    for one in _carried_out(order, left, jobs):
         results.add(one)
         yield one
 
 
-def _carried_out(order: Order, seeds: Sequence[int], jobs: int, prepare: Callable[[], object] | None) -> Iterator[Simulated]:
+def _carried_out(order: Order, seeds: Sequence[int], jobs: int) -> Iterator[Simulated]:
     one = partial(_simulated, order)
     if jobs == 1 or len(seeds) <= 1:
         yield from map(one, seeds)

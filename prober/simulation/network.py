@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NoReturn, TypeAlias, cast
@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from prober.brokers.endpoint import Endpoint
-from prober.simulation.weather import Weather
+from prober.simulation.weather import Pipe, Weather
 
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
@@ -37,6 +37,7 @@ class Network:
 
     def __init__(self, weather: Weather, chance: Random) -> None:
         self._handlers: tuple[grpc.GenericRpcHandler, ...] = ()
+        self._handler_of: dict[str, Any] = {}
         self.weather, self._chance = weather, chance
         self._channels: list[SimulatedChannel] = []
         self.faults: list[Exception] = []
@@ -51,6 +52,7 @@ class Network:
     def serve(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
         """These handle calls, as a server would be given them."""
         self._handlers = tuple(handlers)
+        self._handler_of.clear()
 
     def open_channel(self, _endpoint: Endpoint, _credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
         """A connection of its own, wherever it is said to go."""
@@ -74,34 +76,10 @@ class Network:
 
     def handler(self, method: str) -> Any:
         """Who handles a method; its types are gRPC's private matter."""
-        details = _Details(method)
-        return next(found for one in self._handlers if (found := one.service(details)) is not None)
-
-
-class Pipe:
-    """One direction of a connection: what is put in comes out in that order, later."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._loop = asyncio.get_running_loop()
-        self._under_way: deque[Callable[[], None]] = deque()
-        self._last_t = 0.0
-        self._generation = 0
-
-    def put(self, arrive: Callable[[], None]) -> None:
-        """Calls `arrive` when it has got through, unless the connection breaks before."""
-        self._last_t = max(self._last_t, self._loop.time() + self._network.delay_s())
-        self._under_way.append(arrive)
-        self._loop.call_at(self._last_t, self._arrived, self._generation)
-
-    def lose(self) -> None:
-        """What is under way never arrives."""
-        self._under_way.clear()
-        self._generation += 1
-
-    def _arrived(self, generation: int) -> None:
-        if generation == self._generation:
-            self._under_way.popleft()()
+        if method not in self._handler_of:
+            details = _Details(method)
+            self._handler_of[method] = next(found for one in self._handlers if (found := one.service(details)) is not None)
+        return self._handler_of[method]
 
 
 class SimulatedChannel:
@@ -109,7 +87,7 @@ class SimulatedChannel:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self.there, self.back = Pipe(network), Pipe(network)
+        self.there, self.back = Pipe(network.delay_s), Pipe(network.delay_s)
         self.calls: dict[_Call, None] = {}
         self._closed = False
 
@@ -176,26 +154,27 @@ class _Call:
         self.deadline_t = None if timeout_s is None else self.loop.time() + timeout_s
         self.status: grpc.aio.AioRpcError | None = None
         self.is_cancelled = False
-        self.ended = asyncio.Event()
-        self.woken: list[asyncio.Event] = [self.ended]
+        self.is_over = False
+        """Whether the client has heard the end."""
+        self.ended: asyncio.Future[None] = self.loop.create_future()
+        """Done when it is over, or when nobody waits for that any more."""
+        self.woken: tuple[asyncio.Event, ...] = ()
         """What is set when it ends."""
         self._task: asyncio.Task[None] | None = None
         self._timer = None if timeout_s is None else self.loop.call_later(timeout_s, self._late)
         channel.calls[self] = None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the client has heard the end."""
-        return self.ended.is_set()
-
     def end(self, code: grpc.StatusCode = grpc.StatusCode.OK, details: str = "", trailing: Metadata = ()) -> None:
         """The client hears the end; only the first counts."""
         if self.is_over:
             return
+        self.is_over = True
         if code is not grpc.StatusCode.OK:
             self.status = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(*trailing), details)
         if self._timer is not None:
             self._timer.cancel()
+        if not self.ended.done():
+            self.ended.set_result(None)
         for event in self.woken:
             event.set()
         self.channel.calls.pop(self, None)
@@ -262,7 +241,7 @@ class UnaryCall:
     async def _answer(self) -> Any:
         call = self._call
         try:
-            await call.ended.wait()
+            await call.ended
         except asyncio.CancelledError:
             call.cancel()
             raise
@@ -295,7 +274,7 @@ class StreamCall:
         self._requested = asyncio.Event()
         self._responses: deque[bytes] = deque()
         self._responded = asyncio.Event()
-        call.woken += (self._greeted, self._responded)
+        call.woken = (self._greeted, self._responded)
         if not call.is_over:
             call.channel.there.put(lambda: call.begin(self._handle))
 
@@ -354,18 +333,21 @@ class StreamCall:
 
     async def _handle(self) -> None:
         call = self._call
-        await call.handler.stream_stream(self._read_requests(), _Context(call, self))
+        await call.handler.stream_stream(self, _Context(call, self))
         call.channel.back.put(call.end)
 
-    async def _read_requests(self) -> AsyncIterator[Any]:
-        while True:
-            while not self._requests:
-                self._requested.clear()
-                await self._requested.wait()
-            request = self._requests.popleft()
-            if request is None:
-                return
-            yield self._call.handler.request_deserializer(request)
+    def __aiter__(self) -> StreamCall:
+        """To the service it is its requests."""
+        return self
+
+    async def __anext__(self) -> Any:
+        while not self._requests:
+            self._requested.clear()
+            await self._requested.wait()
+        request = self._requests.popleft()
+        if request is None:
+            raise StopAsyncIteration
+        return self._call.handler.request_deserializer(request)
 
 
 class _Aborted(Exception):

@@ -133,7 +133,8 @@ class RunObserver:
         self._witnesses.event(seen.event)
         for rule in self._rules.values():
             rule.event(seen.event)
-        self._take(seen.findings)
+        if seen.findings:
+            self._take(seen.findings)
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""

@@ -66,8 +66,10 @@ class GooglesProber:
         if isinstance(event, Opened):
             self._subscribers[event.session] = event.subscriber
         elif isinstance(event, Delivered):
-            known = self._keys.setdefault((event.subscription, event.key, event.epoch), _Key())
-            self._delivered(known, event)
+            key = event.subscription, event.key, event.epoch
+            if key not in self._keys:
+                self._keys[key] = _Key()
+            self._delivered(self._keys[key], event)
 
     def _delivered(self, known: _Key, event: Delivered) -> None:
         if known.largest is None or event.seq > known.largest:
@@ -76,14 +78,13 @@ class GooglesProber:
         known.history.append((event.seq, event.message_id))
         subscriber = self._subscribers.get(event.session, event.session)
         previous, known.last = known.last, (event.seq, subscriber)
-        if previous is None:
+        if previous is None or event.seq == previous[0] + 1:
             return
         same_id = next((message_id == event.message_id for seq, message_id in known.history if seq == event.seq), True)
-        if event.seq <= previous[0]:
-            if not same_id:
-                known.last = previous  # published twice: skipped
-        elif event.seq > previous[0] + 1:
+        if event.seq > previous[0]:
             self.alarms += same_id and subscriber == previous[1]
+        elif not same_id:
+            known.last = previous  # published twice: skipped
 
 
 OTHER_RULES: Final[dict[str, Callable[[], OtherRule]]] = {

@@ -15,7 +15,7 @@ from prober.embedded.catalogue import CATALOGUE
 from prober.probes.power import SURE, one_in
 from prober.schedule.power import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
-from prober.simulation.many import Order, simulated
+from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
 from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
@@ -178,7 +178,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = None if wanted.results is None else Results(wanted.results, HOURS_DEFAULT)
     kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
     order = Order(wanted.seeds or kept)
-    detection = Detection.of(simulated(order, wanted.jobs, results=results))
+    prepare()
+    detection = Detection.of(simulated(order, wanted.jobs, results))
     (target,) = defaults().targets
     wanted.page.write_text(page(order, detection, target.probes), encoding="utf-8")
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
 from prober.core.rules import Mode, Rules
@@ -43,25 +43,40 @@ class Witnesses:
         self._acked: set[tuple[str, str]] = set()
         self._subscribers: dict[str, str] = {}
         self._closed: dict[str, float] = {}
+        self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
+            Delivered: self._delivered,
+            Acked: self._acknowledged,
+            Nacked: self._answers,
+            LeaseModified: self._answers,
+            Opened: self._opened,
+            Closed: self._ended,
+        }
 
     def event(self, event: Event) -> None:
         """The next event."""
-        match event:
-            case Delivered() if event.epoch != self._epoch:
-                self._foreign.add(event.message_id)
-            case Delivered():
-                receipt = _Receipt(event.t, event.session, event.seq, event.message_id)
-                self._receipts[event.subscription, event.key].append(receipt)
-            case Acked() | Nacked() | LeaseModified():
-                self._answered[event.subscription, event.message_id].append(event.t)
-                if isinstance(event, Acked):
-                    self._acked.add((event.subscription, event.message_id))
-            case Opened():
-                self._subscribers[event.session] = event.subscriber
-            case Closed():
-                self._closed[event.session] = event.t
-            case _:
-                pass
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def _delivered(self, event: Delivered) -> None:
+        if event.epoch != self._epoch:
+            self._foreign.add(event.message_id)
+        else:
+            receipt = _Receipt(event.t, event.session, event.seq, event.message_id)
+            self._receipts[event.subscription, event.key].append(receipt)
+
+    def _acknowledged(self, event: Acked) -> None:
+        self._answers(event)
+        self._acked.add((event.subscription, event.message_id))
+
+    def _answers(self, event: Acked | Nacked | LeaseModified) -> None:
+        self._answered[event.subscription, event.message_id].append(event.t)
+
+    def _opened(self, event: Opened) -> None:
+        self._subscribers[event.session] = event.subscriber
+
+    def _ended(self, event: Closed) -> None:
+        self._closed[event.session] = event.t
 
     def saw(self, injection: Injection, t: float) -> bool:
         """Whether what was injected at a time of the run's clock can be told from what is allowed."""

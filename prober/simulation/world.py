@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from math import inf
 from random import Random
 from typing import Any, Final, cast
@@ -43,6 +44,7 @@ class Simulated:
         return sum(note.events for note in self.notes)
 
 
+@cache
 def defaults() -> Config:
     """The configuration that holds where nobody says anything."""
     return load(None, {"ORDERING_PROBER_INSTANCE": INSTANCE})

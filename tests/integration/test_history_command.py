@@ -49,19 +49,22 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     assert run("verify", *map(str, tmp_path.glob("trace*.jsonl"))).returncode == 1
 
 
-def test_a_made_up_history_is_judged_like_any_other(tmp_path: Path) -> None:
-    made = run("history", "synthesize", str(tmp_path / "made"), "--start", "2026-11-18", "--days", "1", "--events", "20000")
-    assert made.returncode == 0, made.stderr
-    truth = json.loads((tmp_path / "made" / "truth.json").read_text())
-    assert truth
-    assert run("verify", str(tmp_path / "made"), "--since", "2026-11-18T00:00:00Z", "--until", "2026-11-18T01:00:00Z").stdout
+def test_a_simulated_history_is_judged_like_any_other(tmp_path: Path) -> None:
+    """Ids of messages are wrong there."""
+    history = str(tmp_path / "simulated")
+    simulated = run("simulate", "--fault", "duplicate_id", "--seeds", "4", "--hours", "0.03", "--history", history)
+    assert simulated.returncode == 0, simulated.stderr
+    judged = run("verify", history)
+    assert judged.returncode == 1, judged.stderr
+    assert "ID_CONFLICT" in judged.stdout
+    before = run("verify", history, "--until", "2026-12-19T23:00:00Z")
+    assert "no recorded event matches" in before.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         (["history", "export", "nowhere", "--key", "k"], "no such folder"),
-        (["history", "synthesize", "made", "--start", "yesterday"], "'yesterday' is not a time"),
         (["verify", ".", "--since", "yesterday"], "'yesterday' is not a time"),
     ],
 )

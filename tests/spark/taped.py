@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from prober.core.events import EVENT_TYPES, Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
+from prober.simulation.virtual_time import STARTED_AT
 from prober.sinks.history.arrow import schema_of, to_parquet
 from prober.sinks.history.schema import (
     EVENT_FIELDS,
@@ -29,8 +30,9 @@ from prober.sinks.history.schema import (
 from spark_jobs.history import Events, struct_of
 from spark_jobs.scan import Scan
 
-DAY = date(2026, 11, 20)
-MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC).timestamp()
+DAY = STARTED_AT.date() + timedelta(days=1)
+"""That of simulations, so that both can stand in one history."""
+MIDNIGHT = datetime.combine(DAY, time(), UTC).timestamp()
 OFFSET = MIDNIGHT - 1000.0  # `t` = 1000 is midnight
 TOPIC = "projects/p/topics/t"
 S = "projects/p/subscriptions/s"

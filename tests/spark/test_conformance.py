@@ -1,7 +1,7 @@
-"""One recorded day counts the same everywhere: metrics, the status store's slices, the recorded rules, and `slo-burn`.
+"""What is recorded counts the same everywhere: metrics, the status store's slices, the recorded rules, and `slo-burn`.
 
-The day is a synthetic one, with known faults and a run of a prober that stood still, and beside it a target with a run for every case in
-which it is easy to count differently. It is told to the listeners of a live prober event by event, and read from its files by Spark.
+It is the simulated days, with their faults and a prober that stood still, and beside them a target with a run for every case in which it
+is easy to count differently. It is told to the listeners of a live prober event by event, and read from its files by Spark.
 
 Left out are the two indicators of slices of time, which a live prober samples whether a run goes on or not (docs/jobs.md), and that of the
 control plane, of which there is no record. Of durations metrics have no undecided ones: a histogram holds what took some time.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import Final
 
 import pyarrow.parquet as pq
@@ -29,10 +30,9 @@ from prober.config import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site
+from prober.simulation.world import Simulated
 from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
-from prober.sinks.history.synthesis.plan import Recipe
-from prober.sinks.history.synthesize import make_history
 from prober.sinks.live.state import LiveRun, LiveState
 from prober.sinks.metrics import Metrics, TargetMetrics
 from prober.sinks.metrics.measurements import Measurements
@@ -49,6 +49,7 @@ from spark_jobs.history import History
 from spark_jobs.work import NOT_RECORDED, Reports, Settings, Work
 from tests.alerts.tools import said
 from tests.spark.cases import CUT, CUT_SHORT, cases
+from tests.spark.simulated import QUIET, TARGET
 from tests.spark.taped import DAY, MIDNIGHT, write
 from tests.unit.sinks.metrics.scraping import page
 
@@ -59,12 +60,8 @@ OBJECTIVES_OF_DAY: Final = (
     Objective("redelivery_latency", Indicator.REDELIVERY_LATENCY, 0.99, PERIOD_S, 0.25),
     Objective("quick_receipts", Indicator.END_TO_END_LATENCY, 0.9, PERIOD_S, 0.1),
 )
-SYNTHETIC, TAPED = "target-0", "prod"
-TARGETS: Final = {
-    SYNTHETIC: ("production", "europe-west1"),
-    TAPED: ("production", "europe-west1"),
-    CUT: ("production", "europe-west1"),
-}
+TARGETS: Final = dict.fromkeys((TARGET, "prod", CUT), ("production", "europe-west1"))
+"""Environment and region by target. They matter only in that the recorded rules keep them."""
 
 Counts = dict[tuple[str, str], SliCounts]
 """By target and objective; what nothing was counted for is missing."""
@@ -79,9 +76,9 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("conformance") / "history"
-    make_history(str(folder), Recipe(MIDNIGHT, days=1, events=6000, targets=1, seed=5))
+def history(simulated_days: tuple[Path, list[Simulated]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, (days, _) = tmp_path_factory.mktemp("conformance") / "history", simulated_days
+    copytree(days, folder)
     write(folder, *cases())
     return folder
 
@@ -94,10 +91,10 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     reader = HistoryReader(str(history))
     rows = pq.read_table(history / EVENTS.name, columns=["run_id", "number", LAGGED]).to_pylist()
     lagged_s = {(row["run_id"], row["number"]): row[LAGGED] or 0.0 for row in rows}
-    overdue: dict[str, set[str]] = {}
+    overdue: dict[str, set[tuple[str, str]]] = {}
     for found in reader.findings():
         if is_overdue(found.made.finding):
-            overdue.setdefault(found.run_id, set()).add(found.made.finding.key)
+            overdue.setdefault(found.run_id, set()).add((found.made.finding.subscription, found.made.finding.key))
     for run in reader.runs():
         target = targets[run.context.target]
         target.tell(run, reader.events(None, run_ids=(run.run_id,)), lagged_s, overdue.get(run.run_id, set()))
@@ -128,9 +125,10 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     reports = Reports(spark, str(tmp_path_factory.mktemp("reports")))
     settings = Settings(objectives=OBJECTIVES_OF_DAY)
     work = Work(spark, History(spark, str(history)), reports, DAY, MIDNIGHT + DAY_S + timedelta(hours=1).seconds, settings)
-    slo_burn.count_minutes(work, DAY, OBJECTIVES_OF_DAY)
+    for day in (QUIET, DAY):
+        slo_burn.count_minutes(work, day, OBJECTIVES_OF_DAY)
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [DAY], slo_burn.TALLIES).collect():
+    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.TALLIES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
     return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}
@@ -234,12 +232,14 @@ class _Target:
         self._live = LiveState((), OBJECTIVES_OF_DAY, version="1", instance="p", started_at=MIDNIGHT)
 
     def tell(
-        self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue_keys: set[str]
+        self, run: StoredRun, events: Iterable[Recorded], lagged_s: Mapping[tuple[str, int], float], overdue: set[tuple[str, str]]
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
         listener = Measurements(self._metrics, topic, {"s": subscription}, self._tallies, {}, run.context.probe)
-        classifier = Classifier(run.run_id)
+        first = next(iter(run.rules))
+        classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
+        overdue_keys = {key for name, key in overdue if name == first}
         for recorded in events:
             kind, latency = classifier.classify(recorded.event)
             if latency is not None:

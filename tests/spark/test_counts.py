@@ -35,6 +35,7 @@ from spark_jobs.work import start_us
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame
 
 R = "ordering-1"
+OTHER = "projects/p/subscriptions/other"
 FIRST_MINUTE = round(MIDNIGHT / 60)
 ORDER = Objective("order", Indicator.ORDER, 0.999, 30 * DAY_S)
 COMPLETENESS = Objective("completeness", Indicator.COMPLETENESS, 0.999, 30 * DAY_S)
@@ -150,10 +151,23 @@ def test_a_run_that_was_cut_short_leaves_its_messages_undecided(spark: SparkSess
     assert totals(counts_of(spark, [ORDER, COMPLETENESS], run)) == {"order": (0, 0, 2), "completeness": (0, 0, 2)}
 
 
-def test_a_publish_counts_once_and_a_receipt_for_each_subscription(spark: SparkSession) -> None:
-    other = "projects/p/subscriptions/other"
-    run = Taped(rules={S: Rules(), other: Rules()}).add(*message(1.0, 1, confirmed=1.1, received=1.2)).ended(0.0, 120.0)
-    assert totals(counts_of(spark, DURATIONS, run)) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": (1, 0, 1)}
+@pytest.mark.parametrize(("first", "received"), [(S, (1, 0, 0)), (OTHER, (0, 0, 1))])
+def test_with_several_subscriptions_a_message_counts_for_the_first_one(
+    first: str, received: tuple[int, int, int], spark: SparkSession
+) -> None:
+    """It is received on one of them."""
+    run = Taped(rules=dict.fromkeys((first, S, OTHER), Rules())).add(*message(1.0, 1, confirmed=1.1, received=1.2))
+    rows = counts_of(spark, DURATIONS, run.ended(0.0, 120.0))
+    assert totals(rows) == {"available": (1, 0, 0), "publish": (1, 0, 0), "end to end": received}
+
+
+@pytest.mark.parametrize(("first", "redelivered"), [(S, {"again": (1, 0, 0)}), (OTHER, {})])
+def test_with_several_subscriptions_a_redelivery_counts_on_the_first_one(
+    first: str, redelivered: dict[str, tuple[int, int, int]], spark: SparkSession
+) -> None:
+    come = [Delivered(at, S, "k", "A", R, 1, "m1") for at in (1.0, 1.2)]
+    run = Taped(rules=dict.fromkeys((first, S, OTHER), Rules())).add(come[0], Nacked(1.1, S, "k", "A", "m1"), come[1])
+    assert totals(counts_of(spark, [AGAIN], run.ended(0.0, 120.0))) == redelivered
 
 
 def test_a_minute_is_bad_if_a_message_was_too_old_at_any_time_of_it(spark: SparkSession) -> None:

@@ -20,8 +20,8 @@ def test_what_is_named_is_there(name: str) -> None:
     ("one", "other", "expected"),
     [
         ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
-        ("tests/spark/test_synthesized.py::test_a", "tests/spark/test_synthesized.py::test_b", True),
-        ("tests/spark/test_synthesized.py::test_a", "tests/spark/test_scan.py::test_b", False),
+        ("tests/spark/test_simulated.py::test_a", "tests/spark/test_simulated.py::test_b", True),
+        ("tests/spark/test_simulated.py::test_a", "tests/spark/test_scan.py::test_b", False),
         ("tests/integration/test_embedded_node.py::test_a", "tests/integration/test_embedded_node.py::test_b", True),
         ("tests/integration/test_outage.py::test_a", "tests/integration/test_outage.py::test_b", True),
         ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),

@@ -271,19 +271,19 @@ def read_request(headers: Mapping[str, str], body: bytes, subscription: str) -> 
         if f"{_UNWRAPPED}message-id" in headers:
             return _unwrapped(headers, body, subscription)
         return _wrapped(json.loads(body), subscription)
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 
 def _wrapped(document: Any, subscription: str) -> Received:
     if document["subscription"] != subscription:
         raise ValueError("for another subscription")
-    message = document["message"]
+    message, attempt = document["message"], document.get("deliveryAttempt", 0)
     attributes = message.get("attributes") or {}
-    attempt = document.get("deliveryAttempt", 0)
-    texts = (message["messageId"], message.get("orderingKey", ""), *dict(attributes).values())
-    if not all(isinstance(text, str) for text in texts) or not isinstance(attempt, int):
-        raise TypeError("not a message")
+    for text in (message["messageId"], message.get("orderingKey", ""), *attributes, *attributes.values()):
+        text.encode()  # raises for half of a surrogate pair, which no message has
+    if not isinstance(attempt, int):
+        raise TypeError("not a number of an attempt")
     data = base64.b64decode(message.get("data") or "", validate=True)
     return _received(message["messageId"], message.get("orderingKey", ""), data, attributes, attempt, message["publishTime"])
 

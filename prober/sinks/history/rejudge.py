@@ -34,24 +34,15 @@ class Rejudged:
     judgement: Judgement
 
 
-def rejudge(
-    reader: HistoryReader,
-    key: str,
-    *,
-    subscription: str | None = None,
-    span: TimeSpan = ALWAYS,
-    run_id: str | None = None,
-    alone: bool = False,
-) -> Iterator[Rejudged]:
+def rejudge(reader: HistoryReader, key: str, *, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Iterator[Rejudged]:
     """The judgement of each run that has events of the key in that time, of the whole run, as soon as its end was read.
 
-    With a subscription, what others received is left out. `alone`: no other key is ever held for long, so there is no need to look at
-    them. Memory: what the checker needs for the runs that overlap, and 8 bytes for each of their events. Raises `HistoryError` if the
-    history cannot be read.
+    With a subscription, what others received is left out. Memory: what the checker needs for the runs that overlap, and 8 bytes for
+    each of their events. Raises `HistoryError` if the history cannot be read.
     """
-    runs, unknown = runs_about(reader, key, subscription, span, run_id)
+    runs, unknown = runs_about(reader, key, subscription, span)
     for judged in _each(reader, key, runs, subscription, span):
-        yield judged if alone or not _is_about_time(judged) else _among_all_keys(reader, key, judged, subscription)
+        yield _among_all_keys(reader, key, judged, subscription) if _is_about_time(judged) else judged
     for missing in unknown:
         problem = f"{missing}: the history holds no row of this run, so its rules are not known"
         yield Rejudged(missing, None, Judgement(missing, Verdict.UNKNOWN, malformed=problem))
@@ -98,9 +89,12 @@ def _among_all_keys(reader: HistoryReader, key: str, alone: Rejudged, subscripti
 
 
 def runs_about(
-    reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan, run_id: str | None
+    reader: HistoryReader, key: str, subscription: str | None, span: TimeSpan, run_id: str | None = None
 ) -> tuple[Mapping[str, StoredRun], Sequence[str]]:
-    """The runs that have the subscription, and events of the key in that time, and the names of those that have no row."""
+    """The runs that have the subscription, and events of the key in that time, and the names of those that have no row.
+
+    `run_id`: only this one.
+    """
     wanted = [one for one in reader.run_ids(key, subscription=subscription, span=span) if run_id in (None, one)]
     runs = _runs_named(reader, wanted, span)
     unknown = [one for one in wanted if one not in runs]

@@ -1,4 +1,4 @@
-"""The columns of the probe history, defined once: for the writer, the reader, the generator and the nightly jobs.
+"""The columns of the probe history, defined once: for the writer, the reader and the nightly jobs.
 
 Plain data and the standard library only, since Spark executors import it: whoever needs Arrow's or Spark's own types builds them from
 these lists.

@@ -6,9 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prober.brokers.base import Received
 from prober.brokers.push.endpoint import read_request
+from prober.probes import payload
 
 SUBSCRIPTION = "projects/p/subscriptions/s"
 MESSAGE = {
@@ -72,7 +75,25 @@ def test_an_unwrapped_message_is_its_body_and_headers() -> None:
         wrapped(message={"publishTime": "today"}),
         wrapped(message={"publishTime": "2026-13-40T99:00:00Z"}),
         wrapped(deliveryAttempt="1"),
+        wrapped(message={"orderingKey": "\ud800"}),
+        wrapped(message={"attributes": {"okp_epoch": "\ud800"}}),
+        json.dumps({"subscription": SUBSCRIPTION, "message": "hello"}).encode(),
+        json.dumps({"subscription": SUBSCRIPTION, "message": None}).encode(),
     ],
 )
 def test_what_is_no_message_is_none(body: bytes) -> None:
     assert read_request({}, body, SUBSCRIPTION) is None
+
+
+SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
+ANYTHING = st.recursive(SIMPLE, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+PLACES = st.sampled_from(("subscription", "message", "deliveryAttempt")), st.sampled_from((*MESSAGE, "x"))
+
+
+@given(st.dictionaries(PLACES[0], ANYTHING, max_size=1), st.dictionaries(PLACES[1], ANYTHING, max_size=3))
+def test_whatever_is_posted_is_a_message_or_none(document: dict[str, Any], message: dict[str, Any]) -> None:
+    """And what it says of itself can be read."""
+    whole = {"subscription": SUBSCRIPTION, "message": {**MESSAGE, **message}, **document}
+    received = read_request({}, json.dumps(whole).encode(), SUBSCRIPTION)
+    if received is not None:
+        payload.read(received.ordering_key, received.data, received.attributes)

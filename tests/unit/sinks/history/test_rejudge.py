@@ -15,7 +15,7 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.sinks.history.export import Exported, export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
-from prober.sinks.history.rejudge import Rejudged, rejudge
+from prober.sinks.history.rejudge import Rejudged, others_matter, rejudge
 from prober.sinks.history.store import HistoryError
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
@@ -75,8 +75,8 @@ def test_another_key_that_delayed_this_one_counts_as_it_did_online(messages_max:
     (judged,) = rejudge(reader(recorder), "k")
     assert judged.judgement.findings == tuple(made for made in online.findings if made.finding.key == "k")
     assert judged.judgement.verdict is not Verdict.FAIL
-    (misjudged,) = rejudge(reader(recorder), "k", alone=True)
-    assert Kind.STUCK in {kind for kind, _ in misjudged.judgement.counts}
+    (run,) = reader(recorder).runs()
+    assert others_matter(reader(recorder), run, "k", None)
 
 
 def test_a_file_without_the_columns_that_were_added_is_judged_as_it_was(recorder: Recorder) -> None:
@@ -104,7 +104,6 @@ def test_each_run_is_judged_by_itself_under_its_own_rules(recorder: Recorder) ->
     )
     recorder.save()
     assert verdicts(rejudge(reader(recorder), "k")) == {"gap": Verdict.FAIL, "strict": Verdict.FAIL, "adopting": Verdict.PASS}
-    assert verdicts(rejudge(reader(recorder), "k", run_id="adopting")) == {"adopting": Verdict.PASS}
     assert verdicts(rejudge(reader(recorder), "unheard-of")) == {}
 
 
