@@ -8,8 +8,8 @@ goes over a network. Printed is how much of this process that is, and what was f
 
 `stream`: N messages over gRPC on a hundred keys from the embedded server in a process of its own, where streams break, replies to
 publishers are lost, so that their clients try again, and messages come again early. W writers in another process publish with Google's
-library, each with numbers of its own; each begins anew from 1 halfway. The observer begins anew, too, after each minute, as the service does:
-where the machine is too slow, the rest of a run is not judged. Anything found is an error of the checker.
+library, each with numbers of its own; each begins anew from 1 halfway. The observer begins anew, too, after each minute, as the
+service does: where the machine is too slow, the rest of a run is not judged. Anything found is an error of the checker.
 """
 
 from __future__ import annotations

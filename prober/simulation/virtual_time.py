@@ -21,7 +21,8 @@ from prober.clock import Machine
 READING_S: Final = 1e-6
 """What passes when a clock is read."""
 
-STARTED_AT: Final = datetime(2026, 12, 19, 23, 59, 30, tzinfo=UTC)  # a Saturday
+STARTED_AT: Final = datetime(2025, 12, 19, 23, 59, 30, tzinfo=UTC)
+"""A Friday. Its day is over for programs of the real time, such as the nightly jobs."""
 
 _Args = TypeVarTuple("_Args")
 

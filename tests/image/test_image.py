@@ -72,7 +72,7 @@ def test_the_jobs_judge_a_history(jobs: Image, tmp_path: Path) -> None:
     place = "/var/lib/ordering-prober"
     simulated = f"ordering-prober simulate --fault duplicate_id --seeds 4 --hours 0.03 --history {place}/history"
     assert run(jobs, mounted, *simulated.split()).returncode == 0
-    asked = f"nightly --history {place}/history --reports {place}/reports --date 2026-12-20"
+    asked = f"nightly --history {place}/history --reports {place}/reports --date 2025-12-20"
     done = run(jobs, mounted, *jobs.entrypoint, *asked.split())
     assert done.returncode == 1, done.stderr  # the ids of messages are wrong there
     assert len(done.stdout.splitlines()) == 1

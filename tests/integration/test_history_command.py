@@ -57,7 +57,7 @@ def test_a_simulated_history_is_judged_like_any_other(tmp_path: Path) -> None:
     judged = run("verify", history)
     assert judged.returncode == 1, judged.stderr
     assert "ID_CONFLICT" in judged.stdout
-    before = run("verify", history, "--until", "2026-12-19T23:00:00Z")
+    before = run("verify", history, "--until", "2025-12-19T23:00:00Z")
     assert "no recorded event matches" in before.stderr
 
 

@@ -10,7 +10,7 @@ its own.
 from __future__ import annotations
 
 import asyncio
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -47,7 +47,7 @@ from spark_jobs import hot_keys, slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import Exit, Reports, Work
 
-DAY: Final = date(2026, 12, 20)
+DAY: Final = STARTED_AT.date() + timedelta(days=1)
 HOUR_S: Final = 3600.0
 TOPIC: Final = "orders"
 KEYS: Final = 200
