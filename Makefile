@@ -36,8 +36,9 @@ format: $(VENV)/dev.stamp  ## Format the code and fix what can be fixed mechanic
 mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time: a test must notice each
 	$(BIN)/python tests/mutants/run.py
 
-bench: $(VENV)/runtime.stamp  ## Measure the speed of the checker; benchmarks/ has more
-	$(BIN)/python -m benchmarks.checker
+bench: $(VENV)/dev.stamp  ## Measure the speed of everything and write docs/performance.md; tell what became worse
+	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
+	$(BIN)/python -m benchmarks.report
 
 compiled: $(VENV)/dev.stamp  ## Compile the checker: twice as fast; needs a C compiler and a minute
 	$(BIN)/python hatch_build.py

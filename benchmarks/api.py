@@ -13,15 +13,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from random import Random
 from statistics import quantiles
 from time import perf_counter
@@ -31,7 +29,9 @@ from api.app import create_app
 from api.limits import Rate
 from api.standalone import Alone
 from api.view import Archive
+from benchmarks.figures import CannotMeasureError, Figure
 from benchmarks.full_store import KINDS, SITES, fill
+from benchmarks.processes import cpu_s
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.serving.server import serve_until, stop_signals
@@ -41,6 +41,9 @@ from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries
 
 PAGE = 1_000
 WARM_UP_S = 0.5
+CLIENTS = 50
+P99_MAX_MS = 50.0
+FLOOR = "healthz"
 UNLIMITED = Rate(per_s=1e9, burst=1 << 30)
 
 
@@ -75,7 +78,7 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
         return f"/api/v1/findings?{random.choice(choices)}&until={time()}"
 
     return {
-        "healthz": lambda: "/healthz",
+        FLOOR: lambda: "/healthz",
         "status": lambda: "/api/v1/status",
         "runs": lambda: "/api/v1/runs",
         "runs, filtered": runs_filtered,
@@ -116,8 +119,7 @@ class Server:
 
     def cpu_s(self) -> float:
         """Its CPU time so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_s(self.pid)
 
 
 class Client:
@@ -176,17 +178,17 @@ async def page_of(client: Client, path: str, number: int) -> str:
     return address
 
 
-async def ask(server: Server, findings: Sequence[str], options: argparse.Namespace) -> None:
-    """Prints a line per question."""
-    floor_ms = 0.0
+async def ask(server: Server, findings: Sequence[str], options: argparse.Namespace) -> Mapping[str, Measured]:
+    """Prints a line per question; what was measured, by question."""
+    told: dict[str, Measured] = {}
     for name, path in questions(findings, options.runs, Random(1)).items():
         if not options.only or name in options.only:
-            measured = await measure(server, path, options)
-            floor_ms = floor_ms or measured.cpu_ms
-            report(name, measured, floor_ms)
+            told[name] = await measure(server, path, options)
+            report(name, told[name], next(iter(told.values())).cpu_ms)
     for name, listed, stored in (("runs", "/api/v1/runs", options.runs), ("findings", "/api/v1/findings", options.findings)):
         if not options.only or name in options.only:
             await compare_pages(server, listed, min(PAGE, stored // 50), options)
+    return told
 
 
 async def compare_pages(server: Server, path: str, number: int, options: argparse.Namespace) -> None:
@@ -221,7 +223,7 @@ async def serve(url: str) -> None:
             await serve_until(stop, app, "127.0.0.1", 0, announce=lambda address: print(address, flush=True))
 
 
-def benchmark(name: str, url: str, options: argparse.Namespace) -> None:
+def benchmark(name: str, url: str, options: argparse.Namespace) -> Mapping[str, Measured]:
     """Fills a store, serves it and asks."""
     began = perf_counter()
     with closing(Database(url)) as database:
@@ -234,34 +236,56 @@ def benchmark(name: str, url: str, options: argparse.Namespace) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout
-            asyncio.run(ask(Server(server.stdout.readline().strip(), server.pid), findings, options))
+            return asyncio.run(ask(Server(server.stdout.readline().strip(), server.pid), findings, options))
         finally:
             server.terminate()
 
 
-def main() -> None:
-    """See the head of this file."""
+def stores(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The empty stores that are wanted, one after the other; each is gone when the next one is asked for."""
+    if options.store != "postgresql":
+        with tempfile.TemporaryDirectory(prefix="okp-bench-") as folder:
+            yield "SQLite", f"sqlite:///{folder}/status.db"
+    if options.store != "sqlite":
+        programs = find_binaries()
+        if programs is None:
+            raise CannotMeasureError("PostgreSQL is missing: install it with `apt-get install postgresql`")
+        with PostgreSQL(programs) as started:
+            yield "PostgreSQL", started.new_database()
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What is wanted; see the head of this file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--findings", type=int, default=100_000)
-    parser.add_argument("--clients", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--store", choices=("sqlite", "postgresql", "both"), default="both")
     parser.add_argument("--only", action="append", help="only this row; may be given several times")
     parser.add_argument("--serve", metavar="URL", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def figures() -> Iterator[Figure]:
+    """What the report says of the API: the time of the slowest of a hundred, and CPU against the cheapest request there is."""
+    for name, url in stores(options_of([])):
+        measured = benchmark(name, url, options_of([]))
+        floor_ms = measured[FLOOR].cpu_ms
+        for question, one in measured.items():
+            if question != FLOOR:
+                yield Figure(f"{name}, {question}: p99 of {CLIENTS} clients", "ms", (one.quantile_ms(99),), P99_MAX_MS)
+                yield Figure(f"{name}, {question}: CPU", f"times {FLOOR}", (one.cpu_ms / floor_ms,))
+
+
+def main() -> None:
+    """Serves, or measures."""
+    options = options_of()
     if options.serve:
         asyncio.run(serve(options.serve))
         return
-    with ExitStack() as stack:
-        if options.store != "postgresql":
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="okp-bench-"))
-            benchmark("SQLite", f"sqlite:///{folder}/status.db", options)
-        if options.store != "sqlite":
-            programs = find_binaries()
-            if programs is None:
-                sys.exit("PostgreSQL is missing: install it with `apt-get install postgresql`")
-            benchmark("PostgreSQL", stack.enter_context(PostgreSQL(programs)).new_database(), options)
+    for name, url in stores(options):
+        benchmark(name, url, options)
 
 
 if __name__ == "__main__":

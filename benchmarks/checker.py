@@ -19,15 +19,19 @@ import json
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
 import orjson
 
 import prober.core.verifier
+from benchmarks.figures import CannotMeasureError, Figure
 from benchmarks.histories import HISTORIES, History
 from benchmarks.plain import PlainChecker
 from prober.cli.process import collect_rarely
@@ -40,6 +44,10 @@ from prober.traces.trace import read_trace, write_trace
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = Rules()
+LOADS = "times orjson.loads of its line"
+GOALS = {"one subscriber": 3.0, "eight subscribers": 4.0, "pull": 4.0, "push": 4.0, "long": 4.0}
+IDLE, FULL = "idle key", f"key, window of {RULES.window:,} full"
+KIB_MAX = {IDLE: 2.0, FULL: 48.0}
 
 Times = dict[str, float]
 """Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none, and
@@ -129,9 +137,9 @@ def bytes_per_key(keys: int, messages: int, *, idle: bool) -> float:
 def sizes() -> Mapping[str, float]:
     """Bytes per key, by what kind of key."""
     return {
-        "idle key": bytes_per_key(2000, 20, idle=True),
+        IDLE: bytes_per_key(2000, 20, idle=True),
         "key with 20 messages": bytes_per_key(2000, 20, idle=False),
-        f"key, window of {RULES.window:,} full": bytes_per_key(100, 3000, idle=False),
+        FULL: bytes_per_key(100, 3000, idle=False),
     }
 
 
@@ -158,12 +166,47 @@ def turn() -> None:
 
 def take_turns(checkouts: Sequence[Path], history: History, count: int, repeat: int) -> list[Times]:
     """The shortest times of each checkout."""
-    taken: list[list[Times]] = [[] for _ in checkouts]
+    return [shortest(times) for times in zip(*rounds(checkouts, history, count, repeat), strict=True)]
+
+
+def rounds(checkouts: Sequence[Path], history: History, count: int, repeat: int) -> Iterator[list[Times]]:
+    """The times of each checkout, again and again."""
     for _ in range(repeat):
-        for checkout, times in zip(checkouts, taken, strict=True):
-            command = [sys.executable, "-c", TURN, str(checkout), str(ROOT), history.name, str(count)]
-            times.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
-    return [shortest(times) for times in taken]
+        commands = ([sys.executable, "-c", TURN, str(checkout), str(ROOT), history.name, str(count)] for checkout in checkouts)
+        yield [json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) for command in commands]
+
+
+@contextmanager
+def compiled() -> Iterator[Path]:
+    """A copy of this project whose checker is compiled."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        copytree(ROOT / "prober", folder / "prober", ignore=ignore_patterns("*.so", "__pycache__"))
+        for file in ("hatch_build.py", "pyproject.toml"):
+            copy(ROOT / file, folder)
+        try:
+            subprocess.run([sys.executable, "hatch_build.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        except subprocess.CalledProcessError as error:
+            raise CannotMeasureError("the checker cannot be compiled here; `make compiled` says why") from error
+        yield folder
+
+
+# --- for the report ----------------------------------------------------------------------------------------------------------
+
+
+def figures(repeat: int = 3, count: int = 100_000) -> Iterator[Figure]:
+    """What the report says of the checker: pure and compiled in turn."""
+    with compiled() as folder:
+        for history in HISTORIES:
+            pure, fast = (list(map(ratios, times)) for times in zip(*rounds([ROOT, folder], history, count, repeat), strict=True))
+            goal = GOALS.get(history.name)
+            yield Figure(history.name, LOADS, tuple(one["judge"] for one in pure), goal)
+            yield Figure(f"{history.name}, compiled", LOADS, tuple(one["judge"] for one in fast), goal)
+            if history is HISTORIES[0]:
+                yield Figure("decode a line", LOADS, tuple(one["decode"] for one in pure), 2.0)
+                yield Figure("read a trace file", LOADS, tuple(one["read"] for one in pure))
+    for name, size in sizes().items():
+        yield Figure(name, "KiB", (size / 1024,), KIB_MAX.get(name))
 
 
 # --- printing ---------------------------------------------------------------------------------------------------------------

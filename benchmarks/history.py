@@ -14,12 +14,13 @@ import gc
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
 
+from benchmarks.figures import Figure, in_turn
 from benchmarks.histories import streaming
 from prober.config.sections import HistorySettings
 from prober.core.events import Event
@@ -92,6 +93,13 @@ def read_key(events: Sequence[Event]) -> str:
         reading_s = perf_counter() - began_s
         writer.close()
         return f"{size / len(events):.1f} bytes per event on disk; one key read at {count / reading_s:,.0f} events/s"
+
+
+def figures(repeat: int = 3, count: int = 200_000, rate: int = 10_000) -> Iterator[Figure]:
+    """What the report says of the history."""
+    events = list(islice(streaming(8), count))
+    rounds = list(in_turn(repeat, lambda: write(events, int(rate * FLUSH_EVERY_S))[1], lambda: write_json(events)[0]))
+    yield Figure("write an event", "times a line of a trace file", tuple(all_s / json_s for all_s, json_s in rounds))
 
 
 def main() -> None:

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import argparse
 import resource
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import count, product
+from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 
+from benchmarks.figures import Figure
 from prober.cli.process import collect_rarely
 from prober.config.loading import load
 from prober.config.models import ProbeName
@@ -53,6 +57,23 @@ def probe(keys: int, rounds: int = 1) -> Recording:
         recording.record(Delivered(recording.now(), "s", key, "stream", "e", seq, message_id))
         recording.record(Acked(recording.now(), "s", key, "stream", message_id))
     return recording
+
+
+def kib_per_key(keys: int) -> float:
+    """What a key of so many takes."""
+    collect_rarely()
+    before = resident_bytes()
+    recording = probe(keys)
+    used = resident_bytes() - before
+    recording.finish()
+    return used / keys / 1024
+
+
+def figures() -> Iterator[Figure]:
+    """What the report says of memory; each size in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as process:
+        for keys in (1_000, 100_000, 1_000_000):
+            yield Figure(f"a probed key of {keys:,}", "KiB", (process.submit(kib_per_key, keys).result(),))
 
 
 def main() -> None:

@@ -9,9 +9,10 @@ have smaller workloads. The goal is 1,000 simulated hours in an hour, on one cor
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import process_time
 
+from benchmarks.figures import Figure, yardstick_s
 from prober.config.models import ProbeName
 from prober.simulation.many import prepare
 from prober.simulation.plan import HOURS_DEFAULT, WHOLE_HOUR_S, Plan, Temper, planned
@@ -19,15 +20,33 @@ from prober.simulation.weather import CALM
 from prober.simulation.world import defaults, simulate
 
 
-def row(name: str, plans: Iterable[Plan]) -> str:
-    """What some simulations took together."""
+def taken(plans: Iterable[Plan]) -> tuple[float, float, int]:
+    """What some simulations took together: seconds of CPU, for so many hours and events."""
     began_s, hours, events = process_time(), 0.0, 0
     for plan in plans:
         simulated = simulate(plan)
         hours += plan.hours
         events += simulated.events
-    taken_s = process_time() - began_s
+    return process_time() - began_s, hours, events
+
+
+def row(name: str, plans: Iterable[Plan]) -> str:
+    """The same as a line of the table."""
+    taken_s, hours, events = taken(plans)
     return f"| {name} | {hours * WHOLE_HOUR_S / taken_s:,.0f} | {events / taken_s:,.0f} |"
+
+
+def figures(repeat: int = 3, seeds: int = 20) -> Iterator[Figure]:
+    """What the report says of simulations."""
+    (target,) = defaults().targets
+    prepare()
+    rounds = []
+    for _ in range(repeat):
+        line_s = yardstick_s()
+        rounds.append((line_s, *taken(planned(seed, HOURS_DEFAULT, target.probes) for seed in range(seeds))))
+    yield Figure("an event", "times orjson.loads of a line", tuple(spent / events / line for line, spent, _, events in rounds))
+    hours = tuple(hours * WHOLE_HOUR_S / spent for _, spent, hours, _ in rounds)
+    yield Figure("simulated hours", "in an hour of CPU time", hours, 1000.0, more=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,0 +1,137 @@
+"""A figure of the report on speed: a ratio that holds on any machine, as often as it was measured, and what it should be."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import process_time
+from typing import Any, Final
+
+import orjson
+
+REGRESSION: Final = 0.1
+"""What is slower by more than this share is told."""
+
+LINE: Final = (
+    b'{"event":"delivered","t":1717.123456,"subscription":"s","key":"key-3","session":"one","epoch":"e","seq":17,"id":"12345678"}'
+)
+"""A line of a trace file: what `orjson.loads` takes for it is the yardstick where nothing else suggests itself."""
+LINES: Final = 200_000
+
+
+class CannotMeasureError(Exception):
+    """Something that is measured beside ours is not on this machine; says what to install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured ratio.
+
+    name     what was measured.
+    unit     what one is, such as "times orjson.loads of the same line".
+    values   in the order in which they were measured, at least one.
+    goal     what it should be at most, or at least if `more` is better; None: nothing was promised.
+    group    the benchmark it comes from; filled in by the report.
+    date     when it was measured, as ISO 8601 date; filled in by the report.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    goal: float | None = None
+    more: bool = False
+    group: str = ""
+    date: str = ""
+
+    @property
+    def best(self) -> float:
+        """What is disturbed least by other work."""
+        return max(self.values) if self.more else min(self.values)
+
+    @property
+    def worst(self) -> float:
+        """The other end of the spread."""
+        return min(self.values) if self.more else max(self.values)
+
+    @property
+    def reaches_goal(self) -> bool | None:
+        """None without a goal."""
+        if self.goal is None:
+            return None
+        return self.best >= self.goal if self.more else self.best <= self.goal
+
+    def is_worse_than(self, before: Figure) -> bool:
+        """Whether it is worse by more than `REGRESSION`, in its best value as in its worst: what spreads as widely says nothing."""
+        change = [mine / theirs for mine, theirs in ((self.best, before.best), (self.worst, before.worst))]
+        return max(change) < 1 - REGRESSION if self.more else min(change) > 1 + REGRESSION
+
+    def marked(self, group: str, date: str) -> Figure:
+        """The same, and where and when it was measured."""
+        return replace(self, group=group, date=date)
+
+
+def in_turn(repeat: int, *measurements: Callable[[], float]) -> Iterator[tuple[float, ...]]:
+    """What each of the measurements gave, in rounds of one each, so that a change of the machine's speed meets all of them."""
+    for _ in range(repeat):
+        yield tuple(measure() for measure in measurements)
+
+
+def yardstick_s() -> float:
+    """Seconds of CPU that `orjson.loads` takes for one line, on this machine, now."""
+    began = process_time()
+    for _ in range(LINES):
+        orjson.loads(LINE)
+    return (process_time() - began) / LINES
+
+
+# --- the file that keeps them ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was measured on earlier days, and on what machine the last time."""
+
+    figures: Sequence[Figure] = ()
+    machine: str = ""
+
+
+def read(path: Path) -> Kept:
+    """Nothing if there is no file."""
+    if not path.exists():
+        return Kept()
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return Kept([figure_of(one) for one in kept["figures"]], kept["machine"])
+
+
+def write(path: Path, kept: Kept) -> None:
+    """Keeps it."""
+    path.write_text(f"{json.dumps(asdict(kept), indent=1)}\n", encoding="utf-8")
+
+
+def figure_of(kept: Any) -> Figure:
+    """A figure from its JSON object."""
+    return Figure(**{**kept, "values": tuple(kept["values"])})
+
+
+def merged(before: Iterable[Figure], measured: Iterable[Figure]) -> list[Figure]:
+    """Those measured now in the place of those before; a group that was measured leaves none of its old ones."""
+    new = list(measured)
+    groups = {figure.group for figure in new}
+    return sorted([old for old in before if old.group not in groups] + new, key=lambda one: one.group)
+
+
+def machine() -> str:
+    """What this machine is, in a line."""
+    return f"{os.cpu_count()} processors ({processor()}), {platform.system()}, CPython {platform.python_version()}"
+
+
+def processor() -> str:
+    """Its name, as far as the system tells."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())

@@ -1,0 +1,134 @@
+"""Measures everything there is a benchmark for, and writes docs/performance.md: `make bench`.
+
+    python -m benchmarks.report [--only GROUP ...] [--keep]
+
+Each group is measured in a process of its own, one after the other, and is written at once: what is not measured keeps its old figures,
+with their date. What became worse by more than a tenth, against the committed figures (`benchmarks/figures.json`), is told at the end.
+`--keep` leaves both files as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from importlib import import_module
+from itertools import groupby
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from benchmarks.figures import CannotMeasureError, Figure, Kept, machine, merged, read, write
+
+FOLDER: Final = Path(__file__).resolve().parent
+KEPT: Final = FOLDER / "figures.json"
+TEMPLATE: Final = "performance.md.j2"
+PAGE: Final = FOLDER.parent / "docs" / "performance.md"
+
+PROFILE: Final = "profile"
+GROUPS: Final = {
+    "checker": "The checker",
+    "end_to_end": "A probed message",
+    "brokers": "The embedded server",
+    "memory": "Memory",
+    "simulation": "The simulation",
+    "history": "The history",
+    "spark_jobs": "The nightly jobs",
+    "api": "The API",
+    "start_up": "Starting",
+    PROFILE: "Where the time goes",
+}
+"""The modules that have figures, in the order of the page, and what they are about."""
+
+
+def measured(group: str) -> list[Figure]:
+    """The figures of a group, in a process of its own. Raises CannotMeasureError."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(figures_of, group).result()
+
+
+def figures_of(group: str) -> list[Figure]:
+    """The same in this process."""
+    today = datetime.now(UTC).date().isoformat()
+    return [figure.marked(group, today) for figure in import_module(f"benchmarks.{group}").figures()]
+
+
+def regressions(before: Sequence[Figure], now: Sequence[Figure]) -> Iterator[str]:
+    """A line for each figure that became worse."""
+    old = {(figure.group, figure.name): figure for figure in before}
+    for figure in now:
+        known = old.get((figure.group, figure.name))
+        if known is not None and figure.group != PROFILE and figure.is_worse_than(known):
+            yield f"{figure.group}, {figure.name}: {known.best:.2f} became {figure.best:.2f} {figure.unit}"
+
+
+# --- the page ----------------------------------------------------------------------------------------------------------------
+
+
+def page(kept: Kept) -> str:
+    """docs/performance.md."""
+    environment = Environment(  # Markdown, of our own figures
+        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    )
+    tables = {group: table(list(members)) for group, members in groupby(kept.figures, lambda figure: figure.group)}
+    missed = [figure for figure in kept.figures if figure.reaches_goal is False]
+    return environment.get_template(TEMPLATE).render(
+        machine=kept.machine, tables=tables, missed=missed, goals=sum(figure.goal is not None for figure in kept.figures), show=show
+    )
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """The figures of a group."""
+    rows = ["| what | best | worst | goal | unit |", "|---|---|---|---|---|"]
+    for figure in figures:
+        best = show(figure.best) if figure.reaches_goal is False else f"**{show(figure.best)}**"
+        rows.append(f"| {figure.name} | {best} | {show(figure.worst)} | {goal(figure)} | {figure.unit} |")
+    dates = " and ".join(sorted({figure.date for figure in figures}))
+    return "\n".join([*rows, "", f"Measured on {dates}."])
+
+
+def goal(figure: Figure) -> str:
+    """In words."""
+    if figure.goal is None:
+        return ""
+    return f"at {'least' if figure.more else 'most'} {show(figure.goal)}"
+
+
+def show(value: float) -> str:
+    """With as many digits as mean something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def main() -> None:
+    """Measures, writes and tells."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS))
+    parser.add_argument("--keep", action="store_true", help="leave the figures that are committed, and the page, as they are")
+    options = parser.parse_args()
+    before = kept = read(KEPT)
+    worse: list[str] = []
+    for group in options.only:
+        try:
+            now = measured(group)
+        except CannotMeasureError as reason:
+            print(f"{group}: not measured: {reason}", file=sys.stderr)
+            continue
+        print(f"\n{GROUPS[group]}\n\n{table(now)}", flush=True)
+        worse += regressions(before.figures, now)
+        kept = Kept(merged(kept.figures, now), machine())
+        if not options.keep:
+            write(KEPT, kept)
+            PAGE.write_text(page(kept), encoding="utf-8")
+    print(
+        "\n".join(["", *(f"Worse than before: {line}" for line in worse)])
+        if worse
+        else "\nNothing became worse by more than a tenth."
+    )
+
+
+if __name__ == "__main__":
+    main()

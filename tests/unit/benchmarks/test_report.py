@@ -1,0 +1,62 @@
+"""The report on speed: what counts as worse, what is kept of earlier measurements, and what the page says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.figures import Figure, Kept, merged, read, write
+from benchmarks.report import GROUPS, KEPT, PAGE, PROFILE, page, regressions, table
+
+COST = Figure("judge", "times a line", (4.0, 4.4, 4.1), 5.0, group="checker", date="2026-11-20")
+RATE = Figure("alone", "times as much", (6.5, 6.1), 6.0, more=True, group="end_to_end", date="2026-11-20")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_worse"),
+    [
+        (COST, (4.3, 4.5), False),  # within a tenth
+        (COST, (5.0, 4.9), True),
+        (COST, (4.2, 9.0), False),  # disturbed once
+        (COST, (2.0,), False),
+        (RATE, (6.0, 5.8), False),
+        (RATE, (5.2, 5.1), True),
+        (RATE, (6.2, 3.0), False),
+        (RATE, (9.0,), False),
+    ],
+)
+def test_worse_is_what_is_worse_at_its_best_too(before: Figure, now: tuple[float, ...], is_worse: bool) -> None:
+    assert list(regressions([before], [replace(before, values=now)])) == (
+        [f"{before.group}, {before.name}: {before.best:.2f} became {max(now) if before.more else min(now):.2f} {before.unit}"]
+        if is_worse
+        else []
+    )
+
+
+def test_what_is_new_is_not_worse_and_a_profile_is_no_promise() -> None:
+    assert not list(regressions([], [COST]))
+    share = Figure("wire: prober.core", "%", (20.0,), group=PROFILE)
+    assert not list(regressions([share], [replace(share, values=(40.0,))]))
+
+
+def test_what_is_not_measured_keeps_its_figures(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    assert read(file) == Kept()
+    write(file, Kept([RATE, replace(COST, name="gone"), COST], "two processors"))
+    now = replace(COST, values=(3.0,), date="2026-11-23")
+    assert merged(read(file).figures, [now]) == [now, RATE]
+
+
+@pytest.mark.parametrize(("goal", "row"), [(5.0, "**4**"), (3.0, "4"), (None, "**4**")])
+def test_bold_is_what_misses_no_goal(goal: float | None, row: str) -> None:
+    wanted = "" if goal is None else f"at most {goal:.0f}"
+    assert f"| judge | {row} | 4.4 | {wanted} | times a line |" in table([replace(COST, goal=goal)])
+
+
+def test_the_page_is_that_of_the_figures() -> None:
+    """It is generated: who changes it by hand changes the template, and measures or not."""
+    kept = read(KEPT)
+    assert {figure.group for figure in kept.figures} == set(GROUPS)
+    assert PAGE.read_text(encoding="utf-8") == page(kept)
