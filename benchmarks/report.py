@@ -74,7 +74,8 @@ def page(kept: Kept) -> str:
     environment = Environment(  # Markdown, of our own figures
         loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    tables = {group: table(list(members)) for group, members in groupby(kept.figures, lambda figure: figure.group)}
+    tables = dict.fromkeys(GROUPS, "Not measured yet.")
+    tables |= {group: table(list(members)) for group, members in groupby(kept.figures, lambda figure: figure.group)}
     missed = [figure for figure in kept.figures if figure.reaches_goal is False]
     return environment.get_template(TEMPLATE).render(
         machine=kept.machine, tables=tables, missed=missed, goals=sum(figure.goal is not None for figure in kept.figures), show=show

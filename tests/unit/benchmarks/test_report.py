@@ -58,5 +58,5 @@ def test_bold_is_what_misses_no_goal(goal: float | None, row: str) -> None:
 def test_the_page_is_that_of_the_figures() -> None:
     """It is generated: who changes it by hand changes the template, and measures or not."""
     kept = read(KEPT)
-    assert {figure.group for figure in kept.figures} == set(GROUPS)
+    assert {figure.group for figure in kept.figures} <= set(GROUPS)
     assert PAGE.read_text(encoding="utf-8") == page(kept)
