@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.world import HOSTILE, ORDERS
 
@@ -74,6 +74,11 @@ class Look:
         answer = self.page.goto(self.url + path, wait_until="load")
         assert answer is not None
         return answer.status
+
+    def follow(self, what: Locator) -> None:
+        """Clicks on what leads to another page, and waits until everything is there."""
+        with self.page.expect_navigation(wait_until="load"):
+            what.click()
 
     def names(self, selector: str) -> list[str]:
         """The text of every element that agrees with a selector."""

@@ -62,7 +62,7 @@ def test_what_is_not_there_is_said_on_a_page(browser: Browser, world: World, pat
         assert look.open(path) == 404
         expect(look.page.locator("h1")).to_have_text("Not here")
         assert grave(look.page) == []
-        look.page.get_by_role("link", name="Back to the status page").click()
+        look.follow(look.page.get_by_role("link", name="Back to the status page"))
         expect(look.page).to_have_url(f"{world.url}/")
 
 

@@ -201,16 +201,16 @@ class TestFindings:
     def test_from_the_status_page_to_the_proof(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
             look.open("/")
-            look.page.locator(".finding h3 a").first.click()
+            look.follow(look.page.locator(".finding h3 a").first)
             expect(look.page.locator("h1")).to_contain_text("Redeliveries leave messages out")
             drawing = look.page.locator("#drawing-wide").get_by_role("img", name="REDELIVERY_SKIP on key orders-1042")
             expect(drawing).to_be_visible()
             expect(drawing).to_contain_text("skips 3")
             expect(look.page.get_by_role("link", name="Support bundle (zip)")).to_be_visible()
-            look.page.get_by_role("link", name="More about this finding").click()
+            look.follow(look.page.get_by_role("link", name="More about this finding"))
             expect(look.page.locator("h1")).to_contain_text("REDELIVERY_SKIP")
             expect(drawing).to_be_visible()
-            look.page.locator(".facts a", has_text="redelivery-europe").click()
+            look.follow(look.page.locator(".facts a", has_text="redelivery-europe"))
             expect(look.page.locator("h1")).to_contain_text("Run redelivery-europe-wire-")
 
     def test_the_downloaded_trace_is_judged_the_same(self, browser: Browser, world: World, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ class TestFindings:
             assert len(look.names("tbody tr")) == 50
             look.page.get_by_label("Kind").select_option("PUSH_OVERLAP")
             look.page.get_by_label("Status").select_option("violation")
-            look.page.get_by_role("button", name="Show").click()
+            look.follow(look.page.get_by_role("button", name="Show"))
             assert look.names("tbody th a") == ["PUSH_OVERLAP"]
             assert look.complaints == []
 
@@ -254,14 +254,14 @@ class TestFindings:
             look.page.get_by_label("Vantage").select_option("wire")
             look.page.get_by_label("Since (UTC)").fill("2026-03-01T11:50:00")
             look.page.get_by_label("Before (UTC)").fill("2026-03-01T11:59:00")
-            look.page.get_by_role("button", name="Show").click()
+            look.follow(look.page.get_by_role("button", name="Show"))
             assert "since=2026-03-01T11%3A50" in look.page.url
             expect(look.page.get_by_label("Since (UTC)")).to_have_value("2026-03-01T11:50")
             shown = look.names(rows)
             assert shown
             assert all("redelivery" in row for row in shown)
             look.page.get_by_label("Before (UTC)").fill("2026-03-01T11:50:00")
-            look.page.get_by_role("button", name="Show").click()
+            look.follow(look.page.get_by_role("button", name="Show"))
             assert look.names(rows) == []
 
     def test_older_ones_are_on_further_pages(self, browser: Browser, world: World) -> None:
@@ -269,13 +269,12 @@ class TestFindings:
             look.open("/findings?limit=20")
             seen = set(look.page.eval_on_selector_all("tbody th a", "links => links.map(link => link.href)"))
             while look.page.get_by_role("link", name="Older").count():
-                look.page.get_by_role("link", name="Older").click()
-                look.page.wait_for_load_state("load")
+                look.follow(look.page.get_by_role("link", name="Older"))
                 links = set(look.page.eval_on_selector_all("tbody th a", "links => links.map(link => link.href)"))
                 assert not seen & links
                 seen |= links
             assert len(seen) > 40
-            look.page.get_by_role("link", name="Newest").click()
+            look.follow(look.page.get_by_role("link", name="Newest"))
             assert len(look.names("tbody tr")) == 50
 
     def test_names_from_outside_are_only_text(self, browser: Browser, world: World) -> None:
@@ -285,7 +284,7 @@ class TestFindings:
                 assert look.page.locator("main script").count() == 0
                 assert look.complaints == []
             look.open(PAGES["hostile"])
-            look.page.locator(".facts a", has_text="script").click()
+            look.follow(look.page.locator(".facts a", has_text="script"))
             expect(look.page.get_by_role("textbox", name="Key")).to_have_value(HOSTILE)
             assert len(look.names("tbody tr")) > 0
 
