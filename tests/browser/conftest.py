@@ -14,9 +14,9 @@ from tests.browser.looking import ARGUMENTS
 from tests.browser.world import World, served
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The service, with everything going on."""
+    """The service, with everything going on. What the tests of a module make happen stays among them."""
     with served(tmp_path_factory.mktemp("world")) as running:
         yield running
 
