@@ -64,6 +64,7 @@ class LivenessCheck:
     __slots__ = (
         "_collector",
         "_extended_until_t",
+        "_held_until_t",
         "_holder",
         "_last_position",
         "_log",
@@ -95,6 +96,7 @@ class LivenessCheck:
         self._orders = orders
         self._holder = holder
         self._extended_until_t = LONG_AGO
+        self._held_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self._last_position = 0
@@ -161,8 +163,9 @@ class LivenessCheck:
         self._advance(RedeliveryRun(0, 0, number, t, start), reached, target)
 
     def reset(self) -> None:
-        """A control operation: nothing that was owed is owed any more."""
+        """A control operation: nothing that was owed is owed any more, but who held something may go on holding it."""
         self.run = None
+        self._held_until_t = max([self._held_until_t, self._extended_until_t, *(owed.lease_end_t for owed in self.owed.values())])
         self.rest()
 
     def rest(self) -> None:
@@ -239,9 +242,15 @@ class LivenessCheck:
         run = self.run
         if run is None:
             return inf
+        if run.sought_t > LONG_AGO:  # begins when the seek has settled, and waits for who held something then
+            quiet_since_t = max(quiet_since_t, run.t, self._held_until_t)
         deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
+        run = self._not_acknowledged(run)
+        if run is None:
+            self.run = None
+            return inf
         doubt = self._doubt_of(run, deadline_t)
         excuse = doubt or self._excuse(quiet_since_t, deadline_t)
         if excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told:
@@ -253,6 +262,14 @@ class LivenessCheck:
             return self._deadline(deadline_t, self._collector.rules.stall_deadline_s)
         self.run = None
         return inf
+
+    def _not_acknowledged(self, run: RedeliveryRun) -> RedeliveryRun | None:
+        """What is left of a run, if a seek brought it back: what an acknowledgement may have ended since does not come again."""
+        if run.sought_t == LONG_AGO:
+            return run
+        missing = self._log.between(run.reached, run.target + 1)
+        owed = [position for position in missing if not self._holder.acks.may_end(position, run.sought_t)]
+        return run._replace(target=owed[-1]) if owed else None
 
     def _file_run(self, run: RedeliveryRun, since_t: float, deadline_t: float, doubt: str) -> None:
         witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))

@@ -51,7 +51,8 @@ class Owed:
 class RedeliveryRun(NamedTuple):
     """A redelivery run that has to reach `target` and has come to `reached`: begun at `start` by event `number` at `t`.
 
-    `sent_after_t`: nothing of it was sent before that.
+    `sent_after_t`: nothing of it was sent before that. `sought_t`: when a seek brought it back, long ago if none did; what was
+    acknowledged since is not owed.
     """
 
     target: int
@@ -60,6 +61,7 @@ class RedeliveryRun(NamedTuple):
     t: float
     start: int
     sent_after_t: float = LONG_AGO
+    sought_t: float = LONG_AGO
 
 
 def of_run(log: LearnedLog, orders: OrderCheck, run: RedeliveryRun, since_t: float, deadline_t: float) -> dict[str, Fact]:

@@ -45,7 +45,7 @@ class Return:
         self._start, self._target = start, target
         self._begun, self.over = False, target < start
         settled_t = seek.settled_t
-        self.run = None if self.over else RedeliveryRun(target, 0, seek.number, settled_t, start, settled_t)
+        self.run = None if self.over else RedeliveryRun(target, 0, seek.number, settled_t, start, settled_t, seek.sought_t)
 
     def behind(self, arrival: Arrival, before: Predecessor, counts: Counts) -> Predecessor:
         """What a delivery may have been sent behind, of all that came since; the first behind the seek. Counts chances."""

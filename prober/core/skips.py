@@ -104,22 +104,27 @@ def _elsewhere(rules: Rules, span: Span) -> Predecessor:
 
 
 def _possible(rules: Rules, tracks: Tracks, arrival: Arrival, besides: int) -> tuple[int, list[Span]]:
-    """The position of the one on its own session, 0 if that is none, and those on others."""
+    """The position of the one on its own session, 0 if that is none, and those on others.
+
+    Who came before the last of what certainly came before the delivery can have been sent is none: that was sent in between.
+    """
     eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s
     certain: list[Span] = []
     found: list[Span] = []
     latest_t = arrival.track.last_t if arrival.own else LONG_AGO
+    opened_t = arrival.track.session.opened_t if arrival.own else LONG_AGO
     for spans in _pasts(tracks, arrival, besides):
         known: Span | None = None
         for span in spans:
             if span.first_t < moment_t:
                 known = span if span.last_t < moment_t else None
                 latest_t = max(latest_t, span.last_t if known else span.first_t)
+                opened_t = span.sent_after_t if span.sent_after_t > opened_t else opened_t
             if span.last_t >= moment_t:
                 found.append(span)
         if known is not None:
             certain.append(known)
-    followed_t = latest_t - rules.delivery_delay_max_s - eps
+    followed_t = max(latest_t - rules.delivery_delay_max_s, opened_t) - eps
     found += [span for span in certain if span.last_t >= followed_t]
     tracks.forget_before(min(followed_t, arrival.t - 3 * (rules.delivery_delay_max_s + eps)))
     return arrival.own if arrival.track.last_t >= followed_t else 0, found

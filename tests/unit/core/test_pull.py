@@ -46,6 +46,7 @@ def test_inside_a_response(one: Case) -> None:
         case("the run over two responses", f"{NACKED} pull b2@30 b2<2@30.1 b2 ack 2@30.2 pull b3@60 b3<3,4@60.1", mode=PULL),
         case("the run stops short", f"{NACKED} pull b2@30 b2<2@30.1 b2 ack 2@30.2 pull b3@60 b3<4@60.1", "V:REDELIVERY_SKIP", mode=PULL),
         case("a rewind to before the refused one", f"{NACKED} pull b2@30 b2<1,2,3@30.1", mode=PULL),
+        case("a skip of what was acknowledged, by pulls that follow each other", "P1,2 pull b1@0.5 b1<1,2@1 close b1@1.01 b1 ack 1,2@1.02 pull b2@2 b2<1@2.1 close b2@2.11 b2 ack 1@2.2 P3@2.5 ok3=m3@2.55 pull b3@3 b3<3@3.1 close b3@3.11", "I:PULL_OVERLAP V:REDELIVERY_SKIP", mode=PULL),
         case("a lost response", "P1,2,3 pull b1@0.9 b1<1@1 b1 ack 1@1.1 pull b2@1.2 pull b3@70 b3<2,3@70.1", mode=PULL),
     ],
 )  # fmt: skip
