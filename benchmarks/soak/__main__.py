@@ -22,13 +22,14 @@ from prober.config.loading import load
 from tests.integration.programs import get
 
 EVERY_S: Final = 5.0
+LOAD_PER_S: Final = 5_000
 LOOKS: Final = 30
 """How often the metrics and the store are looked at in the end, until both have the same runs: they go on meanwhile."""
 
 
-def soak(minutes: float) -> Soak:
+def soak(minutes: float, load_per_s: int) -> Soak:
     """Does it, and prints a line for each minute and each trouble."""
-    with started() as setting:
+    with started(load_per_s) as setting:
         seen = Soak(load(setting.configuration, {}), time.time())
         began_t = time.monotonic()
         print(telling.HEAD, flush=True)
@@ -71,9 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Reads the arguments; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=(package.__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")
     parser.add_argument("--picture", type=Path, default=Path("soak.svg"), help="where to draw it, as SVG")
     wanted = parser.parse_args(arguments)
-    seen = soak(wanted.minutes)
+    seen = soak(wanted.minutes, wanted.load)
     print("\n".join(telling.report(seen)))
     wanted.picture.write_text(picture(telling.panels(seen), "s", telling.bands(seen)), encoding="utf-8")
     print(f"drawn: {wanted.picture}")

@@ -29,6 +29,7 @@ MORE_MAX: Final = 12
 """Descriptors and threads: so many more may be open at one time than at another, since probes come and go."""
 QUIET_MIN: Final = 12
 """Samples without a trouble that it takes to tell whether something grows."""
+WELL: Final = ("status_store_up", "config_last_reload_successful")
 BUSY_MAX: Final = 0.02
 """A machine on which the service waits for a processor for more than this share of the time is too busy to judge its event loop."""
 
@@ -60,12 +61,12 @@ class Soak:
     def broken(self) -> Iterator[str]:
         """What was to hold and did not, in words."""
         yield from self.false_findings()
-        yield from self.unseen_troubles()
-        yield from self.probes_that_never_passed()
         yield from self.lost_runs()
         yield from self.failures()
         yield from self.growth()
+        yield from (f"{name} is not 1 in the end" for name in WELL if not self.last.value(name))
         if not self.busy:
+            yield from self.what_never_came()
             yield from self.unexplained_skips()
             if lag_s(self.last) > LAG_MAX_S:
                 yield f"the event loop was up to {lag_s(self.last):g} s late in {LAG_SHARE:.0%} of the cases"
@@ -89,27 +90,27 @@ class Soak:
             return False
         return spell.covers(datetime.fromisoformat(finding["found_at"]).timestamp() - self.began_at)
 
+    def what_never_came(self) -> Iterator[str]:
+        """Troubles that came to nothing, planted faults that nobody found among them; benign faults; probes that never passed."""
+        yield from self.unseen_troubles()
+        yield from self.probes_that_never_passed()
+        yield from (f"{name} never struck" for name, known in CATALOGUE.items() if known.benign and not self.struck.get(name))
+
     def unseen_troubles(self) -> Iterator[str]:
-        """Those that came to nothing, planted faults that nobody found among them; and a service that is not well again."""
+        """Those that did not show, and those that broke a promise without a proof of it."""
         for spell in self.spells:
             during = [one for one in self.samples if one.t > spell.began_t and spell.covers(one.t)]
             if not any(spell.trouble.shows(spell.before, one) for one in during):
                 yield f"{spell.trouble.name}: it never showed"
             elif spell.trouble.planted and not any(one["evidence"] for one in self.findings if self.is_about(spell, one)):
                 yield f"{spell.trouble.name}: no finding of it was proven"
-        yield from (
-            f"{name} is not 1 in the end"
-            for name in ("status_store_up", "config_last_reload_successful")
-            if not self.last.value(name)
-        )
-        yield from (f"{name} never struck" for name, known in CATALOGUE.items() if known.benign and not self.struck.get(name))
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def probes_that_never_passed(self) -> Iterator[str]:
         """Or of which nothing was to be seen at all."""
         expected = {probe for (_, probe), count in self.last.metrics["probe_runs_expected"].items() if count}
-        for probe in ProbeName:
+        for probe in self.config.targets[0].probes:
             verdicts = self.last.verdicts(probe)
             if probe not in expected:
                 yield f"{probe} was never asked for"

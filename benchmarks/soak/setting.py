@@ -24,7 +24,6 @@ from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries
 
 TARGET: Final = "soak"
 LOAD: Final = "load"
-LOAD_PER_S: Final = 5_000
 DISK_MIB: Final = 128
 STOP_S: Final = 60.0
 ADDRESS: Final = r"Pub/Sub on (\S+:\d+)"
@@ -66,22 +65,22 @@ def benign_faults() -> list[str]:
     ]
 
 
-def configured(target: str, load: str, folder: Path) -> dict[str, Any]:
+def configured(target: str, load: str, folder: Path, load_per_s: int) -> dict[str, Any]:
     """The configuration: the defaults for one target, and for the other as much of `ordering` as is wanted, 16 of every 20 seconds."""
-    hot = {"keys": 500, "messages": 40, "rate": LOAD_PER_S * 20 // 16, "schedule": {"interval": "20s"}}
     places = {"project": TARGET, "environment": "test"}
+    targets: list[dict[str, Any]] = [{"name": TARGET, "endpoint": target, "peer": target, **places}]
+    if load_per_s:
+        hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 16, "schedule": {"interval": "20s"}}
+        targets.append({"name": LOAD, "endpoint": load, "probes": {"ordering": hot}, **places})
     return {
-        "targets": [
-            {"name": TARGET, "endpoint": target, "peer": target, **places},
-            {"name": LOAD, "endpoint": load, "probes": {"ordering": hot}, **places},
-        ],
+        "targets": targets,
         "history": {"location": str(folder / "history"), "spool": str(folder / "spool"), "size_max": "256MiB"},
     }
 
 
 @contextmanager
-def started() -> Iterator[Setting]:
-    """Everything, stopped again in the end. Raises CannotMeasureError."""
+def started(load_per_s: int) -> Iterator[Setting]:
+    """Everything, with so many messages a second, stopped again in the end. Raises CannotMeasureError."""
     programs = find_binaries()
     if programs is None:
         raise CannotMeasureError("PostgreSQL is missing: install it with `apt-get install postgresql`")
@@ -96,7 +95,7 @@ def started() -> Iterator[Setting]:
         addresses = target.said(ADDRESS), load.said(ADDRESS)
         admin = target.said(r"(http://\S+)/faults")
         file = folder / "prober.yaml"
-        file.write_text(yaml.safe_dump(configured(*addresses, folder)), encoding="utf-8")
+        file.write_text(yaml.safe_dump(configured(*addresses, folder, load_per_s)), encoding="utf-8")
         log = folder / "log"
         environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": store.new_database()}
         with (

@@ -27,15 +27,18 @@ class Timetable:
         self._each_s = (seconds - first_s) / len(troubles)
         self._waiting = [(first_s + number * self._each_s, trouble) for number, trouble in enumerate(troubles)]
         self._lasting = ExitStack()
+        self._t = 0.0
 
     def __enter__(self) -> Timetable:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lasting.close()
+        if self.spells and self.spells[-1].ended_t == inf:
+            self._end(self._t)
 
     def look(self, now: Sample) -> str:
         """Ends and begins what is due; what that is, in words."""
+        self._t = now.t
         if self.spells and self.spells[-1].ended_t == inf:
             return self._end(now.t) if now.t >= self.spells[-1].began_t + self._lasts_s(self.spells[-1].trouble) else ""
         if self._waiting and now.t >= self._waiting[0][0]:

@@ -205,10 +205,12 @@ def test_what_is_left_undone_ends_with_the_timetable() -> None:
 
 def test_the_configuration_asks_for_the_load(tmp_path: Path) -> None:
     file = tmp_path / "prober.yaml"
-    file.write_text(str(configured("127.0.0.1:1", "127.0.0.1:2", tmp_path)), encoding="utf-8")
+    file.write_text(str(configured("127.0.0.1:1", "127.0.0.1:2", tmp_path, 5_000)), encoding="utf-8")
     hot = load(file, {}).targets[1].probes
     assert set(hot) == {ProbeName.ORDERING}
     assert hot[ProbeName.ORDERING].rate * 0.8 == 5_000
+    file.write_text(str(configured("127.0.0.1:1", "127.0.0.1:2", tmp_path, 0)), encoding="utf-8")
+    assert len(load(file, {}).targets) == 1
 
 
 def test_the_clock_goes_on_from_where_it_was_set() -> None:
