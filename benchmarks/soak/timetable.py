@@ -14,7 +14,7 @@ from benchmarks.soak.troubles import Spell, Trouble
 FIRST_S: Final = 120.0
 """Before the first trouble, every probe has run."""
 FIRST_SHARE: Final = 0.2
-TROUBLED_MAX: Final = 0.5
+TROUBLED_MAX: Final = 0.6
 """Of the time of each trouble; the rest is for its consequences, and for quiet."""
 
 

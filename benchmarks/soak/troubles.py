@@ -30,6 +30,8 @@ SEEN_FROM: Final = 300
 AFTER_S: Final = 45.0
 """So long after a trouble its consequences may still come: a run that was under way ends, a thread tries again."""
 MINUTE_S: Final = 60.0
+PLANTED_S: Final = 80.0
+"""Longer than the interval of the probe that meets a fault."""
 CHUNK: Final = bytes(1 << 20)
 
 
@@ -118,7 +120,7 @@ def planted(setting: Setting, fault: str) -> Trouble:
     """A promise is broken."""
     return Trouble(
         fault.partition(":")[0],
-        MINUTE_S,
+        PLANTED_S,
         partial(armed, setting, fault),
         lambda before, now: sum(now.accused.values()) > sum(before.accused.values()),
         planted=fault,

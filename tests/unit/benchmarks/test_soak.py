@@ -185,9 +185,9 @@ def test_troubles_come_one_after_the_other_with_quiet_between_them() -> None:
     ]
     with Timetable(both, 600.0) as timetable:
         told = {t: words for t in range(0, 600, 10) if (words := timetable.look(sample(float(t))))}
-    assert told == {120: "a: begins", 150: "a: ends", 360: "b: begins", 480: "b: ends"}
+    assert told == {120: "a: begins", 150: "a: ends", 360: "b: begins", 510: "b: ends"}
     assert seen == ["a on", "a off", "b on", "b off"]
-    assert [(one.began_t, one.ended_t) for one in timetable.spells] == [(120.0, 150.0), (360.0, 480.0)]
+    assert [(one.began_t, one.ended_t) for one in timetable.spells] == [(120.0, 150.0), (360.0, 510.0)]
 
 
 def test_what_is_left_undone_ends_with_the_timetable() -> None:
