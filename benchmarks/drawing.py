@@ -15,6 +15,8 @@ RIGHT: Final = 50
 ABOVE: Final = 44
 BELOW: Final = 24
 COLOURS: Final = ("#0b6bcb", "#c4540a", "#5b8c00", "#8a3ffc")
+LEGEND: Final = 210
+"""From the name of a series to that of the next one."""
 TICKS: Final = 3
 LINE: Final = "#d0d0d0"
 SHADE: Final = "#f3ead9"
@@ -88,6 +90,6 @@ def _panel(panel: Panel, end: float, top: float, unit: str) -> Iterator[str]:
         yield f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{end * tick / TICKS:,.0f} {escape(unit)}</text>'
     for at, one in enumerate(panel.series):
         colour = COLOURS[at % len(COLOURS)]
-        yield f'<text x="{LEFT + 140 * at}" y="{top - 8}" fill="{colour}">{escape(one.name)}</text>'
+        yield f'<text x="{LEFT + LEGEND * at}" y="{top - 8}" fill="{colour}">{escape(one.name)}</text>'
         points = " ".join(f"{LEFT + WIDTH * t / end:.1f},{bottom - HEIGHT * value / panel.top:.1f}" for t, value in one.points)
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from benchmarks.drawing import Band, Panel, Series
 from benchmarks.soak.judgement import WARM_UP_S, Soak
-from benchmarks.soak.samples import Sample, lag_s
+from benchmarks.soak.samples import HISTORY_DROPPED, Sample, lag_s
 from benchmarks.soak.setting import LOAD
 from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
@@ -133,12 +133,15 @@ def panels(seen: Soak) -> list[Panel]:
                 Series("skipped runs", [(one.t, one.value("scheduler_skips")) for one in samples]),
             ],
         ),
+        Panel("Failures of the prober", _failing(seen, HISTORY_DROPPED)),
         Panel(
-            "Failures and losses of the prober",
-            [
-                Series(name, [(one.t, one.failures.get(name, 0.0)) for one in samples])
-                for name, count in seen.last.failures.items()
-                if count
-            ],
+            "Events that the history dropped",
+            [Series(HISTORY_DROPPED, [(one.t, one.failures.get(HISTORY_DROPPED, 0.0)) for one in samples])],
         ),
     ]
+
+
+def _failing(seen: Soak, besides: str) -> list[Series]:
+    """The series of what failed, but for one."""
+    failed = [name for name, count in seen.last.failures.items() if count and name != besides]
+    return [Series(name, [(one.t, one.failures.get(name, 0.0)) for one in seen.samples]) for name in failed]

@@ -76,8 +76,12 @@ class Spell:
 
 
 def troubles(setting: Setting) -> tuple[Trouble, ...]:
-    """All that there are on this machine, in the order in which they come."""
+    """All that there are on this machine, in the order in which they come.
+
+    The full disk is the first: the process keeps the memory that it takes for what waits meanwhile, which is no growth if it comes early.
+    """
     return (
+        *full_disks(setting),
         planted(setting, "swap_in_batch:p=0.3,key=ordering-[024]"),
         Trouble(
             "the status store is killed",
@@ -99,7 +103,6 @@ def troubles(setting: Setting) -> tuple[Trouble, ...]:
             lambda _, now: not now.value("config_last_reload_successful"),
         ),
         planted(setting, "redeliver_unacked_only:p=0.5,key=redelivery-*[02468]"),
-        *full_disks(setting),
         Trouble(
             f"the clock is {STEP_S:g} s ahead",
             40.0,
