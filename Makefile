@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
 SEEDS ?= 1..200
+MINUTES ?= 20
 PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench compiled pure screenshots platform-checks sbom audit chart simulate detection costs outage lock clean help
+.PHONY: run test check format mutants bench soak compiled pure screenshots platform-checks sbom audit chart simulate detection costs outage lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -39,6 +40,10 @@ mutants: $(VENV)/dev.stamp  ## Break the checker on purpose, one fault at a time
 bench: $(VENV)/dev.stamp  ## Measure the speed of everything and write docs/performance.md; tell what became worse
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m benchmarks.report
+
+soak: $(VENV)/dev.stamp  ## Run everything for MINUTES=20 under load while one thing after the other breaks; draw build/soak.svg
+	@mkdir -p build
+	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --picture build/soak.svg
 
 compiled: $(VENV)/dev.stamp  ## Compile the checker: twice as fast; needs a C compiler and a minute
 	$(BIN)/python hatch_build.py

@@ -22,7 +22,7 @@ from prober.core.verdict import Verdict
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.cursors import LENGTH_MAX
-from prober.sinks.status.queries import PAGE_MAX
+from prober.sinks.status.listings import PAGE_MAX
 from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
 PAGE: Final = 50

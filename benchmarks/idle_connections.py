@@ -1,9 +1,11 @@
 """Whether everybody is answered while many clients connect and do little: idle, with half a request, or with half a body.
 
     python -m benchmarks.idle_connections [--connections N] [--seconds S]
+    python -m benchmarks.idle_connections [--connections N] --of URL
 
 A third of the connections each; whatever the server closes is opened again at once. Meanwhile health and status are asked every half
-second over connections of their own. Told is how they were answered, and after how long connections of each kind were closed.
+second over connections of their own. Told is how they were answered, and after how long connections of each kind were closed. With
+`--of` nothing is served, asked or told: the connections go to whoever serves there, until the process is ended.
 """
 
 from __future__ import annotations
@@ -52,6 +54,16 @@ async def hold(url: httpx.URL, kind: str, closed: Callable[[float], None]) -> No
         writer.close()
 
 
+def kinds_of(connections: int) -> list[str]:
+    """Of which kind each of so many is."""
+    return [list(KINDS)[number % len(KINDS)] for number in range(connections)]
+
+
+async def occupy(url: httpx.URL, connections: int) -> None:
+    """Keeps so many open, without end."""
+    await asyncio.gather(*(hold(url, kind, lambda _: None) for kind in kinds_of(connections)))
+
+
 async def _read(reader: StreamReader) -> None:
     with suppress(ConnectionError):
         while await reader.read(1 << 16):
@@ -68,8 +80,7 @@ async def measure(connections: int, seconds: float) -> None:
     serving = asyncio.create_task(serve(app, "127.0.0.1", 0, announce=announced.put_nowait))
     url = httpx.URL(await announced.get())
     lasted: dict[str, list[float]] = defaultdict(list)
-    kinds = [list(KINDS)[number % len(KINDS)] for number in range(connections)]
-    holding = [asyncio.create_task(hold(url, kind, lasted[kind].append)) for kind in kinds]
+    holding = [asyncio.create_task(hold(url, kind, lasted[kind].append)) for kind in kinds_of(connections)]
     answers, took_s = await _ask(url, seconds)
     for task in (*holding, serving):
         task.cancel()
@@ -100,7 +111,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--connections", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--of", type=httpx.URL, metavar="URL", help="only connect there, until this process is ended")
     asked = parser.parse_args()
+    if asked.of is not None:
+        asyncio.run(occupy(asked.of, asked.connections))
     asyncio.run(measure(asked.connections, asked.seconds))
 
 

@@ -33,6 +33,12 @@ READ_MIN_BYTES: Final = 10 << 10
 """Whoever reads less of an answer than this in `WAIT_MAX_S` is not waited for."""
 CONNECTIONS_MAX: Final = 512
 """More than requests at a time, so that there is always one that waits; file descriptors are often limited to 1,024."""
+ACCEPTED_AT_ONCE: Final = 16
+"""Connections that the event loop takes in before it does anything else: so many more than `CONNECTIONS_MAX` may be open until it closes
+those that are too many, and so long everything else waits.
+"""
+KNOCKING_MAX: Final = 2048
+"""Connections that wait in the system to be taken in; further ones try again a second later."""
 
 
 async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None], section: str = "api") -> None:
@@ -102,6 +108,8 @@ class _Server(Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(KNOCKING_MAX)  # asyncio takes in as many at once as it lets wait
         self._up()
 
     @contextmanager
@@ -121,6 +129,7 @@ def _config(app: FastAPI) -> Config:
         server_header=False,
         proxy_headers=False,
         http=HttpConnection,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=ceil(WAIT_MAX_S),
         timeout_graceful_shutdown=GRACE_S,
     )

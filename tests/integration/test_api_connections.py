@@ -226,6 +226,28 @@ def test_the_end_does_not_wait_for_bodies(caplog: pytest.LogCaptureFixture) -> N
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_many_that_connect_at_once_are_taken_in_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 3)
+    open_at_once: list[int] = []
+    made = server.HttpConnection.connection_made
+
+    def noted(self: server.HttpConnection, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        open_at_once.append(len(self.connections))
+
+    monkeypatch.setattr(server.HttpConnection, "connection_made", noted)
+
+    async def test(served: Running) -> None:
+        url = httpx.URL(served.url)
+        together = [socket.create_connection((url.host, url.port)) for _ in range(200)]  # while the server does nothing
+        await served.answers()
+        for one in together:
+            one.close()
+
+    run(test)
+    assert max(open_at_once) <= 3 + 2 * server.ACCEPTED_AT_ONCE < len(open_at_once)
+
+
 def test_the_longest_idle_connection_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CONNECTIONS_MAX", 3)
 

@@ -6,10 +6,10 @@ a thread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Collection
+from typing import Any, Final
 
-from sqlalchemy import CTE, ColumnElement, Select, Table, case, func, select, tuple_
+from sqlalchemy import CTE, ColumnElement, Select, case, func, select
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
@@ -17,8 +17,8 @@ from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import Outage, RunSummary
 from prober.sinks.status import tables
-from prober.sinks.status.cursors import Position, read_cursor, write_cursor
 from prober.sinks.status.database import Database
+from prober.sinks.status.listings import FINDINGS, FINDINGS_IN_SHORT, INCIDENTS, RUNS, RUNS_IN_SHORT, page
 from prober.sinks.status.over_time import OverTime, outages_of
 from prober.sinks.status.records import (
     FailingFindings,
@@ -50,9 +50,6 @@ from prober.sinks.status.rows import (
 from prober.sinks.status.slices import Series
 from prober.slo.objectives import SliCounts
 
-Columns: TypeAlias = Iterable[ColumnElement[Any]]
-
-PAGE_MAX: Final = 500
 GROUPS_MAX: Final = 500
 
 EVERY_RUN: Final = RunFilter()
@@ -74,12 +71,12 @@ class StatusQueries:
 
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
-        rows, following = self._runs(tables.runs.columns, wanted, limit, cursor)
+        rows, following = page(self.database, RUNS, wanted, limit, cursor)
         return Page(tuple(run_from_row(row._mapping) for row in rows), following)
 
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
-        rows, following = self._runs(_columns(tables.runs, ListedRun), wanted, limit, cursor)
+        rows, following = page(self.database, RUNS_IN_SHORT, wanted, limit, cursor)
         return Page(tuple(map(ListedRun._make, rows)), following)
 
     def run(self, run_id: str) -> RunRecord | None:
@@ -96,14 +93,14 @@ class StatusQueries:
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
-        rows, following = self._findings(tables.findings.columns, wanted, limit, cursor)
+        rows, following = page(self.database, FINDINGS, wanted, limit, cursor)
         return Page(tuple(finding_from_row(row._mapping) for row in rows), following)
 
     def listed_findings(
         self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ListedFinding]:
         """The same in short; the cursors are those of `findings`."""
-        rows, following = self._findings(_columns(tables.findings, ListedFinding), wanted, limit, cursor)
+        rows, following = page(self.database, FINDINGS_IN_SHORT, wanted, limit, cursor)
         return Page(tuple(map(ListedFinding._make, rows)), following)
 
     def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
@@ -126,13 +123,7 @@ class StatusQueries:
 
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
         """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
-        incidents = tables.incidents.c
-        site = _equal(
-            tables.incidents, target=wanted.target, probe=wanted.probe, vantage=wanted.vantage, part=wanted.part, kind=wanted.kind
-        )
-        conditions = [*site, *_is_open(incidents.closed_at, wanted.open), *_between(incidents.first_at, wanted.since, wanted.until)]
-        query = select(tables.incidents).where(*conditions)
-        rows, following = self._page(query, incidents.first_at, incidents.incident_id, wanted, limit, cursor)
+        rows, following = page(self.database, INCIDENTS, wanted, limit, cursor)
         return Page(tuple(incident_from_row(row._mapping) for row in rows), following)
 
     def incident(self, incident_id: str) -> Incident | None:
@@ -210,68 +201,6 @@ class StatusQueries:
 
     # --- in common -----------------------------------------------------------------------------------------------------------
 
-    def _runs(self, columns: Columns, wanted: RunFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
-        runs = tables.runs.c
-        conditions = [
-            *_equal(
-                tables.runs,
-                probe=wanted.probe,
-                verdict=wanted.verdict,
-                target=wanted.target,
-                vantage=wanted.vantage,
-                part=wanted.part,
-                instance=wanted.instance,
-            ),
-            *_between(runs.started_at, wanted.since, wanted.until),
-        ]
-        query = select(*columns).where(*conditions)
-        return self._page(query, runs.started_at, runs.run_id, wanted, limit, cursor)
-
-    def _findings(self, columns: Columns, wanted: FindingFilter, limit: int, cursor: str | None) -> tuple[list[Any], str | None]:
-        findings = tables.findings.c
-        conditions = [
-            *_equal(
-                tables.findings,
-                kind=wanted.kind,
-                status=wanted.status,
-                key=wanted.key,
-                subscription=wanted.subscription,
-                target=wanted.target,
-                run_id=wanted.run_id,
-                probe=wanted.probe,
-                vantage=wanted.vantage,
-                part=wanted.part,
-                instance=wanted.instance,
-                incident_id=wanted.incident_id,
-            ),
-            *_between(findings.found_at, wanted.since, wanted.until),
-            *_is_open(findings.closed_at, wanted.open),
-        ]
-        query = select(*columns).where(*conditions)
-        return self._page(query, findings.found_at, findings.finding_id, wanted, limit, cursor)
-
-    def _page(
-        self,
-        query: Select[Any],
-        at: ColumnElement[float],
-        name: ColumnElement[str],
-        wanted: object,
-        limit: int,
-        cursor: str | None,
-    ) -> tuple[list[Any], str | None]:
-        """The rows of a page, and the cursor of the next one: what is behind a position is found by the index that has its order."""
-        limit = max(1, min(limit, PAGE_MAX))
-        query = _ordered(query, at, name).limit(limit + 1)
-        if cursor is not None:
-            position = read_cursor(cursor, wanted)
-            query = query.where(tuple_(at, name) < tuple_(position.at, position.name))
-        with self.database.reading() as connection:
-            rows = list(connection.execute(query))
-        if len(rows) <= limit:
-            return rows, None
-        last = rows[limit - 1]._mapping
-        return rows[:limit], write_cursor(Position(last[at], last[name]), wanted)
-
     def _groups(self, condition: ColumnElement[bool]) -> tuple[FindingGroup, ...]:
         findings = tables.findings.c
         by = (findings.subscription, findings.kind, findings.status)
@@ -299,24 +228,6 @@ class StatusQueries:
     def _rows(self, query: Select[Any]) -> list[Any]:
         with self.database.reading() as connection:
             return list(connection.execute(query).mappings())
-
-
-def _columns(table: Table, form: type[ListedRun | ListedFinding]) -> Columns:
-    """The columns that a value is made of, in its order."""
-    return [table.c[name] for name in form._fields]
-
-
-def _equal(table: Table, **wanted: str | None) -> list[ColumnElement[bool]]:
-    """One condition for each column that is asked for."""
-    return [table.c[name] == text_of(value) for name, value in wanted.items() if value is not None]
-
-
-def _is_open(closed_at: ColumnElement[float], wanted: bool | None) -> list[ColumnElement[bool]]:
-    return [] if wanted is None else [closed_at.is_(None) if wanted else closed_at.is_not(None)]
-
-
-def _between(column: ColumnElement[float], since: float | None, until: float | None) -> list[ColumnElement[bool]]:
-    return [*([] if since is None else [column >= since]), *([] if until is None else [column < until])]
 
 
 def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[str]) -> Select[Any]:

@@ -18,7 +18,7 @@ from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, RATE, REQUESTS_MAX, SCRA
 from prober.config.models import Api, Reads
 from prober.runs.site import Site
 from prober.serving.server import CONNECTIONS_MAX, READ_MIN_BYTES, WAIT_MAX_S
-from prober.sinks.status.queries import PAGE_MAX
+from prober.sinks.status.listings import PAGE_MAX
 from tests.unit.api.asking import EUROPE, StubView, ask, folder, view
 from tests.unit.api.kept import fill, full_view, real
 

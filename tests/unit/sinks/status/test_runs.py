@@ -13,7 +13,8 @@ from prober.core.verdict import Verdict
 from prober.sinks.status import retention
 from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import Database, NotStorable
-from prober.sinks.status.queries import PAGE_MAX, StatusQueries
+from prober.sinks.status.listings import PAGE_MAX
+from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
     Entry,
     RunFilter,

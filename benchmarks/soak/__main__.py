@@ -1,0 +1,89 @@
+"""Soaks, reports, draws; says what is broken."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks import soak as package
+from benchmarks.drawing import picture
+from benchmarks.soak import stored, telling
+from benchmarks.soak.judgement import Soak
+from benchmarks.soak.samples import Sample, sample
+from benchmarks.soak.setting import Setting, started
+from benchmarks.soak.timetable import Timetable
+from benchmarks.soak.troubles import troubles
+from prober.config.loading import load
+from tests.integration.programs import get
+
+EVERY_S: Final = 5.0
+LOAD_PER_S: Final = 5_000
+LOOKS: Final = 30
+"""How often the metrics and the store are looked at in the end, until both have the same runs: they go on meanwhile."""
+
+
+def soak(minutes: float, load_per_s: int) -> Soak:
+    """Does it, and prints a line for each minute and each trouble."""
+    with started(load_per_s) as setting:
+        seen = Soak(load(setting.configuration, {}), time.time())
+        began_t = time.monotonic()
+        print(telling.HEAD, flush=True)
+        with Timetable(troubles(setting), 60.0 * minutes) as timetable:
+            seen.spells = timetable.spells
+            while (t := time.monotonic() - began_t) < 60.0 * minutes:
+                watch(seen, look(setting, t), timetable)
+                time.sleep(max(0.0, EVERY_S - (time.monotonic() - began_t - t)))
+        conclude(seen, setting, began_t)
+    return seen
+
+
+def look(setting: Setting, t: float) -> Sample:
+    """How everything is now."""
+    return sample(t, setting.url, setting.service.pid, setting.target.process.pid)
+
+
+def watch(seen: Soak, now: Sample, timetable: Timetable) -> None:
+    """Takes a sample in."""
+    seen.samples.append(now)
+    minute = [one for one in seen.samples if one.t // 60 == now.t // 60]
+    if minute == [now]:
+        print(telling.line(now, next((one for one in seen.samples if one.t >= now.t - 60.0), now)), flush=True)
+    if change := timetable.look(now):
+        print(f"{now.t / 60:6.1f}  {change}", flush=True)
+
+
+def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
+    """Reads what is told in the end."""
+    for _ in range(LOOKS):
+        seen.samples.append(look(setting, time.monotonic() - began_t))
+        seen.counted, seen.runs = stored.counted(seen.last), stored.runs(setting.url)
+        if seen.counted.total() == len(seen.runs):
+            break
+    seen.findings = list(stored.accusations(setting.url))
+    seen.struck = json.loads(get(f"{setting.admin}/ledger"))["counts"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Reads the arguments; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=(package.__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")
+    parser.add_argument("--picture", type=Path, default=Path("soak.svg"), help="where to draw it, as SVG")
+    wanted = parser.parse_args(arguments)
+    seen = soak(wanted.minutes, wanted.load)
+    print("\n".join(telling.report(seen)))
+    wanted.picture.write_text(picture(telling.panels(seen), "s", telling.bands(seen)), encoding="utf-8")
+    print(f"drawn: {wanted.picture}")
+    broken = list(seen.broken())
+    for what in broken:
+        print(f"broken: {what}")
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""How everything is at one moment: what the processes occupy, and what the service says of itself at `/metrics`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.memory import MIB, PAGE_BYTES
+from prober.core.findings import FAILING
+from prober.sinks.metrics.families import PREFIX
+from prober.sinks.metrics.label_values import Component, SkipReason
+from tests.integration.programs import get
+
+LAG_SHARE: Final = 0.99
+PATIENCE_S: Final = 60.0
+"""So long a busy machine may take for the metrics."""
+READ: Final[Mapping[str, tuple[str, ...]]] = {
+    "probe_runs": ("target", "probe", "verdict"),
+    "probe_runs_expected": ("target", "probe"),
+    "scheduler_skips": ("target", "probe", "reason"),
+    "findings": ("kind", "status"),
+    "deliveries": ("target",),
+    "internal_errors": ("component",),
+    "events_dropped": ("component",),
+    "history_failures": (),
+    "status_failures": (),
+    "status_store_up": (),
+    "config_last_reload_successful": (),
+}
+"""The metrics that are read, and the labels by which they are added up."""
+_PARTS: Final = ("internal_errors", "events_dropped")
+_WHOLE: Final = ("history_failures", "status_failures")
+HISTORY_DROPPED: Final = f"events_dropped of {Component.HISTORY}"
+
+Labels: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """What a process has of the machine.
+
+    computed_s  for how long its first thread, which has the event loop, had a processor.
+    waited_s    for how long that could have gone on and had none, because others had them.
+    """
+
+    memory_mib: float
+    descriptors: int
+    threads: int
+    computed_s: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How everything stood, so many seconds after the begin.
+
+    lags     how often the loop was late by at most so many seconds, cumulated.
+    metrics  the values of `READ`, by the values of their labels.
+    """
+
+    t: float
+    service: Occupied
+    target: Occupied
+    lags: Mapping[float, float]
+    metrics: Mapping[str, Mapping[Labels, float]]
+
+    def value(self, name: str) -> float:
+        """A metric, over all its labels."""
+        return sum(self.metrics[name].values())
+
+    @property
+    def accused(self) -> dict[str, float]:
+        """The findings that accuse a service, by kind."""
+        return {kind: count for (kind, status), count in self.metrics["findings"].items() if status in FAILING and count}
+
+    @property
+    def failures(self) -> dict[str, float]:
+        """What failed in the prober or was dropped by it, so far."""
+        parts = {f"{name} of {part}": count for name in _PARTS for (part,), count in self.metrics[name].items()}
+        return parts | {name: self.value(name) for name in _WHOLE}
+
+    def skipped(self, reason: SkipReason) -> float:
+        """How many runs did not begin for a reason."""
+        return sum(count for (_, _, why), count in self.metrics["scheduler_skips"].items() if why == reason)
+
+    def verdicts(self, probe: str | None = None) -> Counter[str]:
+        """How many runs ended how."""
+        total: Counter[str] = Counter()
+        for (_, name, verdict), count in self.metrics["probe_runs"].items():
+            if count and probe in (None, name):
+                total[verdict.upper()] += int(count)
+        return total
+
+
+def lag_s(now: Sample, before: Sample | None = None) -> float:
+    """The bound below which 99 of 100 delays of the loop were, since an earlier sample; infinite if no bound of the histogram is that."""
+    counts = {bound: count - (before.lags[bound] if before is not None else 0.0) for bound, count in now.lags.items()}
+    enough = LAG_SHARE * max(counts.values(), default=0.0)
+    return min((bound for bound, count in counts.items() if count >= enough), default=float("inf"))
+
+
+def occupied(pid: int) -> Occupied:
+    """What a process has now."""
+    process = Path(f"/proc/{pid}")
+    computed, waited, _ = (process / "task" / str(pid) / "schedstat").read_text().split()
+    return Occupied(
+        int((process / "statm").read_text().split()[1]) * PAGE_BYTES / MIB,
+        len(list((process / "fd").iterdir())),
+        len(list((process / "task").iterdir())),
+        int(computed) / 1e9,
+        int(waited) / 1e9,
+    )
+
+
+def sample(t: float, url: str, service_pid: int, target_pid: int) -> Sample:
+    """Reads everything. Raises OSError if the service does not answer in time."""
+    metrics: dict[str, dict[Labels, float]] = {name: defaultdict(float) for name in READ}
+    lags: dict[float, float] = {}
+    for family in text_string_to_metric_families(get(f"{url}/metrics", PATIENCE_S)):
+        name = family.name.removeprefix(f"{PREFIX}_")
+        if name in READ:
+            _add(family, READ[name], metrics[name])
+        elif name == "loop_lag_seconds":
+            lags = {float(one.labels["le"]): one.value for one in family.samples if one.name.endswith("_bucket")}
+    return Sample(t, occupied(service_pid), occupied(target_pid), lags, metrics)
+
+
+def _add(family: Metric, labels: Labels, sums: dict[Labels, float]) -> None:
+    for one in family.samples:
+        if not one.name.endswith("_created"):
+            sums[tuple(one.labels[label] for label in labels)] += one.value

@@ -1,0 +1,214 @@
+"""What goes wrong in a soak: each trouble, what begins and ends it, how it shows, and what it excuses meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Final
+from urllib.request import Request, urlopen
+
+from benchmarks.soak.clock import BACK, FORWARD, STEP_S
+from benchmarks.soak.samples import HISTORY_DROPPED, Sample
+from benchmarks.soak.setting import DISK_MIB, Setting
+from prober.core.verdict import Verdict
+from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.faults import parse_fault
+from prober.sinks.metrics.label_values import SkipReason
+from tests.commands import ROOT
+
+CONNECTIONS: Final = 1_000
+SEEN_FROM: Final = 300
+"""So many more descriptors show that there are idle connections: the service keeps at most 512."""
+AFTER_S: Final = 45.0
+"""So long after a trouble its consequences may still come: a run that was under way ends, a thread tries again."""
+MINUTE_S: Final = 60.0
+PLANTED_S: Final = 80.0
+"""Longer than the interval of the probe that meets a fault."""
+CHUNK: Final = bytes(1 << 20)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that goes wrong for a while.
+
+    lasts_s    for how long, if there is time.
+    inflicted  inside of this it goes wrong.
+    shows      whether a sample shows it, compared with the last one before it began.
+    excuses    failures of the prober that are none meanwhile, by their names in a sample, and reasons to skip runs.
+    planted    a fault that breaks a promise, as the server takes it: what must be found. Empty: nobody may be accused.
+    """
+
+    name: str
+    lasts_s: float
+    inflicted: Callable[[], AbstractContextManager[None]]
+    shows: Callable[[Sample, Sample], bool]
+    excuses: frozenset[str] = frozenset()
+    planted: str = ""
+
+    def explains(self, kind: str, key: str) -> bool:
+        """Whether a finding on a key is about what was planted."""
+        if not self.planted:
+            return False
+        fault = parse_fault(self.planted)
+        return fnmatchcase(key, fault.key) and kind in CATALOGUE[fault.name].findings
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """A trouble, and from when to when it was there. `before` is the last sample without it."""
+
+    trouble: Trouble
+    began_t: float
+    ended_t: float
+    before: Sample
+
+    def covers(self, t: float, after_s: float = AFTER_S) -> bool:
+        """Whether its consequences may be seen then."""
+        return self.began_t <= t <= self.ended_t + after_s
+
+
+def troubles(setting: Setting) -> tuple[Trouble, ...]:
+    """All that there are on this machine, in the order in which they come.
+
+    The full disk is the first: the process keeps the memory that it takes for what waits meanwhile, which is no growth if it comes early.
+    """
+    return (
+        *full_disks(setting),
+        planted(setting, "swap_in_batch:p=0.3,key=ordering-[024]"),
+        Trouble(
+            "the status store is killed",
+            40.0,
+            partial(killed_store, setting),
+            lambda before, now: now.value("status_failures") > before.value("status_failures"),
+            frozenset({"status_failures"}),
+        ),
+        Trouble(
+            "the target hangs",
+            20.0,
+            partial(hanging_target, setting),
+            lambda before, now: now.verdicts()[Verdict.UNKNOWN] > before.verdicts()[Verdict.UNKNOWN],
+        ),
+        Trouble(
+            "a wrong configuration",
+            20.0,
+            partial(wrong_file, setting),
+            lambda _, now: not now.value("config_last_reload_successful"),
+        ),
+        planted(setting, "redeliver_unacked_only:p=0.5,key=redelivery-*[02468]"),
+        Trouble(
+            f"the clock is {STEP_S:g} s ahead",
+            40.0,
+            partial(clock_ahead, setting),
+            lambda before, now: now.skipped(SkipReason.MISFIRE) > before.skipped(SkipReason.MISFIRE),
+            frozenset({SkipReason.MISFIRE}),
+        ),
+        Trouble(
+            f"{CONNECTIONS:,} idle connections",
+            MINUTE_S,
+            partial(idle_connections, setting),
+            lambda before, now: now.service.descriptors > before.service.descriptors + SEEN_FROM,
+        ),
+    )
+
+
+def planted(setting: Setting, fault: str) -> Trouble:
+    """A promise is broken."""
+    return Trouble(
+        fault.partition(":")[0],
+        PLANTED_S,
+        partial(armed, setting, fault),
+        lambda before, now: sum(now.accused.values()) > sum(before.accused.values()),
+        planted=fault,
+    )
+
+
+def full_disks(setting: Setting) -> Iterator[Trouble]:
+    """That of the history, if it has one of its own."""
+    if setting.disk is not None:
+        yield Trouble(
+            "the disk of the history is full",
+            30.0,
+            partial(full_disk, setting),
+            lambda before, now: now.value("history_failures") > before.value("history_failures"),
+            frozenset({"history_failures", HISTORY_DROPPED}),
+        )
+
+
+# --- how they are inflicted --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def armed(setting: Setting, fault: str) -> Iterator[None]:
+    """The target does that, too."""
+    document = json.dumps({"fault": fault}).encode()
+    with urlopen(Request(f"{setting.admin}/faults", document)) as answer:
+        number = json.loads(answer.read())["number"]
+    yield
+    with urlopen(Request(f"{setting.admin}/faults/{number}", method="DELETE")):
+        pass
+
+
+@contextmanager
+def killed_store(setting: Setting) -> Iterator[None]:
+    """Nobody serves the status store."""
+    setting.store.kill()
+    yield
+    setting.store.start()
+
+
+@contextmanager
+def hanging_target(setting: Setting) -> Iterator[None]:
+    """The target answers nobody, and closes nothing."""
+    setting.target.send(signal.SIGSTOP)
+    yield
+    setting.target.send(signal.SIGCONT)
+
+
+@contextmanager
+def wrong_file(setting: Setting) -> Iterator[None]:
+    """The configuration is wrong, and then right again with one more key for `redelivery`, which begins anew."""
+    text = setting.configuration.read_text(encoding="utf-8")
+    setting.configuration.write_text("targets: 7\n", encoding="utf-8")
+    yield
+    setting.configuration.write_text(f"{text}probes:\n  redelivery: {{keys: 13}}\n", encoding="utf-8")
+
+
+@contextmanager
+def full_disk(setting: Setting) -> Iterator[None]:
+    """Nothing more fits on the disk of the history's spool."""
+    assert setting.disk is not None
+    ballast = setting.disk / "ballast"
+    with ballast.open("wb", buffering=0) as stream:
+        try:
+            for _ in range(DISK_MIB + 1):
+                stream.write(CHUNK)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+    yield
+    ballast.unlink()
+
+
+@contextmanager
+def clock_ahead(setting: Setting) -> Iterator[None]:
+    """The service's wall clock is set forward, and in the end back."""
+    setting.service.send_signal(FORWARD)
+    yield
+    setting.service.send_signal(BACK)
+
+
+@contextmanager
+def idle_connections(setting: Setting) -> Iterator[None]:
+    """So many clients are connected that ask for little or nothing."""
+    command = [sys.executable, "-m", "benchmarks.idle_connections", "--connections", str(CONNECTIONS), "--of", setting.url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as clients:
+        yield
+        clients.terminate()

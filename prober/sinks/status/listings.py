@@ -1,0 +1,102 @@
+"""Lists of what is stored: newest first, page by page, of what agrees with a filter. Each page is found as fast as the first one.
+
+The statement that finds a page depends on which filters are given, not on what they say. It is made once for each choice of them: making it
+takes longer than carrying it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Double, Row, Select, Table, Text, bindparam, select, tuple_
+
+from prober.sinks.status import tables
+from prober.sinks.status.cursors import Position, read_cursor, write_cursor
+from prober.sinks.status.database import Database
+from prober.sinks.status.records import FindingFilter, IncidentFilter, ListedFinding, ListedRun, RunFilter
+from prober.sinks.status.rows import text_of
+
+PAGE_MAX: Final = 500
+STATEMENTS_MAX: Final = 256
+
+Filter: TypeAlias = RunFilter | FindingFilter | IncidentFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is listed: a table, the columns that are read, and those that have the time and the name by which it is ordered.
+
+    Every field of its filter is the name of a column, or one of `since`, `until` and `open`.
+    """
+
+    table: Table
+    columns: tuple[str, ...]
+    at: str
+    name: str
+
+
+RUNS: Final = Listing(tables.runs, tuple(tables.runs.columns.keys()), "started_at", "run_id")
+RUNS_IN_SHORT: Final = Listing(tables.runs, ListedRun._fields, "started_at", "run_id")
+FINDINGS: Final = Listing(tables.findings, tuple(tables.findings.columns.keys()), "found_at", "finding_id")
+FINDINGS_IN_SHORT: Final = Listing(tables.findings, ListedFinding._fields, "found_at", "finding_id")
+INCIDENTS: Final = Listing(tables.incidents, tuple(tables.incidents.columns.keys()), "first_at", "incident_id")
+
+
+def page(
+    database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None
+) -> tuple[Sequence[Row[Any]], str | None]:
+    """At most `limit` (and `PAGE_MAX`) rows, and the cursor of the next page; None: this is the last one. Raises `BadCursor`."""
+    limit = max(1, min(limit, PAGE_MAX))
+    values = given(wanted)
+    if cursor is not None:
+        position = read_cursor(cursor, wanted)
+        values |= {"behind_at": position.at, "behind_name": position.name}
+    with database.reading() as connection:
+        rows = connection.execute(statement(listing, tuple(values)), values | {"rows": limit + 1}).all()
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]._mapping
+    return rows[:limit], write_cursor(Position(last[listing.at], last[listing.name]), wanted)
+
+
+def given(wanted: Filter) -> dict[str, Any]:
+    """What a filter asks for, by name; whether it asks for what is open or closed is in the name alone."""
+    asked = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+    values = {name: text_of(value) if isinstance(value, str) else value for name, value in asked.items() if value is not None}
+    if "open" in values:
+        values["open" if values.pop("open") else "closed"] = None
+    return values
+
+
+@lru_cache(STATEMENTS_MAX)
+def statement(listing: Listing, asked: tuple[str, ...]) -> Select[Any]:
+    """Asks for `rows` rows that agree with what is asked for, which is given as parameters of these names."""
+    columns = listing.table.c
+    query = select(*(columns[name] for name in listing.columns)).where(*_conditions(listing, asked))
+    return query.order_by(columns[listing.at].desc(), columns[listing.name].desc()).limit(bindparam("rows"))
+
+
+def _conditions(listing: Listing, asked: tuple[str, ...]) -> Iterator[ColumnElement[bool]]:
+    columns = listing.table.c
+    at = columns[listing.at]
+    for name in asked:
+        match name:
+            case "since":
+                yield at >= bindparam(name)
+            case "until":
+                yield at < bindparam(name)
+            case "open":
+                yield columns.closed_at.is_(None)
+            case "closed":
+                yield columns.closed_at.is_not(None)
+            case "behind_at":  # with `behind_name`: by the index that has this order
+                yield tuple_(at, columns[listing.name]) < tuple_(
+                    bindparam(name, type_=Double), bindparam("behind_name", type_=Text)
+                )
+            case "behind_name":
+                pass
+            case _:
+                yield columns[name] == bindparam(name)
