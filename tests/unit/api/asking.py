@@ -60,10 +60,15 @@ STUCK = Finding(
 
 
 def archive_at(url: str) -> Archive:
-    """What is kept at a URL, with the tables made if they are missing."""
-    database = Database(url)
-    StatusStore(database).prepare()
-    return Archive(StatusQueries(database), load(None, {}).objectives)
+    """What is kept at a URL, where the tables are."""
+    return Archive(StatusQueries(Database(url)), load(None, {}).objectives)
+
+
+def new_archive(name: str) -> Archive:
+    """An archive of this name with nothing in it, to make copies of. To make the tables takes longer than most tests."""
+    archive = archive_at(f"sqlite:///{folder() / name}.db")
+    StatusStore(archive.queries.database).prepare()
+    return archive
 
 
 @cache
@@ -77,11 +82,11 @@ def folder() -> Path:
 @cache
 def nothing_kept() -> Archive:
     """An empty store, made once; nobody writes to it."""
-    return archive_at(f"sqlite:///{folder() / 'empty.db'}")
+    return new_archive("empty")
 
 
 def copy_of(name: str) -> str:
-    """The URL of a store of one's own with what is in the one of this name."""
+    """The URL of a store of one's own with what is in the archive of this name."""
     copied = folder() / f"{name}-{next(_NUMBERS)}.db"
     with closing(sqlite3.connect(folder() / f"{name}.db")) as one, closing(sqlite3.connect(copied)) as other:
         one.backup(other)
