@@ -94,7 +94,8 @@ class PostgreSQL:
         return f"postgresql://{ROLE}@/{name}?host={self._folder}"
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        settings = ["listen_addresses=", "fsync=off"]  # a process that is killed leaves what it wrote to the system all the same
+        # A process that is killed leaves what it wrote to the system all the same. A database is gone before it needs tidying.
+        settings = ["listen_addresses=", "fsync=off", "autovacuum=off"]
         options = [word for setting in settings for word in ("-c", setting)]
         command = [f"{self._programs}/postgres", "-D", f"{self._folder}/data", "-k", str(self._folder), *options]
         with open(self._folder / "log", "ab") as log:
