@@ -35,6 +35,7 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
+from tests.unit.api.standing import standing
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0
@@ -211,17 +212,19 @@ def ask(
     change: Callable[[FastAPI], None] | None = None,
     body: bytes | None = None,
 ) -> httpx.Response:
-    """What the API answers after a heartbeat. `change` does something to the application first."""
+    """What the API answers after a heartbeat. `change` does something to an application that is made for this alone."""
     asked.tell()
 
-    async def asking() -> httpx.Response:
-        app = create_app(asked, asked.archive, asked.settings)
-        if change:
-            change(app)
+    async def asking(app: FastAPI) -> httpx.Response:
         async with client_of(app) as client:
             return await client.request(method, path, headers=headers, content=body)
 
-    return asyncio.run(asking())
+    if change is None:
+        with standing(asked) as app:
+            return asyncio.run(asking(app))
+    made = create_app(asked, asked.archive, asked.settings)
+    change(made)
+    return asyncio.run(asking(made))
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:
