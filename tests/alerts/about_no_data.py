@@ -81,8 +81,9 @@ STORIES = (
     Story(
         "PubsubProberDown",
         "goes on when it is not even scraped any more",
-        {UP: "1x40 0x40 stale", INFO: "1x40 stale"},
+        {UP: "1x10 0x10 stale", INFO: "1x10 stale"},
         {"16m": 1, "21m": 1, "40m": 1, "5h": 1, "7h": 0},
+        every="1m",
     ),
     Story(
         "PubsubProberDown",
@@ -120,8 +121,9 @@ STORIES = (
     Story(
         "PubsubProberAbsent",
         "fires when the last prober was taken away",
-        {UP: "1x40 stale", INFO: "1x40 stale"},
+        {UP: "1x10 stale", INFO: "1x10 stale"},
         {"11m": 0, "16m": 1, "8h": 1},
+        every="1m",
     ),
     Story(
         "PubsubProberAbsent",

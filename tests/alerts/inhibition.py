@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -49,6 +49,10 @@ class Inhibition:
         both = _match(self.source, target) and _match(self.target, source)
         return alike and _match(self.source, source) and _match(self.target, target) and not both
 
+    def among(self, alerts: Sequence[Labels]) -> tuple[list[Labels], list[Labels]]:
+        """Those that may hide others by this rule, and those that may be hidden."""
+        return [one for one in alerts if _match(self.source, one)], [one for one in alerts if _match(self.target, one)]
+
     def source_may_have(self, severity: Severity) -> bool:
         """Whether an alert of this severity may hide others."""
         return _allows(self.source, severity)
@@ -56,6 +60,13 @@ class Inhibition:
     def target_may_have(self, severity: Severity) -> bool:
         """Whether an alert of this severity may be hidden."""
         return _allows(self.target, severity)
+
+
+def hidden(rules: Iterable[Inhibition], alerts: Sequence[Labels]) -> Iterator[tuple[Labels, Labels]]:
+    """Which of these alerts hide which others by a rule. Only what its matchers match is looked at two by two."""
+    for rule in rules:
+        sources, targets = rule.among(alerts)
+        yield from ((one, other) for one in sources for other in targets if rule.inhibits(one, other))
 
 
 def inhibition(rule: Mapping[str, Any]) -> Inhibition:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import promql_parser
-import yaml
 
 from prober.sinks.metrics.families import FAMILIES, MetricType
-from tests.alerts.stories import PATHS
+from tests.alerts.stories import RULES
 
 FROM_PROMETHEUS = {
     "up": {"job", "instance"},
@@ -31,6 +31,7 @@ def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
             found += child if isinstance(child, list) else [child] if child is not None else []
 
 
+@cache
 def scraped() -> dict[str, set[str]]:
     """Every series of the prober by name, with its labels, and those that a scrape adds."""
     added = {"job", "instance", "exported_job"}
@@ -44,16 +45,11 @@ def scraped() -> dict[str, set[str]]:
     return known
 
 
-def rules() -> Iterator[dict[str, Any]]:
-    for path in PATHS:
-        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
-            yield from group["rules"]
-
-
+@cache
 def recorded() -> dict[str, set[str]]:
     """Every recorded series, with the labels of its expression and of the rule."""
     known: dict[str, set[str]] = {}
-    for rule in rules():
+    for rule in RULES:
         if "record" in rule:
             labels = {"target", "environment", "region", "subscription", "kind", "status", *rule.get("labels", {})}
             known.setdefault(rule["record"], set()).update(labels)

@@ -11,8 +11,8 @@ import pytest
 from prober.alerting.files import rule_files
 from prober.alerting.rules import PAGES, RUNBOOKS, AlertBasis, Owner, Severity
 from prober.config.loading import load
-from tests.alerts.reading import FROM_PROMETHEUS, recorded, rules, scraped, selectors
-from tests.alerts.stories import ALERTS, PATHS, WRITTEN, told_apart
+from tests.alerts.reading import FROM_PROMETHEUS, recorded, scraped, selectors
+from tests.alerts.stories import ALERTS, PATHS, RULES, WRITTEN, told_apart
 from tests.alerts.tools import said
 
 
@@ -79,7 +79,7 @@ def test_what_a_template_names_is_there(alert: dict[str, Any]) -> None:
 
 def test_every_metric_in_every_rule_exists_with_those_labels() -> None:
     known = scraped() | recorded() | FROM_PROMETHEUS
-    read = [one for rule in rules() for one in selectors(rule["expr"])]
+    read = [one for rule in RULES for one in selectors(rule["expr"])]
     assert len(read) > len(PATHS)
     assert [(name, labels) for name, labels in read if not labels <= known.get(name, set()) or name not in known] == []
 
@@ -90,7 +90,7 @@ def test_a_metric_that_does_not_exist_would_be_noticed() -> None:
 
 
 def test_every_recorded_series_is_distinct() -> None:
-    series = [(rule["record"], tuple(sorted(rule.get("labels", {}).items()))) for rule in rules() if "record" in rule]
+    series = [(rule["record"], tuple(sorted(rule.get("labels", {}).items()))) for rule in RULES if "record" in rule]
     assert len(set(series)) == len(series)
 
 

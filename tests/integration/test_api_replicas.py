@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from api.app import create_app
-from api.limits import Rate
 from api.response_cache import FRESH_S
 from api.standalone import Alone
 from api.view import Archive
@@ -26,11 +25,11 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
+from tests.unit.api.standing import UNLIMITED
 from tests.unit.sinks.status.examples import SITE, US, entry
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 RUNS = 60
-UNLIMITED = Rate(per_s=1e9, burst=1 << 30)
 PATHS = (
     "/api/v1/status",
     "/api/v1/probes",

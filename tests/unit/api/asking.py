@@ -35,6 +35,7 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
+from tests.unit.api.standing import standing
 
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0
@@ -60,10 +61,15 @@ STUCK = Finding(
 
 
 def archive_at(url: str) -> Archive:
-    """What is kept at a URL, with the tables made if they are missing."""
-    database = Database(url)
-    StatusStore(database).prepare()
-    return Archive(StatusQueries(database), load(None, {}).objectives)
+    """What is kept at a URL, where the tables are."""
+    return Archive(StatusQueries(Database(url)), load(None, {}).objectives)
+
+
+def new_archive(name: str) -> Archive:
+    """An archive of this name with nothing in it, to make copies of. To make the tables takes longer than most tests."""
+    archive = archive_at(f"sqlite:///{folder() / name}.db")
+    StatusStore(archive.queries.database).prepare()
+    return archive
 
 
 @cache
@@ -77,11 +83,11 @@ def folder() -> Path:
 @cache
 def nothing_kept() -> Archive:
     """An empty store, made once; nobody writes to it."""
-    return archive_at(f"sqlite:///{folder() / 'empty.db'}")
+    return new_archive("empty")
 
 
 def copy_of(name: str) -> str:
-    """The URL of a store of one's own with what is in the one of this name."""
+    """The URL of a store of one's own with what is in the archive of this name."""
     copied = folder() / f"{name}-{next(_NUMBERS)}.db"
     with closing(sqlite3.connect(folder() / f"{name}.db")) as one, closing(sqlite3.connect(copied)) as other:
         one.backup(other)
@@ -206,17 +212,19 @@ def ask(
     change: Callable[[FastAPI], None] | None = None,
     body: bytes | None = None,
 ) -> httpx.Response:
-    """What the API answers after a heartbeat. `change` does something to the application first."""
+    """What the API answers after a heartbeat. `change` does something to an application that is made for this alone."""
     asked.tell()
 
-    async def asking() -> httpx.Response:
-        app = create_app(asked, asked.archive, asked.settings)
-        if change:
-            change(app)
+    async def asking(app: FastAPI) -> httpx.Response:
         async with client_of(app) as client:
             return await client.request(method, path, headers=headers, content=body)
 
-    return asyncio.run(asking())
+    if change is None:
+        with standing(asked) as app:
+            return asyncio.run(asking(app))
+    made = create_app(asked, asked.archive, asked.settings)
+    change(made)
+    return asyncio.run(asking(made))
 
 
 def client_of(app: FastAPI) -> httpx.AsyncClient:

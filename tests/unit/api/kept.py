@@ -9,12 +9,11 @@ from typing import Any
 from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, entry_of
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
-from tests.unit.api.asking import EUROPE, StubView, archive_at, ask, copy_of, folder, view
+from tests.unit.api.asking import EUROPE, StubView, ask, copy_of, new_archive, view
 from tests.unit.api.asking import US as US_SHOWN
 from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
 
@@ -57,19 +56,17 @@ def entries() -> list[Entry]:
     ]
 
 
-def fill(url: str, *more: Entry) -> Archive:
-    """The archive at a URL, with all of them written."""
-    archive = archive_at(url)
-    database = Database(url)
-    StatusStore(database).record([*more, *entries()])
-    database.close()
+def fill(name: str, *more: Entry) -> Archive:
+    """A new archive of this name, with all of them written."""
+    archive = new_archive(name)
+    StatusStore(archive.queries.database).record([*more, *entries()])
     return archive
 
 
 @cache
 def filled() -> Archive:
     """The same, made once; nobody writes to it afterwards."""
-    return fill(f"sqlite:///{folder() / 'filled.db'}")
+    return fill("filled")
 
 
 def full_view() -> StubView:

@@ -19,7 +19,7 @@ from prober.config.models import Api, Reads
 from prober.runs.site import Site
 from prober.serving.server import CONNECTIONS_MAX, READ_MIN_BYTES, WAIT_MAX_S
 from prober.sinks.status.listings import PAGE_MAX
-from tests.unit.api.asking import EUROPE, StubView, ask, folder, view
+from tests.unit.api.asking import EUROPE, StubView, ask, view
 from tests.unit.api.kept import fill, full_view, real
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "api.md").read_text()
@@ -46,7 +46,7 @@ def arguments() -> ArgumentParser:
 def asked() -> StubView:
     """A service with the token, and the finding, that the document speaks of."""
     asked = view(EUROPE, Site("europe", "ordering", "library", interval_s=10.0))
-    asked.archive = fill(f"sqlite:///{folder() / 'document.db'}", real("ordering-1f3a9c02"))
+    asked.archive = fill("document", real("ordering-1f3a9c02"))
     asked.settings = Api(token=SecretStr("open-sesame"), reads=Reads.OPEN)
     return asked
 

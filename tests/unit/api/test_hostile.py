@@ -13,9 +13,9 @@ import pytest
 from fastapi import FastAPI
 
 from api.app import create_app
-from api.limits import Rate
 from tests.unit.api.asking import StubView, client_of
 from tests.unit.api.kept import full_view
+from tests.unit.api.standing import UNLIMITED
 
 TEXTS = {
     "quote": "' OR '1'='1",
@@ -66,7 +66,7 @@ def asked() -> StubView:
 
 @pytest.fixture(scope="module")
 def app(asked: StubView) -> FastAPI:
-    return create_app(asked, asked.archive, asked.settings, Rate(per_s=1e9, burst=1 << 30))
+    return create_app(asked, asked.archive, asked.settings, UNLIMITED)
 
 
 @pytest.fixture

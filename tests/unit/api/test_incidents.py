@@ -6,7 +6,6 @@ import json
 import shlex
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
@@ -21,7 +20,7 @@ from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import Page as ListPage
 from prober.sinks.status.store import StatusStore
-from tests.unit.api.asking import StubView, archive_at, ask
+from tests.unit.api.asking import StubView, archive_at, ask, copy_of
 from tests.unit.api.kept import answer, full_view
 from tests.unit.api.pages import Page
 from tests.unit.sinks.status.examples import START, US, passes
@@ -284,8 +283,8 @@ class TestFeed:
         assert ask(asked, FEED, headers={"If-None-Match": tag}).status_code == 304
         assert ask(asked, FEED, "HEAD").headers["etag"] == tag
 
-    def test_two_deployments_have_two_feeds_and_one_always_the_same(self, tmp_path: Path) -> None:
-        other = replace(full_view(), archive=archive_at(f"sqlite:///{tmp_path}/other.db"))
+    def test_two_deployments_have_two_feeds_and_one_always_the_same(self) -> None:
+        other = replace(full_view(), archive=archive_at(copy_of("empty")))
         assert text_of(feed_of(other), "id") != text_of(feed_of(full_view()), "id") == text_of(feed_of(full_view()), "id")
 
     def test_reading_it_may_need_the_token(self) -> None:

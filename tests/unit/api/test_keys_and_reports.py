@@ -19,7 +19,7 @@ from prober.sinks.status.slices import definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
-from tests.unit.api.asking import EUROPE, NOON, StubView, archive_at, ask, end, view
+from tests.unit.api.asking import EUROPE, NOON, StubView, archive_at, ask, copy_of, end, view
 from tests.unit.api.kept import SLASHED, answer, full_view
 from tests.unit.api.pages import Page
 from tests.unit.reports.test_reader import DAY, alert, key, put, spender, window
@@ -111,10 +111,10 @@ class TestSubscriptions:
 
 
 class TestSlos:
-    def counted(self, tmp_path: Path) -> StubView:
+    def counted(self) -> StubView:
         """200 good and 2 bad in the last five minutes, by another process."""
-        url = f"sqlite:///{tmp_path}/status.db"
         asked = view(EUROPE)
+        url = copy_of("empty")
         asked.archive = archive_at(url)
         order = next(one for one in asked.archive.objectives if one.name == "order")
         database = Database(url)
@@ -126,15 +126,15 @@ class TestSlos:
         database.close()
         return asked
 
-    def test_all(self, tmp_path: Path) -> None:
-        slos = told(self.counted(tmp_path), "/api/v1/slos")["items"]
+    def test_all(self) -> None:
+        slos = told(self.counted(), "/api/v1/slos")["items"]
         order = next(slo for slo in slos if slo["name"] == "order")
         assert (order["target"], order["good"], order["bad"], order["undecided"]) == ("europe", 198, 2, 1)
         assert [(burn["severity"], burn["window_s"]) for burn in order["burn"]][:2] == [("page", 3600.0), ("page", 21600.0)]
         assert order["burn"][0]["state"] == "firing"
 
-    def test_it_says_how_rare_a_fault_may_be_that_is_found(self, tmp_path: Path) -> None:
-        asked = self.counted(tmp_path)
+    def test_it_says_how_rare_a_fault_may_be_that_is_found(self) -> None:
+        asked = self.counted()
         assert told(asked, "/api/v1/slos/order")["targets"][0]["detectable"] == []
         asked.archive = replace(asked.archive, detectable={("europe", Indicator.ORDER): detectable(1000.0)})
         (europe,) = told(asked, "/api/v1/slos/order")["targets"]
@@ -147,7 +147,7 @@ class TestSlos:
         reports = tmp_path / "reports"
         burn: dict[str, Any] = {"windows": [window("order", "europe", 300.0)], "alerts": [{**alert("order"), "target": "europe"}]}
         put(reports, Job.SLO_BURN, tables={**burn, "spenders": [{**spender("k", 2), "target": "europe"}, spender("other", 1)]})
-        slo = told(with_reports(reports, self.counted(tmp_path)), "/api/v1/slos/order")
+        slo = told(with_reports(reports, self.counted()), "/api/v1/slos/order")
         assert (slo["name"], slo["indicator"], slo["objective"], slo["report_day"]) == ("order", "order", 0.9999, str(DAY))
         assert slo["budget"] == pytest.approx(0.0001)
         assert (slo["counted"], slo["bad_if"]) == ("message", "it was first received out of order")

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from api import charts
-from api.app import create_app
 from api.charts import TimeRange
 from api.query_parameters import ChartParameters
 from prober.core.findings import Kind, Status
@@ -23,7 +23,9 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from tests.browser.looking import PAGES
 from tests.browser.world import HOSTILE, ORDERS, World, made
+from tests.unit.api.asking import client_of
 from tests.unit.api.pages import Page
+from tests.unit.api.standing import standing
 
 ROOT = Path(__file__).parents[3]
 VIOLATION = PAGES["violation"]
@@ -36,13 +38,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def get(world: World, path: str) -> httpx.Response:
-    async def asking() -> httpx.Response:
-        view = world.view
-        transport = httpx.ASGITransport(create_app(view, view.archive, view.settings))
-        async with httpx.AsyncClient(transport=transport, base_url="http://prober") as client:
+    async def asking(app: FastAPI) -> httpx.Response:
+        async with client_of(app) as client:
             return await client.get(path)
 
-    response = asyncio.run(asking())
+    with standing(world.view) as app:
+        response = asyncio.run(asking(app))
     assert world.view.errors == []
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     return response

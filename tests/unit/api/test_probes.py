@@ -15,7 +15,7 @@ from prober.runs.site import Site, SiteKey
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
-from tests.unit.api.asking import EUROPE, NOON, US, StubView, ask, end, view
+from tests.unit.api.asking import EUROPE, NOON, US, StubView, ask, copy_of, end, view
 
 LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
 TOKEN = {"Authorization": "Bearer open sesame"}
@@ -177,10 +177,10 @@ class TestRunNow:
         assert "No run has begun" in answers["409"]["description"]
         assert "application/problem+json" in answers["409"]["content"]
 
-    def test_a_site_of_another_prober(self, tmp_path: Any) -> None:
+    def test_a_site_of_another_prober(self) -> None:
         """Another process probes it, which this one cannot order about."""
-        url = f"sqlite:///{tmp_path}/status.db"
         asked = guarded(EUROPE)
+        url = copy_of("empty")
         asked.write_to(url)
         other = view(US)
         database = Database(url)

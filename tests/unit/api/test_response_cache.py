@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from fastapi import Request
@@ -15,8 +14,7 @@ from api.app import create_app
 from api.models.base import Answer
 from api.response_cache import Busy, EncodedAnswer, ResponseCache, encode_answer
 from prober.core.verdict import Verdict
-from prober.sinks.status.database import Database
-from tests.unit.api.asking import EUROPE, US, StubView, archive_at, ask, client_of, end, view
+from tests.unit.api.asking import EUROPE, US, StubView, archive_at, ask, client_of, copy_of, end, view
 from tests.unit.api.kept import full_view
 
 POLLED = ("/api/v1/status", "/api/v1/probes", "/api/v1/slos", "/api/v1/findings", "/api/v1/runs", "/api/v1/runs/run-1")
@@ -161,25 +159,25 @@ class TestStoreThatIsNotThere:
         "/api/v1/subscriptions",
     )
 
-    def missing(self, tmp_path: Path) -> StubView:
+    def missing(self) -> StubView:
         """A service whose store was taken away."""
         asked = view(EUROPE)
-        asked.archive = archive_at(f"sqlite:///{tmp_path}/status.db")
-        with Database(f"sqlite:///{tmp_path}/status.db").writing() as connection:
+        asked.archive = archive_at(copy_of("empty"))
+        with asked.archive.queries.database.writing() as connection:
             connection.exec_driver_sql("DROP TABLE runs")
             connection.exec_driver_sql("DROP TABLE findings")
             connection.exec_driver_sql("DROP TABLE evidence")
         return asked
 
     @pytest.mark.parametrize("path", LISTS)
-    def test_it_is_told_and_when_to_come_again(self, path: str, tmp_path: Path) -> None:
-        response = ask(self.missing(tmp_path), path)
+    def test_it_is_told_and_when_to_come_again(self, path: str) -> None:
+        response = ask(self.missing(), path)
         assert (response.status_code, response.headers["retry-after"]) == (503, "5")
         assert response.json()["detail"] == "the status store cannot be reached at the moment"
 
     @pytest.mark.parametrize("path", ["/", "/api/v1/status", "/api/v1/probes", "/healthz", "/metrics"])
-    def test_what_this_process_knows_is_still_told(self, path: str, tmp_path: Path) -> None:
-        assert ask(self.missing(tmp_path), path).status_code == 200
+    def test_what_this_process_knows_is_still_told(self, path: str) -> None:
+        assert ask(self.missing(), path).status_code == 200
 
 
 def test_the_status_is_written_once_for_all_who_ask_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:

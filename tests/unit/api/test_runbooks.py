@@ -15,7 +15,6 @@ from pydantic import SecretStr
 
 from api.app import create_app
 from api.headline import BURNS, SPENT, TROUBLES, UNREACHABLE, runbook_of_trouble
-from api.limits import Rate
 from api.runbooks import INDEX, rendered, runbook_address, runbooks
 from prober.alerting.rules import RUNBOOKS
 from prober.config.models import Api, Reads
@@ -28,6 +27,7 @@ from prober.slo.objectives import SliCounts
 from tests.commands import ROOT
 from tests.unit.api.asking import EUROPE, NOON, STUCK, StubView, ask, client_of, copy_of, end, view
 from tests.unit.api.pages import Page
+from tests.unit.api.standing import UNLIMITED
 from tests.unit.api.test_hostile import TEXTS, quoted
 
 FILES = {path.stem: path for path in (ROOT / RUNBOOKS).glob("*.md")}
@@ -38,7 +38,7 @@ ADDRESSES = ["/runbooks", *(f"/runbooks/{name}" for name in NAMES)]
 @cache
 def app() -> FastAPI:
     asked = view()
-    return create_app(asked, asked.archive, asked.settings, Rate(per_s=1e9, burst=1 << 30))
+    return create_app(asked, asked.archive, asked.settings, UNLIMITED)
 
 
 @cache

@@ -18,11 +18,10 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from api.app import create_app
-from api.limits import Rate
 from prober.config.models import Api, Reads
 from tests.unit.api.kept import full_view
+from tests.unit.api.standing import UNLIMITED
 
-UNLIMITED = Rate(per_s=1e9, burst=1 << 30)
 RIGHT = {"Authorization": "Bearer open sesame"}
 WRONG = {"Authorization": "Bearer open sesam"}
 EXAMPLES = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))

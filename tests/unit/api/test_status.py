@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from math import inf
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,9 +42,8 @@ def test_overall() -> None:
     }
 
 
-def test_an_outage_and_open_incidents_are_told_as_on_the_page(tmp_path: Path) -> None:
+def test_an_outage_and_open_incidents_are_told_as_on_the_page() -> None:
     asked = view(EUROPE)
-    asked.write_to(f"sqlite:///{tmp_path}/status.db")
     end(asked, EUROPE, Verdict.FAIL, STUCK)
     end(asked, EUROPE, Verdict.UNKNOWN, at=NOON - 1.0, unreachable=True)
     said = status(asked)

@@ -215,7 +215,6 @@ def test_streams_that_are_no_longer_remembered_still_came_before(opened_t: float
     [
         case("never acknowledged", f"{BROKEN} A2<1@2.1 A2<3@2.2", "V:REDELIVERY_SKIP"),
         case("acknowledged", "P1,2,3 A<1,2,3@1 A ack 2,3@1.3 close A@1.5 open A2 of client A@2 A2<1@2.1 A2<3@2.2", "V:REDELIVERY_SKIP"),
-        case("with a stream beside that may bring it", f"open B of client B@0.5 {BROKEN} A2<1@2.1 A2<3@2.2 B<2@2.3 end @9", "I:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
     ],
 )  # fmt: skip
 def test_a_skip_on_a_stream_that_was_opened_when_the_other_had_broken(one: Case) -> None:

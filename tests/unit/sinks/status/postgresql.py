@@ -14,6 +14,7 @@ from typing import Self
 
 import psycopg
 import pytest
+from sqlalchemy.engine import make_url
 
 from prober.clock import monotonic_s
 
@@ -83,16 +84,18 @@ class PostgreSQL:
         self._process.wait()
         self._process = None
 
-    def new_database(self) -> str:
-        """The URL of an empty database."""
+    def new_database(self, copied: str | None = None) -> str:
+        """The URL of a new database: empty, or a copy of the one at a URL, to which nobody may be connected."""
+        template = "template1" if copied is None else make_url(copied).database
         self._databases += 1
         name = f"status_{self._databases}"
         with psycopg.connect(host=str(self._folder), user=ROLE, dbname="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
         return f"postgresql://{ROLE}@/{name}?host={self._folder}"
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        settings = ["listen_addresses=", "fsync=off"]  # a process that is killed leaves what it wrote to the system all the same
+        # A process that is killed leaves what it wrote to the system all the same. A database is gone before it needs tidying.
+        settings = ["listen_addresses=", "fsync=off", "autovacuum=off"]
         options = [word for setting in settings for word in ("-c", setting)]
         command = [f"{self._programs}/postgres", "-D", f"{self._folder}/data", "-k", str(self._folder), *options]
         with open(self._folder / "log", "ab") as log:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
-import pytest
-
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.queries import StatusQueries
@@ -22,6 +20,26 @@ from tests.unit.sinks.status.examples import LIBRARY, START, US, entry, passes, 
 
 def all_findings(queries: StatusQueries, wanted: FindingFilter, limit: int = 50) -> list[FindingRecord]:
     return walk(lambda cursor: queries.findings(wanted, limit=limit, cursor=cursor))
+
+
+FILTERS: tuple[tuple[FindingFilter, list[str]], ...] = (
+    (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
+    (FindingFilter(status=Status.LIVENESS), ["b-1"]),
+    (FindingFilter(kind=Kind.GHOST, status=Status.VIOLATION), ["a-1"]),
+    (FindingFilter(key="k2"), ["b-1"]),
+    (FindingFilter(key="k2", subscription="s"), []),
+    (FindingFilter(subscription="s"), ["c-1", "a-2", "a-1"]),
+    (FindingFilter(target="us"), ["c-1"]),
+    (FindingFilter(run_id="a"), ["a-2", "a-1"]),
+    (FindingFilter(since=START + 3.0, until=START + 4.0), ["b-1"]),
+    (FindingFilter(open=False), ["a-2", "a-1"]),
+    (FindingFilter(open=True), ["c-1", "b-1"]),
+    (FindingFilter(open=True, target="us"), ["c-1"]),
+    (FindingFilter(probe="affinity"), ["c-1"]),
+    (FindingFilter(vantage="library"), ["b-1"]),
+    (FindingFilter(instance="prober-0"), ["c-1", "b-1", "a-2", "a-1"]),
+    (FindingFilter(part="1/2"), []),
+)
 
 
 class TestFindings:
@@ -46,32 +64,12 @@ class TestFindings:
         assert queries.finding("run-1-1", on_key=True) == replace(found, on_key=on_key)
         assert queries.finding("run-1-2", on_key=True) is None
 
-    @pytest.mark.parametrize(
-        ("wanted", "names"),
-        [
-            (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
-            (FindingFilter(status=Status.LIVENESS), ["b-1"]),
-            (FindingFilter(kind=Kind.GHOST, status=Status.VIOLATION), ["a-1"]),
-            (FindingFilter(key="k2"), ["b-1"]),
-            (FindingFilter(key="k2", subscription="s"), []),
-            (FindingFilter(subscription="s"), ["c-1", "a-2", "a-1"]),
-            (FindingFilter(target="us"), ["c-1"]),
-            (FindingFilter(run_id="a"), ["a-2", "a-1"]),
-            (FindingFilter(since=START + 3.0, until=START + 4.0), ["b-1"]),
-            (FindingFilter(open=False), ["a-2", "a-1"]),
-            (FindingFilter(open=True), ["c-1", "b-1"]),
-            (FindingFilter(open=True, target="us"), ["c-1"]),
-            (FindingFilter(probe="affinity"), ["c-1"]),
-            (FindingFilter(vantage="library"), ["b-1"]),
-            (FindingFilter(instance="prober-0"), ["c-1", "b-1", "a-2", "a-1"]),
-            (FindingFilter(part="1/2"), []),
-        ],
-    )
-    def test_filters(self, store: StatusStore, queries: StatusQueries, wanted: FindingFilter, names: list[str]) -> None:
+    def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
         other = entry("b", Kind.GHOST, at=START + 1.0, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2")
         store.record([entry("a", Kind.GHOST, Kind.PHANTOM), other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
         store.record(passes(60, START + 3.0))
-        assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names
+        for wanted, names in FILTERS:
+            assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names, wanted
 
     def test_a_finding_is_open_as_long_as_its_incident(self, store: StatusStore, queries: StatusQueries) -> None:
         def opened() -> list[str]:
