@@ -198,7 +198,7 @@ class History:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.storage = Storage(spark, location)
-        self._spark = spark
+        self.spark = spark
         if not self.storage.exists(""):
             raise JobError(f"{location}: no such folder; give the location of a history")
 
@@ -235,13 +235,13 @@ class History:
         """The events of the files that count in these folders."""
         files = self._checked(folders)
         return Events(
-            self.read_files(EVENTS, files), Scan(self._spark, [(self.storage.uri(file.path), file.size) for file in files])
+            self.read_files(EVENTS, files), Scan(self.spark, [(self.storage.uri(file.path), file.size) for file in files])
         )
 
     def read_files(self, table: Table, files: Iterable[HistoryFile]) -> DataFrame:
         """The rows of these files; columns that a file does not have are null."""
         schema, paths = struct_of(table), [self.storage.uri(file.path) for file in files]
-        return self._spark.read.schema(schema).parquet(*paths) if paths else self._spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*paths) if paths else self.spark.createDataFrame([], schema)
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
         """What these folders hold, together with the settings under which it is looked at."""
@@ -273,7 +273,7 @@ class History:
 
     def _metadata(self, path: str) -> dict[str, str]:
         """The entries of a file's footer."""
-        parquet: Any = self._spark.sparkContext._jvm.org.apache.parquet.hadoop  # type: ignore[union-attr]
+        parquet: Any = self.spark.sparkContext._jvm.org.apache.parquet.hadoop  # type: ignore[union-attr]
         try:
             file = parquet.util.HadoopInputFile.fromPath(self.storage.jvm_path(path), self.storage.configuration)
             reader = parquet.ParquetFileReader.open(file)
@@ -327,6 +327,13 @@ def merged_file_name(table: Table, originals: Iterable[str]) -> str:
     """What the file is called that stands for these originals: always the same for the same ones."""
     digest = sha256("\n".join(sorted(originals)).encode()).hexdigest()[:24]
     return history_file_name(table, f"{_MERGED}-{digest}", 1)
+
+
+def description(table: Table, originals: list[str]) -> dict[str, str]:
+    """What the footer of a merged file says: the columns as Spark describes them, the first of which names the originals."""
+    struct = struct_of(table)
+    struct.fields[0].metadata[ORIGINALS] = originals
+    return {_ROW_METADATA: struct.json()}
 
 
 def _covers(other: HistoryFile, file: HistoryFile) -> bool:
