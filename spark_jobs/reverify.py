@@ -35,10 +35,11 @@ from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
 from spark_jobs.fold import FOUND, folding
+from spark_jobs.frames import collected, held, kept
 from spark_jobs.history import folders_of, runs_of
 from spark_jobs.packing import PACKAGES, PACKED_COLUMNS, JudgingPlan, packing
 from spark_jobs.scan import Chunk, Scan, numbered
-from spark_jobs.work import Exit, JobOutcome, Work, collected, kept, start_us
+from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
 SHARD_EVENTS: Final = 1_000_000
@@ -57,19 +58,18 @@ def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     first = work.day - timedelta(days=RUN_DAYS_MAX)
     rows = work.history.read(RUNS, folders_of(RUNS, first, work.day, hours_around=1))
-    with kept(of_day(runs_of(rows), work.day)) as runs:
-        began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
-        if began_us is None:
-            return _nothing(work)
-        folders = folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1)
-        events = work.history.events(folders).scan
-        with kept(extents(events, runs)) as measured:
-            plans = plans_of(collected(measured), work.settings.clock_error_s)
-            with (
-                kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
-                kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
-            ):
-                return _report(work, measured, found)
+    runs = held(of_day(runs_of(rows), work.day))
+    began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
+    if began_us is None:
+        return _nothing(work)
+    events = work.history.events(folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1)).scan
+    measured = held(extents(events, runs))
+    plans = plans_of(collected(measured), work.settings.clock_error_s)
+    with (
+        kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
+        kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
+    ):
+        return _report(work, measured, found)
 
 
 def of_day(runs: DataFrame, day: date) -> DataFrame:

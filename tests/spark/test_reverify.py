@@ -32,9 +32,10 @@ from prober.sinks.history.schema import RUNS
 from prober.traces.trace import read_trace
 from spark_jobs import reverify
 from spark_jobs.fold import CLOCKS
+from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.reverify import extents, judged, of_day, plans_of
-from spark_jobs.work import DAY_US, Exit, Reports, Work, collected
+from spark_jobs.work import DAY_US, Exit, Reports, Work
 from tests.commands import VECTORS
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame, write
 from tests.unit.sinks.history.older import make_older
