@@ -14,13 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from prober.sinks.history.arrow import dictionary_columns, file_options, schema_of
+from prober.sinks.history.arrow import ROW_GROUP_ROWS, dictionary_columns, file_options, schema_of
 from prober.sinks.history.schema import Table
 from spark_jobs.scan import Ints, opened
 
 ROWS_AT_ONCE: Final = 250_000
-ROWS_PER_GROUP: Final = 32_768
-"""Small row groups: since rows are sorted by key, their statistics let a question about one key skip almost all of them."""
 
 
 def merge_files(uris: Sequence[str], target: str, table: Table, described: Mapping[str, str]) -> None:
@@ -34,7 +32,7 @@ def merge_files(uris: Sequence[str], target: str, table: Table, described: Mappi
         writer = stack.enter_context(pq.ParquetWriter(sink, schema, store_schema=False, **file_options(table)))
         writer.add_key_value_metadata({**schema_of(table).metadata, **described})
         for rows in merged([_groups(file, schema) for file in files], table.sorted_by):
-            writer.write_table(rows, ROWS_PER_GROUP)
+            writer.write_table(rows, ROW_GROUP_ROWS)
 
 
 def merged(sources: Sequence[Iterator[pa.Table]], sorted_by: Sequence[str], rows_at_once: int = ROWS_AT_ONCE) -> Iterator[pa.Table]:

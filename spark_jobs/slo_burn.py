@@ -75,7 +75,8 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     with day_counts(events, runs, around, objectives, day) as counts:
         minutes = draft.write("tallies", tallies(counts, runs))
         findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
-        draft.write("spenders", spenders(counts, breaches_of(findings, objectives), runs))
+        with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
+            draft.write("spenders", spenders(bad, breaches_of(findings, objectives), runs))
     totals = collected(minutes.groupBy("objective").agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))))
     draft.publish(inputs.noted() | {"counted": {row.pop("objective"): row for row in totals}})
 
@@ -104,7 +105,7 @@ def day_counts(
                 parts.append(age_counts(waits, runs, one).where(within))
             elif one.indicator is Indicator.STALLED_KEYS:
                 parts.append(stall_counts(stalled, runs, one).where(within))
-        with kept(reduce(DataFrame.unionByName, parts)) as counts:
+        with kept(reduce(DataFrame.unionByName, parts).coalesce(events.scan.tasks_max)) as counts:
             yield counts
 
 
