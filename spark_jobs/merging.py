@@ -25,7 +25,7 @@ def merge_files(uris: Sequence[str], target: str, table: Table, described: Mappi
     """Writes all rows of some files, in order, into one; `described` are entries of its footer."""
     schema = _schema(table)
     with ExitStack() as stack:
-        files = [pq.ParquetFile(_reading(stack, uri), read_dictionary=dictionary_columns(table)) for uri in uris]
+        files = [_opened(stack, uri, dictionary_columns(table)) for uri in uris]
         system, path = opened(target)
         sink = stack.enter_context(system.open_output_stream(path))
         # What Arrow would note of its types, that names are dictionaries, is no business of readers.
@@ -78,9 +78,13 @@ def _ranks(values: pa.Array) -> Ints:
     return of_rows
 
 
-def _reading(stack: ExitStack, uri: str) -> pa.NativeFile:
+def _opened(stack: ExitStack, uri: str, names: Iterable[str]) -> pq.ParquetFile:
+    """A file whose columns of names are read as dictionaries, those that it has."""
     system, path = opened(uri)
-    return stack.enter_context(system.open_input_file(path))
+    source = stack.enter_context(system.open_input_file(path))
+    metadata = pq.read_metadata(source)
+    present = set(metadata.schema.to_arrow_schema().names)
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=[name for name in names if name in present])
 
 
 def _groups(file: pq.ParquetFile, schema: pa.Schema) -> Iterator[pa.Table]:

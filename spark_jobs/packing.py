@@ -62,6 +62,8 @@ def packing(plans: Mapping[str, JudgingPlan], clock_error_s: float) -> Callable[
         rows, shard = _divided(chunk, np.array([plans[name].shards if name in plans else 0 for name in names], np.int64))
         run = chunk.places("run_id")[rows]
         stretch = _stretches(chunk, wall_us, [plans.get(name, JudgingPlan("")) for name in names])[rows]
+        if not len(rows):
+            return
         order = np.lexsort((stretch, shard, run))
         run, shard, stretch = run[order], shard[order], stretch[order]
         table = chunk.take(rows[order])
@@ -98,8 +100,6 @@ def _stretches(chunk: Chunk, wall_us: Ints, plans: Sequence[JudgingPlan]) -> Int
 
 def _changes(*columns: Ints) -> list[int]:
     """Where a stretch of rows begins in which all these columns stay the same."""
-    if not len(columns[0]):
-        return []
     changed = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return [0, *(np.flatnonzero(changed) + 1).tolist()]
 
