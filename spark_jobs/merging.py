@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +15,7 @@ import pyarrow.parquet as pq
 
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, dictionary_columns, file_options, schema_of
 from prober.sinks.history.schema import Table
-from spark_jobs.scan import Ints, opened
-
-ROWS_AT_ONCE: Final = 250_000
+from spark_jobs.scan import ROWS_AT_ONCE, Ints, opened
 
 
 def merge_files(uris: Sequence[str], target: str, table: Table, described: Mapping[str, str]) -> None:

@@ -3,7 +3,8 @@
 Spark's own way, a row for each event, costs ten times as much; what is left after the reduction is Spark's. Executors reach the files
 by pyarrow's file systems, so they need the same credentials as the service that writes them.
 
-Memory: of a file at most `CHUNK_ROWS` rows at once, those of whole keys, or what one key has in the file if that is more.
+Memory: of a file at most `CHUNK_ROWS` rows at once, those of whole keys, or what one key has in the file if that is more; where keys may be
+divided, `ROWS_AT_ONCE` or a row group.
 
 A `Chunk` is such a part of a file in memory, column by column. Names are numbers here, by their place in a dictionary, and times are
 whole microseconds. Nothing depends on the order of rows; but since files are sorted by subscription, key and run, rows of one place stand
@@ -169,6 +170,8 @@ def _numbers(values: pa.Array) -> Ints:
 
 
 CHUNK_ROWS: Final = 1_000_000
+ROWS_AT_ONCE: Final = 250_000
+"""Where keys may be divided: about what pays for the work on a part, with all columns."""
 _TASKS_PER_CORE: Final = 4
 
 Reduction = Callable[[Chunk], Iterable[pa.RecordBatch]]
@@ -225,7 +228,7 @@ def chunks_of(uri: str, columns: Sequence[str], rows_max: int = CHUNK_ROWS) -> I
             yield Chunk(rows if low is None and not rows["key"].null_count else rows.filter(within))
 
 
-def whole_chunks_of(uri: str, columns: Sequence[str], rows_max: int = CHUNK_ROWS) -> Iterator[Chunk]:
+def whole_chunks_of(uri: str, columns: Sequence[str], rows_max: int = ROWS_AT_ONCE) -> Iterator[Chunk]:
     """All rows of a file, as they stand there."""
     with _file(uri, columns) as file:
         groups: list[int] = []

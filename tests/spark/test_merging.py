@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -20,7 +20,7 @@ from tests.unit.sinks.history.older import ADDED, make_older
 ROWS = pa.schema([("name", pa.dictionary(pa.int32(), pa.string())), ("number", pa.int64())])
 
 
-def tables(rows: list[tuple[str | None, int]], length: int) -> Iterator[pa.Table]:
+def tables(rows: Sequence[tuple[str | None, int]], length: int) -> Iterator[pa.Table]:
     """Rows in order, so many at a time; each table knows only the names that it has."""
     ordered = sorted(rows, key=lambda row: (row[0] is not None, row))
     for at in range(0, len(ordered), length):
