@@ -187,9 +187,14 @@ class Traffic:
             "matches_filter": pa.repeat(True, len(k)),
             "message_bytes": pa.array(self._sizes[k], mask=steps != PUBLISH),  # of deliveries it is recorded if others published
         }
-        own = {name: _of_steps([name in EVENT_FIELDS[step.event].values() for step in STEPS], steps) for name in columns}
-        present = {name: pc.if_else(own[name], values, None) for name, values in columns.items()}
-        return pa.table({"t": t + T0_S, "event": _of_steps([step.event for step in STEPS], steps), **present})
+        return stepped(steps, t, columns)
+
+
+def stepped(steps: Numbers, t: Numbers, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Events by the number of their step, at seconds of the day; each has of the columns those that are its own."""
+    own = {name: _of_steps([name in EVENT_FIELDS[step.event].values() for step in STEPS], steps) for name in columns}
+    present = {name: pc.if_else(own[name], values, None) for name, values in columns.items()}
+    return pa.table({"t": t + T0_S, "event": _of_steps([step.event for step in STEPS], steps), **present})
 
 
 def _of_steps(values: list[Any], steps: Numbers) -> pa.Array:
@@ -217,6 +222,16 @@ def write_day(location: str, day: date, events: int) -> None:
     files.write_runs([beginning_row(run, origin, T0_S), ended])
 
 
+def recorded(rows: pa.Table, run: RunContext, origin: Origin, first: int) -> pa.Table:
+    """Rows of `stepped`, the first of which has that number in its run, with all columns of the table."""
+    shared = {"topic": run.topic, **shared_columns(run, origin)}
+    columns = {name: pa.repeat(value, rows.num_rows) for name, value in shared.items()}
+    columns["number"] = pa.arange(first, first + rows.num_rows)
+    columns["time"] = wall_time(rows["t"], origin.clock_offset_s)
+    columns |= dict(zip(rows.column_names, rows.columns, strict=True))
+    return conform(pa.table(columns), EVENTS)
+
+
 class _Files:
     """The files of one run."""
 
@@ -230,12 +245,7 @@ class _Files:
 
     def write_traffic(self, first: int, rows: pa.Table) -> None:
         """The same for rows of `Traffic`."""
-        shared = {"topic": TOPIC, **shared_columns(self._run, self._origin)}
-        columns = {name: pa.repeat(value, rows.num_rows) for name, value in shared.items()}
-        columns["number"] = pa.arange(first, first + rows.num_rows)
-        columns["time"] = wall_time(rows["t"], self._origin.clock_offset_s)
-        columns |= dict(zip(rows.column_names, rows.columns, strict=True))
-        self._write(EVENTS, conform(pa.table(columns), EVENTS))
+        self._write(EVENTS, recorded(rows, self._run, self._origin, first))
 
     def write_runs(self, rows: Iterable[Mapping[str, object]]) -> None:
         """The rows of runs."""

@@ -1,8 +1,9 @@
 """What the nightly jobs cost, against a bare Spark `groupBy(key).count()` over the same files, and how that grows with the events.
 
-    python -m benchmarks.spark_jobs [--events N ...] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
+    python -m benchmarks.spark_jobs [--events N ...] [--probed] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
 
-For each number of events a day of history (`benchmarks.days`) is written below FOLDER, unless it is there, and every job runs on it R
+For each number of events a day of history is written below FOLDER, unless it is there (`benchmarks.days`, or with `--probed` as probers
+leave one, `benchmarks.probed_days`), and every job runs on it R
 times; the best counts, and the first one is told too, since a night has but one. Each size has a process of its own, so that peaks of
 memory can be compared, and so has the bare count, under the options that Java has by itself. Time is given on the wall and in processor
 seconds of everything that worked for it; ratios are of processor seconds, which other work on the machine disturbs less. It says how
@@ -13,32 +14,45 @@ many of the day's hot keys were found, and what reverify found: nothing, since a
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
 from shutil import copytree, rmtree
 from time import perf_counter, time
+from typing import TypeVar
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 from benchmarks.days import HOT, write_day
+from benchmarks.figures import Figure
+from benchmarks.probed_days import write_probed_day
+from benchmarks.processes import peak_mb, processor_s
 from prober.sinks.history.schema import EVENTS, RUNS
-from spark_jobs import compact, hot_keys, reverify, slo_burn
+from spark_jobs import compact, hot_keys, nightly, reverify, slo_burn
 from spark_jobs.history import History, folders_of
 from spark_jobs.session import session
 from spark_jobs.work import Reports, Work
 
+Measured = TypeVar("Measured")
+
 DAY = date(2026, 1, 5)
 CORES = 2
-TICKS = os.sysconf("SC_CLK_TCK")
 ALL = ("hot-keys", "slo-burn", "reverify", "compact")
+
+
+PLAIN_JAVA = "-XX:+UseParallelGC"
+"""For the bare count: what a person would start Spark with."""
+NIGHT_EVENTS = 2_000_000
+NIGHT_S_MAX = 40.0
+BARE_MULTIPLE_MAX = 3.0
 
 
 def main() -> None:
@@ -49,23 +63,26 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--memory", default="3g")
     parser.add_argument("--jobs", nargs="+", choices=ALL, default=ALL)
+    parser.add_argument("--probed", action="store_true", help="days as probers leave them (`benchmarks.probed_days`)")
     parser.add_argument("--bare", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--bare-s", type=float, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    location = asked.folder / f"events-{asked.events[0]}"
+    kind = "probed" if asked.probed else "events"
+    location = asked.folder / f"{kind}-{asked.events[0]}"
     if asked.bare:
         _measure_bare(location, asked.repeat, asked.memory)
         return
     if asked.bare_s:
-        _measure(location, asked.repeat, asked.memory, asked.jobs, asked.bare_s)
+        _measure(location, asked.repeat, asked.memory, asked.jobs, asked.bare_s, probed=asked.probed)
         return
     for events in asked.events:
-        location = asked.folder / f"events-{events}"
+        location = asked.folder / f"{kind}-{events}"
         if not (location / RUNS.name).exists():
             rmtree(location, ignore_errors=True)
             print(f"writing {events:,} events", flush=True)
-            write_day(str(location), DAY, events)
+            (write_probed_day if asked.probed else write_day)(str(location), DAY, events)
         more = ["--folder", str(asked.folder), "--repeat", str(asked.repeat), "--memory", asked.memory, "--jobs", *asked.jobs]
+        more += ["--probed"] if asked.probed else []
         print(f"\n{_events_in(location):,} events", flush=True)
         program = [sys.executable, "-m", "benchmarks.spark_jobs", "--events", str(events), *more]
         said = subprocess.run([*program, "--bare"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -74,16 +91,18 @@ def main() -> None:
 
 
 def _measure_bare(location: Path, repeat: int, memory: str) -> None:
-    with session(f"local[{CORES}]", memory=memory, java_options="-XX:+UseParallelGC") as spark:
+    with session(f"local[{CORES}]", memory=memory, java_options=PLAIN_JAVA) as spark:
         rows = History(spark, str(location)).read(EVENTS, folders_of(EVENTS, DAY, DAY))
         _best("groupBy(key).count()", lambda: _compute(rows.groupBy("key").count()), repeat + 2)
 
 
-def _measure(location: Path, repeat: int, memory: str, jobs: list[str], bare_s: float) -> None:
+def _measure(location: Path, repeat: int, memory: str, jobs: list[str], bare_s: float, *, probed: bool) -> None:
     with tempfile.TemporaryDirectory(dir=location.parent) as scratch, session(f"local[{CORES}]", memory=memory) as spark:
         reports = Reports(spark, f"{scratch}/reports")
         work = Work(spark, History(spark, str(location)), reports, DAY, time())
-        checks = {"hot-keys": lambda: _compare_keys(reports), "reverify": lambda: _compare_findings(reports)}
+        checks = {"reverify": lambda: _compare_findings(reports)}
+        if not probed:
+            checks["hot-keys"] = lambda: _compare_keys(reports)
 
         def anew(job: Callable[[Work], object]) -> Callable[[], None]:
             def carry_out() -> None:
@@ -104,7 +123,7 @@ def _measure(location: Path, repeat: int, memory: str, jobs: list[str], bare_s: 
             checks.get(name, lambda: None)()
         if {"hot-keys", "slo-burn"} <= spent.keys():
             print(f"  hot-keys and slo-burn together: {(spent['hot-keys'] + spent['slo-burn']) / bare_s:.1f} x the bare count")
-        print(f"  memory at most: {_peak_mb():,} MB in the driver and its workers")
+        print(f"  memory at most: {peak_mb():,} MB in the driver and its workers")
     _ask_duckdb(str(location / "events"), repeat, bare_s)
 
 
@@ -120,14 +139,84 @@ def _best(name: str, task: Callable[[], None], repeat: int, bare_s: float = 0.0)
     """Processor seconds of the best run."""
     runs = []
     for _ in range(repeat):
-        began_s, before_s = perf_counter(), _processor_s()
+        began_s, before_s = perf_counter(), processor_s()
         task()
-        runs.append((_processor_s() - before_s, perf_counter() - began_s))
+        runs.append((processor_s() - before_s, perf_counter() - began_s))
     spent_s, wall_s = min(runs)
     ratio = f", {spent_s / bare_s:.1f} x the bare count" if bare_s else ""
     first = f" (the first time {runs[0][1]:.1f} and {runs[0][0]:.1f} s)"
     print(f"  {name}: {wall_s:.1f} s on the wall, {spent_s:.1f} s of processors{ratio}{first}", flush=True)
     return spent_s
+
+
+# --- a night -----------------------------------------------------------------------------------------------------------------
+
+
+def figures(repeat: int = 2) -> Iterator[Figure]:
+    """What the report says of the jobs: a night, each time in a process of its own and against a bare count that is its first as well."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_probed_day(folder, DAY, NIGHT_EVENTS)
+        rounds = [(_alone(bare_s, folder), _alone(jobs_s, folder), _alone(night_s, folder)) for _ in range(repeat)]
+        unit = "times groupBy(key).count()"
+        for name in nightly.JOBS:
+            ratios = tuple(spent_s[name] / bare for bare, spent_s, _ in rounds)
+            yield Figure(f"{name}, CPU after Spark has started", unit, ratios, BARE_MULTIPLE_MAX)
+        yield Figure("nightly, from the start of Spark", "s on the wall", tuple(wall_s for *_, wall_s in rounds), NIGHT_S_MAX)
+        with suppress(ImportError):
+            yield Figure("DuckDB, messages per key", unit, tuple(_alone(duckdb_s, folder) / bare for bare, *_ in rounds))
+
+
+def _alone(measure: Callable[[str], Measured], folder: str) -> Measured:
+    """What it gives in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(measure, folder).result()
+
+
+def bare_s(folder: str) -> float:
+    """Seconds of processors that the bare count takes, the first time."""
+    with session(f"local[{CORES}]", java_options=PLAIN_JAVA) as spark:
+        began_s = processor_s()
+        _compute(History(spark, folder).read(EVENTS, folders_of(EVENTS, DAY, DAY)).groupBy("key").count())
+        return processor_s() - began_s
+
+
+def jobs_s(folder: str) -> Mapping[str, float]:
+    """Seconds of processors that each job takes, one after the other."""
+    spent_s = {}
+    with _copied(folder) as work:
+        for name, job in nightly.JOBS.items():
+            before_s = processor_s()
+            job(work)
+            spent_s[name] = processor_s() - before_s
+    return spent_s
+
+
+def night_s(folder: str) -> float:
+    """Seconds that a night takes on the wall."""
+    began_s = perf_counter()
+    with _copied(folder) as work:
+        nightly.run(work)
+        return perf_counter() - began_s
+
+
+@contextmanager
+def _copied(folder: str) -> Iterator[Work]:
+    """A copy of the day to work on, since compaction changes it."""
+    with tempfile.TemporaryDirectory() as scratch, session(f"local[{CORES}]") as spark:
+        copytree(folder, f"{scratch}/history")
+        yield Work(spark, History(spark, f"{scratch}/history"), Reports(spark, f"{scratch}/reports"), DAY, time())
+
+
+def duckdb_s(folder: str) -> float:
+    """Seconds of processors that DuckDB takes for the bare count. Raises ImportError if it is not there."""
+    import duckdb
+
+    duckdb.sql(f"SET threads = {CORES}")
+    began_s = processor_s()
+    duckdb.sql(
+        f"SELECT key, count(*) FROM read_parquet('{folder}/events/**/*.parquet', union_by_name = true) GROUP BY key"
+    ).fetchall()
+    return processor_s() - began_s
 
 
 # --- what is true of the day -----------------------------------------------------------------------------------------------------
@@ -167,45 +256,6 @@ def _ask_duckdb(events: str, repeat: int, bare_s: float) -> None:
     }
     for name, question in questions.items():
         _best(name, lambda question=question: duckdb.sql(question).fetchall(), repeat, bare_s)  # type: ignore[misc]
-
-
-# --- what the processes of this benchmark use ----------------------------------------------------------------------------------
-
-
-def _processor_s() -> float:
-    """Processor seconds of this process and everything below it, those that have ended included."""
-    total = 0
-    for process in _family():
-        with _gone_is_nothing():
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            total += sum(int(field) for field in fields[11:15])
-    return total / TICKS
-
-
-def _peak_mb() -> int:
-    """The sum of the largest sizes that the living processes have had."""
-    total = 0
-    for process in _family():
-        with _gone_is_nothing():
-            status = Path(f"/proc/{process}/status").read_text()
-            total += next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")), 0)
-    return total // 1024
-
-
-def _family() -> Iterator[int]:
-    waiting = [os.getpid()]
-    while waiting:
-        process = waiting.pop()
-        yield process
-        with _gone_is_nothing():
-            for task in Path(f"/proc/{process}/task").iterdir():
-                waiting += map(int, (task / "children").read_text().split())
-
-
-@contextmanager
-def _gone_is_nothing() -> Iterator[None]:
-    with suppress(FileNotFoundError, ProcessLookupError):
-        yield
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 from prober.core.findings import FAILING
 from prober.slo.counts import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, AlertState, BurnAlert, Objective, SliCounts, windows_s
+from spark_jobs.frames import frame_of
 from spark_jobs.history import MINUTE_US, run_hash
 
 SUMS: Final = ("good", "bad", "undecided")
@@ -244,8 +245,8 @@ def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: 
 
 def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
     """How many findings make things bad: objective, run, key, count."""
-    pairs = [(kind.value, one.name) for one in objectives for kind in BREACHES.get(one.indicator, ())]
-    about = findings.sparkSession.createDataFrame(pairs, "kind string, objective string")
+    pairs = [{"kind": kind.value, "objective": one.name} for one in objectives for kind in BREACHES.get(one.indicator, ())]
+    about = frame_of(findings.sparkSession, pairs, "kind string, objective string")
     failing = findings.where(sf.col("status").isin(*(status.value for status in FAILING)))
     rows = failing.join(sf.broadcast(about), "kind").withColumn("run", run_hash())
     return rows.groupBy("objective", "run", "key").agg(sf.count("*").alias("count"))

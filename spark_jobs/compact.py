@@ -21,20 +21,21 @@ In an object store step 2 copies the file and deletes the first copy; a file app
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from typing import Final
 from uuid import uuid4
 
-from prober.sinks.history.schema import TABLES, VERSION, VERSION_KEY, Table
-from spark_jobs.history import ORIGINALS, History, HistoryFile, counting, folders_of, merged_file_name
+import pyarrow as pa
+
+from prober.sinks.history.schema import TABLES, Table
+from spark_jobs.history import History, HistoryFile, counting, description, folders_of, merged_file_name
+from spark_jobs.merging import merge_files
 from spark_jobs.storage import FAILURES, JobError, reason_of
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "compact"
-ROWS_PER_GROUP: Final = 32_768
-"""Small row groups: since rows are sorted by key, their statistics let a question about one key skip almost all of them."""
 AT_ONCE_MAX: Final = 4
 """Folders that are merged at the same time."""
 
@@ -92,18 +93,24 @@ def clear(history: History) -> None:
 
 
 def _written(history: History, table: Table, files: list[HistoryFile], originals: list[str]) -> tuple[str, str]:
-    """The hidden folder, and the one file in it that has all rows."""
+    """The hidden folder, and the file in it that has all rows."""
     hidden = f"{_HIDDEN}{uuid4().hex}"
-    rows = history.read_files(table, files).coalesce(1).sortWithinPartitions(*table.sorted_by)
-    noted = rows.withMetadata(table.column_names[0], {VERSION_KEY: VERSION, ORIGINALS: originals})
-    options = {"compression": "zstd", "parquet.block.row.count.limit": str(ROWS_PER_GROUP)}
+    history.storage.make_folder(hidden)
+    uris, folder = [history.storage.uri(file.path) for file in files], history.storage.uri(hidden)
+    described = description(table, originals)
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            name = f"{uuid4().hex}.parquet"  # an attempt that failed leaves another one
+            merge_files(uris, f"{folder}/{name}", table, described)
+            yield pa.RecordBatch.from_pydict({"name": [name]})
+
     try:
-        noted.write.options(**options).parquet(history.storage.uri(hidden))
+        ((name,),) = history.spark.range(0, 1, 1, 1).mapInArrow(write, "name string").collect()
     except FAILURES as error:
         reason = f"{files[0].folder} cannot be merged: {reason_of(error)}"
         raise JobError(f"{reason}; if another compaction is at work there, let it finish") from error
-    names = [entry.name for entry in history.storage.entries(hidden) if entry.name.endswith(".parquet")]
-    return hidden, f"{hidden}/{names[0]}"
+    return hidden, f"{hidden}/{name}"
 
 
 def _retain(work: Work) -> list[date]:

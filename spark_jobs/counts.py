@@ -27,6 +27,7 @@ from prober.core.findings import FAILING
 from prober.slo.counts import BREACHES, OVERDUE
 from prober.slo.indicators import DISTURBED, Indicator
 from prober.slo.objectives import Objective
+from spark_jobs.frames import frame_of
 from spark_jobs.history import MINUTE_US, run_hash
 from spark_jobs.messages import FINISHED, Question, messages
 
@@ -160,12 +161,12 @@ def _fields(outcomes: int) -> list[str]:
 def proven_counts(runs: DataFrame, findings: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int) -> DataFrame:
     """What the findings of runs that were cut short prove to be bad, in the minute of the finding; but for completeness."""
     pairs = [
-        (kind.value, one.name)
+        {"kind": kind.value, "objective": one.name}
         for one in objectives
         for kind in BREACHES.get(one.indicator, ())
         if one.indicator is not Indicator.COMPLETENESS
     ]
-    about = findings.sparkSession.createDataFrame(pairs, "kind string, objective string")
+    about = frame_of(findings.sparkSession, pairs, "kind string, objective string")
     cut_short = runs.where(sf.col("ended_us").isNull()).select("run")
     time_us = sf.unix_micros("time")
     zero = sf.lit(0).cast("long")

@@ -3,7 +3,7 @@
 A run is judged as it was online: all its events in recorder order, by one checker. A run that is too large for that is divided by ordering
 key: what belongs to a key goes to the shard of the key, what concerns all keys to every shard. The checker decides about each key by
 itself, except for how long the service had to deliver something (`ABOUT_TIME`), so that together they find the same but for that. Memory:
-one checker at a time, and 8 bytes for each event of its shard.
+one checker at a time, the events of a stretch (`spark_jobs.packing`), and 8 bytes for each event of its shard.
 
 What may be said is limited by what is on record:
 
@@ -22,18 +22,21 @@ import json
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
 
-from prober.core.events import EVENT_TYPES, LONG_AGO, Delivered, Event, Interrupted, Opened
+from prober.core.events import LONG_AGO, Delivered, Event, Interrupted, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import Judge
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
-from prober.sinks.history.schema import EVENT_FIELDS, decode_rules, values_of
+from prober.sinks.history.schema import decode_rules
+from spark_jobs.packing import JudgingPlan, unpacked
 
 ORDERLESS: Final = frozenset(
     {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
@@ -41,8 +44,6 @@ ORDERLESS: Final = frozenset(
 """What is found does not depend on the order in which a key's messages were received."""
 CLOCKS: Final = "two processes received messages of this key at nearly the same time by their clocks"
 
-EVENT_COLUMNS: Final = tuple(sorted({column for columns in EVENT_FIELDS.values() for column in columns.values()}))
-COLUMNS: Final = ("run_id", "shard", "number", "process", "event", "wall_t", *EVENT_COLUMNS)
 FOUND: Final = (
     "run_id string, shard int, kind string, status string, subscription string, key string, t double, after long, "
     "witnesses array<long>, facts string, doubt string, explanation string, events long, owed boolean, crash string"
@@ -50,43 +51,29 @@ FOUND: Final = (
 """A row per finding, and for each shard one without a `kind`, which says how many events were judged, and whether anything is owed."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgingPlan:
-    """How a run is to be judged.
-
-    rules       as in the table of runs.
-    limit       judge no event with a larger number; None: all of them.
-    settled     whether what is on hold at the end may be settled: of a run of one process only if that waited for deliveries.
-    merged      whether events come from several processes, in the order of `wall_t`; clocks may differ by `clock_error_s`.
-    shards      into how many parts it is divided.
-    """
-
-    rules: str
-    limit: int | None = None
-    settled: bool = True
-    merged: bool = False
-    clock_error_s: float = 0.0
-    shards: int = 1
-
-
 def folding(plans: Mapping[str, JudgingPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What to do with a partition of `COLUMNS`, sorted by run, shard and order: gives batches of `FOUND`."""
+    """What to do with a partition of `PACKAGES`, sorted by run, shard and stretch: gives batches of `FOUND`."""
 
     def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        current: _Fold | None = None
-        for batch in batches:
-            rows: list[dict[str, object]] = []
-            columns = {name: values_of(name, batch.column(name).to_pylist()) for name in COLUMNS}
-            for at, identity in enumerate(zip(columns["run_id"], columns["shard"], strict=True)):
-                if current is None or current.identity != identity:
-                    rows += current.finish() if current is not None else ()
-                    current = _Fold(*identity, plans[identity[0]])
-                rows += current.take(columns, at)
-            yield _batch(rows)
-        if current is not None:
-            yield _batch(current.finish())
+        rows = (row for batch in batches for row in zip(*(batch.column(name) for name in _PACKAGE), strict=True))
+        for (run_id, shard), members in groupby(map(_plain, rows), key=itemgetter(0, 1)):
+            plan = plans[run_id]
+            judging = _Fold(run_id, shard, plan)
+            for _, packages in groupby(members, key=itemgetter(2)):
+                found = [
+                    row
+                    for recorded in unpacked([package[3] for package in packages], merged=plan.merged)
+                    for row in judging.take(*recorded)
+                ]
+                if found:
+                    yield _batch(found)
+            yield _batch(judging.finish())
 
     return fold
+
+
+def _plain(row: Iterable[pa.Scalar]) -> tuple[Any, ...]:
+    return tuple(value.as_py() for value in row)
 
 
 class _Fold:
@@ -106,18 +93,18 @@ class _Fold:
         self._recent: deque[tuple[Finding, int]] = deque()
         self._left_out = False
 
-    def take(self, columns: Mapping[str, list[Any]], at: int) -> Iterator[dict[str, object]]:
-        """Judges the event of a row."""
-        number, process = columns["number"][at], columns["process"][at]
+    def take(self, event: Event, number: int, process: str, wall_t: float) -> Iterator[dict[str, object]]:
+        """Judges an event."""
         if (process, number) == self._latest or self._judge.fault is not None:
             return  # there twice
         if self._plan.limit is not None and number > self._plan.limit:
             self._left_out = True
             return
-        event = _event(columns, at, merged=self._plan.merged)
+        if self._plan.merged:
+            event = _by_wall_clock(event, wall_t)
         if self._is_after_hole(number) and not isinstance(event, Interrupted):
             self._observe(Interrupted(event.t), number)
-        self._wall = columns["wall_t"][at] - event.t
+        self._wall = wall_t - event.t
         if self._plan.merged and isinstance(event, Delivered):
             self._compare_clocks(event, process)
         self._observe(event, number)
@@ -178,13 +165,8 @@ def _patient(rules: Rules, plan: JudgingPlan) -> Rules:
     return replace(rules, clock_error_s=max(rules.clock_error_s, plan.clock_error_s)) if plan.merged else rules
 
 
-def _event(columns: Mapping[str, list[Any]], at: int, *, merged: bool) -> Event:
-    """The event of a row; of a merged run its times are those of the common clock."""
-    name = columns["event"][at]
-    event: Event = EVENT_TYPES[name](*[columns[column][at] for column in EVENT_FIELDS[name].values()])
-    if not merged:
-        return event
-    wall_t = columns["wall_t"][at]
+def _by_wall_clock(event: Event, wall_t: float) -> Event:
+    """The event of a merged run, whose times are those of the common clock."""
     if isinstance(event, Opened) and event.invoked_t is not None:
         return replace(event, t=wall_t, invoked_t=event.invoked_t + wall_t - event.t)
     return replace(event, t=wall_t)
@@ -210,6 +192,7 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _FIELDS: Final = tuple(_SCHEMA.names)
+_PACKAGE: Final = ("run_id", "shard", "stretch", "events")
 
 
 def _batch(rows: Iterable[Mapping[str, object]]) -> pa.RecordBatch:

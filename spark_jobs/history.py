@@ -16,9 +16,10 @@ A run is *trusted* if what did not happen in it can be held against the service:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -49,8 +50,9 @@ from prober.sinks.history.schema import (
     is_file_name,
 )
 from prober.slo.objectives import MICROS
+from spark_jobs.frames import frame_of
 from spark_jobs.scan import Scan
-from spark_jobs.storage import Failure, JobError, Storage, reason_of
+from spark_jobs.storage import JobError, Storage
 
 # --- columns -----------------------------------------------------------------------------------------------------------------
 
@@ -185,12 +187,20 @@ class Inputs:
         return {"inputs": {"files": self.files, "digest": self.digest}}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Events:
-    """The events of some folders: as `rows` for what concerns few of them, through a `scan` for what concerns all."""
+    """The events of some folders: as `rows` for what concerns few of them, through a `scan` for what concerns all.
 
-    rows: DataFrame
+    read   gives the rows; Spark looks at each file for that.
+    """
+
+    read: Callable[[], DataFrame]
     scan: Scan
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The events, one by one."""
+        return self.read()
 
 
 class History:
@@ -198,7 +208,7 @@ class History:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.storage = Storage(spark, location)
-        self._spark = spark
+        self.spark = spark
         if not self.storage.exists(""):
             raise JobError(f"{location}: no such folder; give the location of a history")
 
@@ -235,13 +245,13 @@ class History:
         """The events of the files that count in these folders."""
         files = self._checked(folders)
         return Events(
-            self.read_files(EVENTS, files), Scan(self._spark, [(self.storage.uri(file.path), file.size) for file in files])
+            partial(self.read_files, EVENTS, files), Scan(self.spark, [(self.storage.uri(file.path), file.size) for file in files])
         )
 
     def read_files(self, table: Table, files: Iterable[HistoryFile]) -> DataFrame:
         """The rows of these files; columns that a file does not have are null."""
         schema, paths = struct_of(table), [self.storage.uri(file.path) for file in files]
-        return self._spark.read.schema(schema).parquet(*paths) if paths else self._spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*paths) if paths else frame_of(self.spark, (), schema)
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
         """What these folders hold, together with the settings under which it is looked at."""
@@ -273,16 +283,8 @@ class History:
 
     def _metadata(self, path: str) -> dict[str, str]:
         """The entries of a file's footer."""
-        parquet: Any = self._spark.sparkContext._jvm.org.apache.parquet.hadoop  # type: ignore[union-attr]
-        try:
-            file = parquet.util.HadoopInputFile.fromPath(self.storage.jvm_path(path), self.storage.configuration)
-            reader = parquet.ParquetFileReader.open(file)
-            try:
-                return dict(reader.getFooter().getFileMetaData().getKeyValueMetaData())
-            finally:
-                reader.close()
-        except Failure as error:
-            raise JobError(f"{self.storage.uri(path)} cannot be read: {reason_of(error)}") from error
+        with self.storage.parquet(path) as file:
+            return dict(file.getFooter().getFileMetaData().getKeyValueMetaData())
 
 
 # --- days and folders --------------------------------------------------------------------------------------------------------
@@ -327,6 +329,13 @@ def merged_file_name(table: Table, originals: Iterable[str]) -> str:
     """What the file is called that stands for these originals: always the same for the same ones."""
     digest = sha256("\n".join(sorted(originals)).encode()).hexdigest()[:24]
     return history_file_name(table, f"{_MERGED}-{digest}", 1)
+
+
+def description(table: Table, originals: list[str]) -> dict[str, str]:
+    """What the footer of a merged file says: the columns as Spark describes them, the first of which names the originals."""
+    struct = struct_of(table)
+    struct.fields[0].metadata[ORIGINALS] = originals
+    return {_ROW_METADATA: struct.json()}
 
 
 def _covers(other: HistoryFile, file: HistoryFile) -> bool:

@@ -31,7 +31,8 @@ from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.counts import OVERDUE
 from prober.slo.objectives import DAY_S
-from spark_jobs.history import folders_of, runs_of, several_subscriptions
+from spark_jobs.frames import collected, frame_of, held, kept
+from spark_jobs.history import Events, folders_of, runs_of, several_subscriptions
 from spark_jobs.loads import (
     LIMIT_BYTES_PER_S,
     candidates,
@@ -44,7 +45,7 @@ from spark_jobs.loads import (
     sketched,
 )
 from spark_jobs.points import candidate_events, key_evidence, receipts, zipf_exponent
-from spark_jobs.work import Exit, JobOutcome, Work, collected, kept
+from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
 NEAR_LIMIT: Final = 0.8
@@ -149,27 +150,27 @@ def _limit_in_s(row: Mapping[str, Any]) -> float | None:
 def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     events = work.history.events(folders_of(EVENTS, work.day, work.day))
-    with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1)))) as runs:
-        exact = work.settings.keys_max >= _distinct_keys(work, events.rows)
-        if exact:
-            loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs))
-            rows = outstanding(loads, work.settings.top)
-        else:
-            work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
-            rows = sketched(events.rows, runs, work.settings.top, SKETCH_ITEMS)
-        found = [row for row in collected(rows) if row["messages"]]
-        named = {row["place"]: row for row in collected(places_of(runs))}
-        hot = _closely(events.rows, runs, found, named, _stuck(work, runs))
+    runs = held(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1))))
+    exact = work.settings.keys_max >= _distinct_keys(work, events)
+    if exact:
+        loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs))
+        rows = outstanding(loads, work.settings.top)
+    else:
+        work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
+        rows = sketched(events.rows, runs, work.settings.top, SKETCH_ITEMS)
+    found = [row for row in collected(rows) if row["messages"]]
+    named = {row["place"]: row for row in collected(places_of(runs))}
+    hot = _closely(events, runs, found, named, _stuck(work, runs))
     keys = sorted([*hot, *_by_share(found, named, hot)], key=lambda row: (-row["score"], row["subscription"], row["key"]))
     return _report(work, keys, _spread(found, named, keys, exact=exact), sum(row["left_out"] for row in found))
 
 
-def _distinct_keys(work: Work, events: DataFrame) -> int:
+def _distinct_keys(work: Work, events: Events) -> int:
     """About how many keys there are; 0 if the files are too small to hold as many as are counted one by one."""
     size = sum(file.size for file in work.history.files(folders_of(EVENTS, work.day, work.day)))
     if size // EVENT_BYTES_MIN <= work.settings.keys_max:
         return 0
-    return int(collected(events.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
+    return int(collected(events.rows.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
 
 
 def _stuck(work: Work, runs: DataFrame) -> list[tuple[int, str]]:
@@ -181,7 +182,7 @@ def _stuck(work: Work, runs: DataFrame) -> list[tuple[int, str]]:
 
 
 def _closely(
-    events: DataFrame,
+    events: Events,
     runs: DataFrame,
     found: Sequence[Mapping[str, Any]],
     named: Mapping[int, Mapping[str, Any]],
@@ -193,8 +194,8 @@ def _closely(
     chosen = [{"candidate": number, "key": key, **named[place]} for number, (place, key) in enumerate(listed)]
     if not chosen:
         return []
-    openings = events.where(sf.col("key").isNull() & (sf.col("event") == "opened"))  # rows without a key are together in files
-    with kept(candidate_events(events, chosen, events.sparkSession)) as rows:
+    openings = events.rows.where(sf.col("key").isNull() & (sf.col("event") == "opened"))  # rows without a key are together in files
+    with kept(candidate_events(events.rows, chosen, runs.sparkSession)) as rows:
         weighed = {row["candidate"]: row for row in collected(key_evidence(rows, runs))}
         received = {row["candidate"]: row for row in collected(receipts(rows, openings))}
     hot = []
@@ -264,8 +265,8 @@ def _spread(
 def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]], left_out: int) -> JobOutcome:
     shown = _largest_each(keys, work.settings.top)
     draft = work.reports.draft(JOB, work.day)
-    draft.write("keys", work.spark.createDataFrame(shown, KEYS), sf.desc("score"), sf.asc("subscription"), sf.asc("key"))
-    draft.write("subscriptions", work.spark.createDataFrame(spread, SUBSCRIPTIONS), sf.asc("target"), sf.asc("subscription"))
+    draft.write("keys", frame_of(work.spark, shown, KEYS), sf.desc("score"), sf.asc("subscription"), sf.asc("key"))
+    draft.write("subscriptions", frame_of(work.spark, spread, SUBSCRIPTIONS), sf.asc("target"), sf.asc("subscription"))
     classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKeyClass}
     numbers = {"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread}
     return work.publish(draft, _outcome(work, classes, sum(row["messages"] for row in spread)), numbers)

@@ -1,7 +1,8 @@
-"""The job `nightly`: all jobs in order for one day, and again for earlier days of which something has come late.
+"""The job `nightly`: all jobs for one day, and again for earlier days of which something has come late.
 
-Compaction comes last, so that the others do not wait for it, and does not change what they say. A job that fails for a reason of its own
-does not keep the others from running. A day before the one asked for is done again if files have come to it since its reports were
+Those that only read run side by side: while the driver plans for one of them, executors work for another. Compaction comes last, so that
+the others do not wait for it, and does not change what they say. A job that fails for a reason of its own does not keep the others from
+running. A day before the one asked for is done again if files have come to it since its reports were
 made, or if a job failed on it, up to `look_back_days` back.
 
 Report: the outcome of every job. Exit code: the worst of them, where 1 is worse than 3 and 3 worse than 0.
@@ -10,9 +11,11 @@ Report: the outcome of every job. Exit code: the worst of them, where 1 is worse
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from prober.clock import monotonic_s
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
@@ -44,22 +47,42 @@ def run(work: Work) -> JobOutcome:
 
 def _night(work: Work) -> JobOutcome:
     noted = inputs_of(work, work.day).noted()
-    outcomes: dict[str, JobOutcome] = {}
-    for number, (name, job) in enumerate(JOBS.items(), 1):
-        work.say(f"{work.day}: {name} ({number} of {len(JOBS)})")
-        began_s = monotonic_s()
-        try:
-            outcomes[name] = job(replace(work, began_s=began_s))
-        except JobError as error:
-            outcomes[name], noted = unknown(name, work, str(error)), {}
-        except FAILURES as error:
-            outcomes[name], noted = unknown(name, work, reason_of(error)), {}
-        work.say(f"  {outcomes[name].line} ({monotonic_s() - began_s:.0f} s)")
-    worst = max((one.exit for one in outcomes.values()), key=_GRAVITY.index)
-    said = ", ".join(f"{name} {one.exit.name}" for name, one in outcomes.items())
-    jobs = {name: {"verdict": one.exit.name, "line": one.line} for name, one in outcomes.items()}
+    ends = _carried_out(work)
+    if any(end.failed for end in ends.values()):
+        noted = {}
+    worst = max((end.outcome.exit for end in ends.values()), key=_GRAVITY.index)
+    said = ", ".join(f"{name} {end.outcome.exit.name}" for name, end in ends.items())
+    jobs = {name: {"verdict": end.outcome.exit.name, "line": end.outcome.line} for name, end in ends.items()}
     outcome = JobOutcome(worst, f"{JOB} {work.day}: {worst.name}, {said}")
     return work.publish(work.reports.draft(JOB, work.day), outcome, {"jobs": jobs, **noted})
+
+
+class _End(NamedTuple):
+    """How a job ended, and whether it failed for a reason of its own."""
+
+    outcome: JobOutcome
+    failed: bool
+
+
+def _carried_out(work: Work) -> dict[str, _End]:
+    """All jobs; those that only read run side by side."""
+    readers = [name for name in JOBS if name != compact.JOB]
+    with ThreadPoolExecutor(len(readers)) as pool:
+        ends = dict(zip(readers, pool.map(partial(_end_of, work), readers), strict=True))
+    return ends | {name: _end_of(work, name) for name in JOBS if name not in ends}
+
+
+def _end_of(work: Work, name: str) -> _End:
+    began_s = monotonic_s()
+    work.say(f"{work.day}: {name} begins")
+    try:
+        end = _End(JOBS[name](replace(work, began_s=began_s)), failed=False)
+    except JobError as error:
+        end = _End(unknown(name, work, str(error)), failed=True)
+    except FAILURES as error:
+        end = _End(unknown(name, work, reason_of(error)), failed=True)
+    work.say(f"  {end.outcome.line} ({monotonic_s() - began_s:.0f} s)")
+    return end
 
 
 def _is_late(work: Work, day: date) -> bool:

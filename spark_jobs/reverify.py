@@ -21,21 +21,25 @@ differ, 3 if there was no run to judge, or the checker failed on one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
-from prober.slo.objectives import MICROS
-from spark_jobs.fold import COLUMNS, EVENT_COLUMNS, FOUND, JudgingPlan, folding
-from spark_jobs.history import folders_of, run_hash, runs_of
-from spark_jobs.work import Exit, JobOutcome, Work, collected, kept, start_us
+from spark_jobs.fold import FOUND, folding
+from spark_jobs.frames import collected, held, kept
+from spark_jobs.history import folders_of, runs_of
+from spark_jobs.packing import PACKAGES, PACKED_COLUMNS, JudgingPlan, packing
+from spark_jobs.scan import Chunk, Scan, numbered
+from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
 SHARD_EVENTS: Final = 1_000_000
@@ -45,6 +49,8 @@ RUN_DAYS_MAX: Final = 2
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 COMPARED: Final = ("whole", "prefix")
 """The scopes of runs of which it is certain what was found online."""
+_EXTENT: Final = "run_id string, process string, recorded long, highest long"
+_EXTENT_NAMES: Final = ("run_id", "process", "recorded", "highest")
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
@@ -52,19 +58,18 @@ def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     first = work.day - timedelta(days=RUN_DAYS_MAX)
     rows = work.history.read(RUNS, folders_of(RUNS, first, work.day, hours_around=1))
-    with kept(of_day(runs_of(rows), work.day)) as runs:
-        began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
-        if began_us is None:
-            return _nothing(work)
-        folders = folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1)
-        events = work.history.read(EVENTS, folders)
-        with kept(extents(events, runs)) as measured:
-            plans = plans_of(collected(measured), work.settings.clock_error_s)
-            with (
-                kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
-                kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
-            ):
-                return _report(work, measured, found)
+    runs = held(of_day(runs_of(rows), work.day))
+    began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
+    if began_us is None:
+        return _nothing(work)
+    events = work.history.events(folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1)).scan
+    measured = held(extents(events, runs))
+    plans = plans_of(collected(measured), work.settings.clock_error_s)
+    with (
+        kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
+        kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
+    ):
+        return _report(work, measured, found)
 
 
 def of_day(runs: DataFrame, day: date) -> DataFrame:
@@ -74,16 +79,16 @@ def of_day(runs: DataFrame, day: date) -> DataFrame:
     return runs.where(sf.col("ended_us").between(*within) | cut_short)
 
 
-def extents(events: DataFrame, runs: DataFrame) -> DataFrame:
+def extents(events: Scan, runs: DataFrame) -> DataFrame:
     """The runs with what is on record of them: `recorded` events, the `highest` number, how many `processes`, and the `scope`.
 
     scope   whole; prefix (judging stopped before the end); cut_short (it has no end); holed (events are missing); merged.
     """
-    named = events.withColumn("run", run_hash()).join(sf.broadcast(runs.select("run")), "run", "left_semi")
-    on_record = named.groupBy("run").agg(
-        sf.count("*").alias("recorded"), sf.max("number").alias("highest"), sf.approx_count_distinct("process").alias("processes")
+    parts = events.reduced_whole(_extent, ("run_id", "process", "number"), _EXTENT)
+    on_record = parts.groupBy("run_id").agg(
+        sf.sum("recorded").alias("recorded"), sf.max("highest").alias("highest"), sf.count_distinct("process").alias("processes")
     )
-    joined = runs.join(on_record, "run", "left").fillna({"recorded": 0, "highest": 0, "processes": 1})
+    joined = runs.join(on_record, "run_id", "left").fillna({"recorded": 0, "highest": 0, "processes": 1})
     expected = sf.coalesce(sf.col("events") - sf.col("events_dropped"), sf.col("highest"))
     holed = (sf.col("recorded") < expected) | (sf.coalesce("events_dropped", sf.lit(0)) > 0)
     scope = (
@@ -94,6 +99,19 @@ def extents(events: DataFrame, runs: DataFrame) -> DataFrame:
         .otherwise("whole")
     )
     return joined.withColumn("scope", scope)
+
+
+def _extent(chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    """How many events of each run and process, and the highest number of them."""
+    place, count = numbered(chunk.places("run_id"), chunk.places("process"))
+    example = np.zeros(count, np.int64)
+    example[place] = np.arange(len(chunk))
+    highest = np.zeros(count, np.int64)
+    np.maximum.at(highest, place, chunk.numbers("number"))
+    recorded = np.bincount(place, minlength=count)
+    used = np.flatnonzero(recorded)
+    names = [chunk.value(name, example[used]) for name in ("run_id", "process")]
+    yield pa.RecordBatch.from_arrays([*names, pa.array(recorded[used]), pa.array(highest[used])], [*_EXTENT_NAMES])
 
 
 def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, JudgingPlan]:
@@ -113,31 +131,15 @@ def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, Judg
     }
 
 
-def judged(events: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
+def judged(events: Scan, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
     """What the checker says about these runs: rows of `spark_jobs.fold.FOUND`."""
-    shards = events.sparkSession.createDataFrame(
-        [(run_id, plan.shards, plan.merged) for run_id, plan in plans.items()], "run_id string, shards int, merged boolean"
-    )
-    rows = events.join(sf.broadcast(shards), "run_id")
-    # Every shard needs what concerns all keys.
-    everywhere = sf.sequence(sf.lit(0), sf.col("shards") - 1)
-    own = sf.array(sf.pmod(sf.xxhash64("key"), sf.col("shards")).cast("int"))
-    wall_us = sf.unix_micros("time") - sf.when(sf.col("event") == "publish", round(2 * clock_error_s * MICROS)).otherwise(0)
-    each = rows.select(
-        "run_id",
-        "number",
-        "process",
-        "event",
-        *EVENT_COLUMNS,
-        (wall_us / MICROS).alias("wall_t"),
-        sf.when(sf.col("merged"), wall_us).otherwise(0).alias("order_us"),
-        sf.explode(sf.when(sf.col("key").isNull(), everywhere).otherwise(own)).alias("shard"),
-    )
-    divided = each.repartition("run_id", "shard").sortWithinPartitions("run_id", "shard", "order_us", "process", "number")
-    return divided.select(*COLUMNS).mapInArrow(folding(plans), FOUND)
+    packages = events.reduced_whole(packing(plans, clock_error_s), PACKED_COLUMNS, PACKAGES)
+    # As many parts as tasks that read: Spark would merge them by their size, which says nothing of the time that the checker takes.
+    divided = packages.repartition(events.tasks_max, "run_id", "shard").sortWithinPartitions("run_id", "shard", "stretch")
+    return divided.mapInArrow(folding(plans), FOUND)
 
 
-def judged_whole(events: DataFrame, found: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
+def judged_whole(events: Scan, found: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
     """What was found, with the divided runs judged in one piece where a part of their keys does not say enough."""
     late = found.where(sf.col("kind").isin(*(kind.value for kind in ABOUT_TIME))).select("run_id").distinct()
     again = {

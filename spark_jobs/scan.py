@@ -3,7 +3,8 @@
 Spark's own way, a row for each event, costs ten times as much; what is left after the reduction is Spark's. Executors reach the files
 by pyarrow's file systems, so they need the same credentials as the service that writes them.
 
-Memory: of a file at most `CHUNK_ROWS` rows at once, those of whole keys, or what one key has in the file if that is more.
+Memory: of a file at most `CHUNK_ROWS` rows at once, those of whole keys, or what one key has in the file if that is more; where keys may be
+divided, `ROWS_AT_ONCE` or a row group.
 
 A `Chunk` is such a part of a file in memory, column by column. Names are numbers here, by their place in a dictionary, and times are
 whole microseconds. Nothing depends on the order of rows; but since files are sorted by subscription, key and run, rows of one place stand
@@ -13,7 +14,8 @@ together, which makes `segments` few.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import contextmanager
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -32,7 +34,7 @@ from prober.slo.objectives import MICROS
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
-NAMES: Final = ("event", "subscription", "key", "run_id", "epoch")
+NAMES: Final = ("event", "subscription", "key", "run_id", "epoch", "process", "session", "subscriber")
 """Columns that are read as dictionaries."""
 NEVER_US: Final = np.iinfo(np.int64).max
 """Stands for a time that nothing has."""
@@ -53,6 +55,13 @@ class Chunk:
     def names(self, column: str) -> pa.Array:
         """The different values of a column."""
         return self._dictionary(column).dictionary
+
+    def take(self, rows: Ints) -> pa.Table:
+        """These rows, with names as dictionaries."""
+        names = self._rows.column_names
+        return pa.table({name: self._dictionary(name) if name in NAMES else self.column(name) for name in names}).take(
+            pa.array(rows)
+        )
 
     def places(self, column: str) -> Ints:
         """Of each row the place of its value among `names`, -1 for null."""
@@ -161,6 +170,8 @@ def _numbers(values: pa.Array) -> Ints:
 
 
 CHUNK_ROWS: Final = 1_000_000
+ROWS_AT_ONCE: Final = 250_000
+"""Where keys may be divided: about what pays for the work on a part, with all columns."""
 _TASKS_PER_CORE: Final = 4
 
 Reduction = Callable[[Chunk], Iterable[pa.RecordBatch]]
@@ -173,9 +184,21 @@ class Scan:
         self._spark = spark
         self._files = list(files)
 
+    @property
+    def tasks_max(self) -> int:
+        """Into how many parts work on the files is divided at most, so that all cores have about the same."""
+        return _TASKS_PER_CORE * self._spark.sparkContext.defaultParallelism
+
     def reduced(self, reduction: Reduction, columns: Sequence[str], schema: str) -> DataFrame:
         """What a reduction makes of the files' rows that have a key, whole keys of a file at a time. Rows as the reduction gives them."""
-        tasks = max(1, min(len(self._files), _TASKS_PER_CORE * self._spark.sparkContext.defaultParallelism))
+        return self._each(partial(chunks_of, columns=columns), reduction, schema)
+
+    def reduced_whole(self, reduction: Reduction, columns: Sequence[str], schema: str) -> DataFrame:
+        """The same of all rows, in parts that may divide a key."""
+        return self._each(partial(whole_chunks_of, columns=columns), reduction, schema)
+
+    def _each(self, read: Callable[[str], Iterable[Chunk]], reduction: Reduction, schema: str) -> DataFrame:
+        tasks = max(1, min(len(self._files), self.tasks_max))
         shares: list[list[str]] = [[] for _ in range(tasks)]
         for number, (uri, _) in enumerate(sorted(self._files, key=lambda file: -file[1])):
             shares[number % tasks].append(uri)
@@ -184,7 +207,7 @@ class Scan:
             for batch in batches:
                 for task in batch.column(0).to_pylist():
                     for uri in shares[task]:
-                        for chunk in chunks_of(uri, columns):
+                        for chunk in read(uri):
                             yield from reduction(chunk)
 
         return self._spark.range(0, tasks, 1, tasks).mapInArrow(reduce, schema)
@@ -192,9 +215,7 @@ class Scan:
 
 def chunks_of(uri: str, columns: Sequence[str], rows_max: int = CHUNK_ROWS) -> Iterator[Chunk]:
     """The rows of a file that have a key, in parts that hold whole keys."""
-    system, path = opened(uri)
-    with system.open_input_file(path) as source:
-        file = pq.ParquetFile(source, read_dictionary=[name for name in columns if name in NAMES], pre_buffer=True)
+    with _file(uri, columns) as file:
         for groups, low, high in _parts(file.metadata, rows_max):
             if not groups:
                 continue
@@ -205,6 +226,29 @@ def chunks_of(uri: str, columns: Sequence[str], rows_max: int = CHUNK_ROWS) -> I
                 within = pc.and_(within, pc.greater_equal(keys, low))
                 within = within if high is None else pc.and_(within, pc.less(keys, high))
             yield Chunk(rows if low is None and not rows["key"].null_count else rows.filter(within))
+
+
+def whole_chunks_of(uri: str, columns: Sequence[str], rows_max: int = ROWS_AT_ONCE) -> Iterator[Chunk]:
+    """All rows of a file, as they stand there."""
+    with _file(uri, columns) as file:
+        groups: list[int] = []
+        rows = 0
+        for number in range(file.metadata.num_row_groups):
+            count = file.metadata.row_group(number).num_rows
+            if groups and rows + count > rows_max:
+                yield Chunk(file.read_row_groups(groups, columns=list(columns), use_threads=False))
+                groups, rows = [], 0
+            groups.append(number)
+            rows += count
+        if groups:
+            yield Chunk(file.read_row_groups(groups, columns=list(columns), use_threads=False))
+
+
+@contextmanager
+def _file(uri: str, columns: Sequence[str]) -> Iterator[pq.ParquetFile]:
+    system, path = opened(uri)
+    with system.open_input_file(path) as source:
+        yield pq.ParquetFile(source, read_dictionary=[name for name in columns if name in NAMES], pre_buffer=True)
 
 
 def opened(uri: str) -> tuple[fs.FileSystem, str]:

@@ -44,6 +44,9 @@ _ALWAYS: Final = {
     "spark.sql.parquet.filterPushdown": "true",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.daemon.module": "spark_jobs.workers",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # else some questions have workers of their own for it
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }
 _LOCALLY: Final = {
     "spark.ui.enabled": "false",
@@ -70,7 +73,10 @@ def session(
         master = master or f"local[{usable_cores()}]"
         settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": f"{java_options}{_java_cores(master)}"}
     if master is not None and master.startswith("local"):
-        settings |= _LOCALLY | {"spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master))}
+        settings |= _LOCALLY | {
+            "spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master)),
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(_SHUFFLES_PER_CORE * _cores(master)),
+        }
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes whatever `python3` is
     spark = _started(name, master, settings)
     if submitted:

@@ -24,10 +24,11 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
 from spark_jobs.counts import check_counts, message_counts, proven_counts, questions_of, tallies
+from spark_jobs.frames import collected, frame_of, held, kept, kept_if_any
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
 from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
 from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
-from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, collected, days_until, kept, start_us, written
+from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us, written
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
@@ -68,14 +69,15 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
         return
     work.say(f"{MINUTES_JOB}: counting {day}")
     events = work.history.events(folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
-    with kept(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1)))) as runs:
-        draft = work.reports.draft(MINUTES_JOB, day)
-        around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
-        with day_counts(events, runs, around, objectives, day) as counts:
-            minutes = draft.write("tallies", tallies(counts, runs))
-            findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
-            draft.write("spenders", spenders(counts, breaches_of(findings, objectives), runs))
-        totals = collected(minutes.groupBy("objective").agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))))
+    runs = held(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1))))
+    draft = work.reports.draft(MINUTES_JOB, day)
+    around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
+    with day_counts(events, runs, around, objectives, day) as counts:
+        minutes = draft.write("tallies", tallies(counts, runs))
+        findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
+        with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
+            draft.write("spenders", spenders(bad, breaches_of(findings, objectives), runs))
+    totals = collected(minutes.groupBy("objective").agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))))
     draft.publish(inputs.noted() | {"counted": {row.pop("objective"): row for row in totals}})
 
 
@@ -89,21 +91,21 @@ def day_counts(
     within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
     with (
         kept(parts_of(events, runs, objectives, several=several)) as of_messages,
-        kept(long_waits(of_messages, runs, objectives, several=several)) as waits,
-        kept(stalled_minutes(events.rows, waits, runs)) as stalled,
+        kept_if_any(long_waits(of_messages, runs, objectives, several=several)) as waits,
+        kept_if_any(stalled_minutes(events, waits, runs)) as stalled,
     ):
         parts = [
             message_counts(of_messages, runs, findings, objectives, since_us, until_us, several=several),
             check_counts(runs, objectives, since_us, until_us),
             proven_counts(runs, findings, objectives, since_us, until_us),
-            *redelivery_counts(events.rows, runs, objectives, since_us, until_us),
+            *redelivery_counts(events, runs, objectives, since_us, until_us),
         ]
         for one in objectives:
             if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE:
                 parts.append(age_counts(waits, runs, one).where(within))
             elif one.indicator is Indicator.STALLED_KEYS:
                 parts.append(stall_counts(stalled, runs, one).where(within))
-        with kept(reduce(DataFrame.unionByName, parts)) as counts:
+        with kept(reduce(DataFrame.unionByName, parts).coalesce(events.scan.tasks_max)) as counts:
             yield counts
 
 
@@ -130,7 +132,7 @@ def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Seq
         return []
     sums = collected(window_sums(minutes, lengths, -(-work.until_us // MINUTE_US)))
     rows = window_rows(sums, objectives)
-    draft.write("windows", work.spark.createDataFrame(rows, WINDOWS))
+    draft.write("windows", frame_of(work.spark, rows, WINDOWS))
     return rows
 
 

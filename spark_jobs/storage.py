@@ -8,6 +8,8 @@ relies on a rename says what is left when it is cut short.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -62,9 +64,19 @@ class Storage:
         """The path as Spark reads it."""
         return str(self._path(path).toString())
 
-    def jvm_path(self, path: str) -> Any:
-        """The path as a value of the virtual machine."""
-        return self._path(path)
+    @contextmanager
+    def parquet(self, path: str) -> Iterator[Any]:
+        """Opens a Parquet file for a look at its footer. Raises JobError if it is none, or cannot be read."""
+        parquet: Any = self._jvm.org.apache.parquet.hadoop
+        try:
+            file = parquet.util.HadoopInputFile.fromPath(self._path(path), self.configuration)
+            reader = parquet.ParquetFileReader.open(file)
+            try:
+                yield reader
+            finally:
+                reader.close()
+        except Failure as error:
+            raise JobError(f"{self.uri(path)} cannot be read: {reason_of(error)}") from error
 
     def entries(self, folder: str = "") -> list[FolderEntry]:
         """What is in a folder, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
@@ -92,6 +104,10 @@ class Storage:
             return bytes(stream.readAllBytes()).decode()
         finally:
             stream.close()
+
+    def make_folder(self, path: str) -> None:
+        """Makes a folder, and those above it, where it is not there."""
+        self._files.mkdirs(self._path(path))
 
     def write_text(self, path: str, text: str) -> None:
         """Writes a small file, or writes it anew."""

@@ -27,12 +27,14 @@ from prober.sinks.history.schema import LAGGED
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS, doubtful
-from spark_jobs.history import MINUTE_US, micros, run_hash
+from spark_jobs.frames import frame_of
+from spark_jobs.history import MINUTE_US, Events, micros, run_hash
 from spark_jobs.messages import WAIT, addressed
 
 _ENDLESS_US: Final = 2**62
 _FEW_KEYS: Final = 1000
 _PLACE: Final = ("run", "subscription", "key")
+_MOVEMENTS: Final = "run long, subscription string, key string, minute long, moved_us long"
 
 
 def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
@@ -107,7 +109,7 @@ def stall_counts(stalled: DataFrame, runs: DataFrame, objective: Objective) -> D
     return _counts(rows, objective, sf.when(known, rest).otherwise(0), is_bad, sf.when(known, 0).otherwise(rest))
 
 
-def stalled_minutes(events: DataFrame, waits: DataFrame, runs: DataFrame) -> DataFrame:
+def stalled_minutes(events: Events, waits: DataFrame, runs: DataFrame) -> DataFrame:
     """The minutes at whose end a key stood still: run, subscription, key, minute."""
     limits = sf.broadcast(runs.select("run", deadline_us().alias("limit_us")))
     late = waits.join(limits, "run").where(sf.col("until_us") - sf.col("since_us") > sf.col("limit_us"))
@@ -152,12 +154,14 @@ def deadline_us() -> Column:
     return sf.coalesce(micros(sf.get_json_object(rules, "$.delivery_deadline_s").cast("double")), sf.lit(_ENDLESS_US))
 
 
-def _movements(events: DataFrame, keys: DataFrame) -> DataFrame:
+def _movements(events: Events, keys: DataFrame) -> DataFrame:
     """The latest receipt or acknowledgement of these keys in every minute."""
     places = sf.broadcast(keys.select(*_PLACE).distinct())
     few = [row.key for row in keys.select("key").distinct().limit(_FEW_KEYS + 1).collect()]
+    if not few:
+        return frame_of(keys.sparkSession, (), _MOVEMENTS)
     # Of few keys files need not be read as a whole, since they are sorted by key.
-    own = events.where(sf.col("key").isin(few)) if len(few) <= _FEW_KEYS else events
+    own = events.rows.where(sf.col("key").isin(few)) if len(few) <= _FEW_KEYS else events.rows
     rows = own.where(sf.col("event").isin("delivered", "acked")).withColumn("run", run_hash())
     time_us = sf.unix_micros("time")
     per_minute = rows.join(places, list(_PLACE), "left_semi").groupBy(*_PLACE, _minute(time_us).alias("minute"))
@@ -180,7 +184,7 @@ def _minute(time_us: Column) -> Column:
 
 
 def redelivery_counts(
-    events: DataFrame, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
+    events: Events, runs: DataFrame, objectives: Iterable[Objective], since_us: int, until_us: int
 ) -> list[DataFrame]:
     """What redeliveries that became due in that time count, one frame for each objective about them; columns as in `counts`.
 
@@ -189,7 +193,7 @@ def redelivery_counts(
     listed = [objective for objective in objectives if objective.indicator is Indicator.REDELIVERY_LATENCY]
     if not listed:
         return []
-    rows = redeliveries(events).where(sf.col("due_us").between(since_us, until_us - 1))
+    rows = redeliveries(events.rows).where(sf.col("due_us").between(since_us, until_us - 1))
     known = sf.broadcast(runs.select("run", "complete", sf.col("subscription").alias("first")))
     about = rows.join(known, "run", "left").where(sf.coalesce(sf.col("subscription") == sf.col("first"), sf.lit(True)))
     return [_redelivered(about, objective, listed) for objective in listed]

@@ -18,21 +18,21 @@ from the moment its summary is there; a reader that finds none there asks again 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from prober.clock import monotonic_s, wall_s
 from prober.reports.values import REPORT_VERSION, SUMMARY
 from prober.slo.indicators import MEANINGS, MEASURED_BY, Indicator
 from prober.slo.objectives import DEFAULTS, MICROS, Objective
+from spark_jobs.frames import frame_of
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
 
@@ -108,8 +108,14 @@ class Draft:
         one = rows.repartition(1)
         (one.sortWithinPartitions(*order) if order else one).write.parquet(self._storage.uri(path))
         written = self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
-        self._tables[table] = written.count()
+        self._tables[table] = sum(self._rows_in(f"{path}/{entry.name}") for entry in self._storage.entries(path))
         return written
+
+    def _rows_in(self, path: str) -> int:
+        if not path.endswith(".parquet"):
+            return 0
+        with self._storage.parquet(path) as file:
+            return int(file.getRecordCount())
 
     def publish(self, summary: Mapping[str, object]) -> None:
         """Writes the summary and puts the report in the place of the one before. Raises `JobError` if somebody else writes there too."""
@@ -156,7 +162,7 @@ class Reports:
         """A table of the reports of these days, those that there are."""
         paths = [f"{_folder(job, day)}/{table}" for day in days]
         there = [self.storage.uri(path) for path in paths if self.storage.exists(path)]
-        return self._spark.read.schema(schema).parquet(*there) if there else self._spark.createDataFrame([], schema)
+        return self._spark.read.schema(schema).parquet(*there) if there else frame_of(self._spark, (), schema)
 
     def _recover(self, job: str, day: date) -> None:
         """Brings back the report whose place another was taking when it was cut short."""
@@ -263,18 +269,3 @@ def start_us(day: date) -> int:
 def days_until(last: date, count: int) -> list[date]:
     """So many days up to the last one."""
     return [last - timedelta(days=number) for number in reversed(range(count))]
-
-
-@contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows that are computed once although they are asked for several times; beyond memory they are on the disk."""
-    stored = rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield stored
-    finally:
-        stored.unpersist()
-
-
-def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """A few rows, in the driver."""
-    return [row.asDict(recursive=True) for row in rows.collect()]

@@ -10,15 +10,15 @@
 Each is told once per standstill, as of the moment when its first deadline passed, so that it makes no difference when the clock was
 looked at.
 
-"Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not
-stuck. Only a message that was delivered and never acknowledged has to come again whatever else comes. The clock of that runs from the
-end of its lease, also if it was refused, since a refusal may be lost; and by then it has certainly been applied.
+"Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not stuck.
+Only a message that was delivered and never acknowledged has to come again whatever else comes. The clock of that runs from the end of its
+lease, also if it was refused, since a refusal may be lost; and by then it has certainly been applied.
 
-Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull
-and push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and
-settled. What a lost pull carried is held until its lease is over. After a refusal or an expired lease the service may wait as long as
-the retry policy lets it, with the message and with those behind it; and the lease of an acknowledged message expires too if its
-acknowledgement was lost. What has grown older than the retention by its deadline is owed no more.
+Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull and
+push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and settled.
+What a lost pull carried is held until its lease is over. After a refusal or an expired lease the service may wait as long as the retry
+policy lets it, with the message and with those behind it; and the lease of an acknowledged message expires too if its acknowledgement was
+lost. What has grown older than the retention by its deadline is owed no more.
 
 What makes a missed deadline indeterminate:
 
@@ -44,7 +44,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.owed import Owed, RedeliveryRun, Top, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
+from prober.core.owed import Owed, RedeliveryRun, Top, not_acknowledged, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
 from prober.core.places import precedes
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.publications import Publication
@@ -239,7 +239,7 @@ class LivenessCheck:
         self.run = run._replace(target=target, reached=reached) if reached < target else None
 
     def _judge_run(self, now: float, quiet_since_t: float) -> float:
-        run = self.run
+        run = self.run = not_acknowledged(self.run, self._log, self._holder.acks)
         if run is None:
             return inf
         if run.sought_t > LONG_AGO:  # begins when the seek has settled, and waits for who held something then
@@ -247,10 +247,6 @@ class LivenessCheck:
         deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s)
         if now <= deadline_t:
             return deadline_t
-        run = self._not_acknowledged(run)
-        if run is None:
-            self.run = None
-            return inf
         doubt = self._doubt_of(run, deadline_t)
         excuse = doubt or self._excuse(quiet_since_t, deadline_t)
         if excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told:
@@ -263,14 +259,6 @@ class LivenessCheck:
         self.run = None
         return inf
 
-    def _not_acknowledged(self, run: RedeliveryRun) -> RedeliveryRun | None:
-        """What is left of a run, if a seek brought it back: what an acknowledgement may have ended since does not come again."""
-        if run.sought_t == LONG_AGO:
-            return run
-        missing = self._log.between(run.reached, run.target + 1)
-        owed = [position for position in missing if not self._holder.acks.may_end(position, run.sought_t)]
-        return run._replace(target=owed[-1]) if owed else None
-
     def _file_run(self, run: RedeliveryRun, since_t: float, deadline_t: float, doubt: str) -> None:
         witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
         facts = of_run(self._log, self._orders, run, since_t, deadline_t)
@@ -279,10 +267,10 @@ class LivenessCheck:
     def _doubt_of(self, run: RedeliveryRun, deadline_t: float) -> str:
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
-        began_t = max(run.t - self._collector.rules.delivery_delay_max_s, run.sent_after_t)
         missing = self._log.between(run.reached, run.target + 1)
         if not all(precedes(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
             return RACING
+        began_t = max(run.t - self._collector.rules.delivery_delay_max_s, run.sent_after_t)
         acked = all(self._log.flags(position) & ACKED for position in missing)
         return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
 
@@ -409,5 +397,4 @@ class LivenessCheck:
         self, epoch: str, first: Publication, others: Iterator[Publication], since_t: float, deadline_t: float, doubt: str
     ) -> None:
         witnesses = (first.invoked_number, first.confirmed_number, self.last_delivery_number)
-        facts = of_stuck(epoch, [first, *others], since_t, deadline_t)
-        self._collector.liveness(Kind.STUCK, deadline_t, witnesses, facts, doubt)
+        self._collector.liveness(Kind.STUCK, deadline_t, witnesses, of_stuck(epoch, [first, *others], since_t, deadline_t), doubt)

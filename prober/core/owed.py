@@ -15,6 +15,7 @@ from prober.core.findings import Fact
 from prober.core.order import OrderCheck
 from prober.core.positions import LearnedLog
 from prober.core.publications import Publication
+from prober.core.splits import Acknowledgements
 
 TOPS_KEPT: Final = 32
 """Tops remembered; beyond that the oldest are forgotten."""
@@ -62,6 +63,14 @@ class RedeliveryRun(NamedTuple):
     start: int
     sent_after_t: float = LONG_AGO
     sought_t: float = LONG_AGO
+
+
+def not_acknowledged(run: RedeliveryRun | None, log: LearnedLog, acks: Acknowledgements) -> RedeliveryRun | None:
+    """What is left of a run, if a seek brought it back: what an acknowledgement may have ended since does not come again."""
+    if run is None or run.sought_t == LONG_AGO:
+        return run
+    owed = [position for position in log.between(run.reached, run.target + 1) if not acks.may_end(position, run.sought_t)]
+    return run._replace(target=owed[-1]) if owed else None
 
 
 def of_run(log: LearnedLog, orders: OrderCheck, run: RedeliveryRun, since_t: float, deadline_t: float) -> dict[str, Fact]:

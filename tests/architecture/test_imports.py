@@ -65,6 +65,7 @@ SPARK_MAY_IMPORT = (
     "prober.evidence.explain",
     "prober.reports.values",
     "prober.slo",
+    "prober.sinks.history.arrow",
     "prober.sinks.history.schema",
 )
 

@@ -31,7 +31,12 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("waiting-counted-twice", "waiting.py", "            t = max(t, self._since_t)\n", "", "A wait that is known late is counted from before the last one was over."),
     # dead letters
     excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
-    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        began_t", "        began_t", "With a dead-letter policy runs must be finished."),
+    excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        missing", "        missing", "With a dead-letter policy runs must be finished."),
+    excuse("seek-owes-since-what-came-last", "liveness.py", "max(quiet_since_t, run.t, self._held_until_t)", "max(quiet_since_t, self._held_until_t)", "What a seek brings back is owed since the delivery before it."),
+    excuse("seek-takes-from-who-holds", "liveness.py", "max(quiet_since_t, run.t, self._held_until_t)", "max(quiet_since_t, run.t)", "What a seek brings back is owed while it is held."),
+    excuse("seek-outlives-acknowledgements", "owed.py", "if not acks.may_end(position, run.sought_t)]", "]", "What was acknowledged since a seek has to come again."),
+    rule("opened-after-is-no-proof", "skips.py", "                opened_t = span.sent_after_t if span.sent_after_t > opened_t else opened_t\n", "", "That a stream was opened later does not prove that what it brought was sent later."),
+    rule("opened-itself-after-is-no-proof", "skips.py", "opened_t = arrival.track.session.opened_t if arrival.own else LONG_AGO", "opened_t = LONG_AGO", "That its own stream was opened later does not prove that what came on it before was sent later."),
     # streams that race
     excuse("nothing-is-put-back", "key.py", "            if self._overtakes(event):", "            if event.t < 0:", "The order of arrival on two streams of a client is the order of the log."),
     rule("what-stands-between-divides-nothing", "places.py", "for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)", "for position in range(0)", "What did not race itself does not divide what did."),

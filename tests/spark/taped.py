@@ -119,7 +119,7 @@ def frame(spark: SparkSession, table: Table, *runs: Taped) -> DataFrame:
 def events_of(spark: SparkSession, history: Path, *runs: Taped) -> Events:
     """The events of these runs, in files below a folder that has none yet."""
     files = [path for path in write(history, *runs) if path.is_relative_to(history / EVENTS.name)]
-    return Events(frame(spark, EVENTS, *runs), Scan(spark, [(str(path), path.stat().st_size) for path in files]))
+    return Events(lambda: frame(spark, EVENTS, *runs), Scan(spark, [(str(path), path.stat().st_size) for path in files]))
 
 
 def rows_of(table: Table, runs: Iterable[Taped]) -> list[Row]:

@@ -28,7 +28,8 @@ from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.burn import breaches_of, spenders
-from spark_jobs.history import runs_of
+from spark_jobs.history import Events, runs_of
+from spark_jobs.scan import Scan
 from spark_jobs.slo_burn import day_counts
 from spark_jobs.waits import redelivery_counts
 from spark_jobs.work import start_us
@@ -229,7 +230,8 @@ def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
     run.ended(0.0, 60.0)
     since_us = start_us(DAY)
     runs = runs_of(frame(spark, RUNS, run))
-    (rows,) = redelivery_counts(frame(spark, EVENTS, run), runs, [AGAIN, ORDER], since_us, since_us + 10**12)
+    events = Events(lambda: frame(spark, EVENTS, run), Scan(spark, ()))
+    (rows,) = redelivery_counts(events, runs, [AGAIN, ORDER], since_us, since_us + 10**12)
     assert totals([row.asDict() for row in rows.collect()]) == {"again": (1, 1, 0)}
 
 

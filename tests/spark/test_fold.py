@@ -11,13 +11,13 @@ import pytest
 from prober.core.events import Closed, Delivered, Event, Opened, PublishInvoked
 from prober.core.findings import Finding
 from prober.core.rules import Rules
-from prober.sinks.history.arrow import ARROW_TYPES
+from prober.sinks.history.arrow import schema_of
 from prober.sinks.history.schema import EVENTS, encode_rules
 from spark_jobs import fold
+from spark_jobs.packing import PACKED_COLUMNS, JudgingPlan, packing
+from spark_jobs.scan import Chunk
 from tests.spark.taped import S, Taped
 from tests.unit.sinks.history.older import ADDED
-
-TYPES = {column.name: ARROW_TYPES[column.type] for column in EVENTS.columns} | {"shard": pa.int32(), "wall_t": pa.float64()}
 
 
 class Listening:
@@ -40,9 +40,10 @@ class Listening:
 def judged(monkeypatch: pytest.MonkeyPatch, run: Taped, *, without: Sequence[str] = ()) -> list[Event]:
     """The events that the checker gets from the rows of a run, some of whose columns are null."""
     monkeypatch.setattr("prober.core.judge.Verifier", Listening)
-    rows: list[dict[str, Any]] = [row | dict.fromkeys(without) | {"shard": 0, "wall_t": 0.0} for row in run.events]
-    batch = pa.RecordBatch.from_pylist(rows, pa.schema([(name, TYPES[name]) for name in fold.COLUMNS]))
-    list(fold.folding({run.run_id: fold.JudgingPlan(encode_rules(run.rules))})([batch]))
+    rows: list[dict[str, Any]] = [row | dict.fromkeys(without) for row in run.events]
+    plans = {run.run_id: JudgingPlan(encode_rules(run.rules))}
+    packages = packing(plans, 0.0)(Chunk(pa.Table.from_pylist(rows, schema_of(EVENTS)).select(PACKED_COLUMNS)))
+    list(fold.folding(plans)(packages))
     return Listening.heard
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -27,15 +28,16 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.reports.reader import ReportReader
 from prober.reports.values import ReverifiedTarget
-from prober.sinks.history.schema import EVENTS, RUNS
+from prober.sinks.history.schema import RUNS
 from prober.traces.trace import read_trace
 from spark_jobs import reverify
 from spark_jobs.fold import CLOCKS
+from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.reverify import extents, judged, of_day, plans_of
-from spark_jobs.work import DAY_US, Exit, Reports, Work, collected
+from spark_jobs.work import DAY_US, Exit, Reports, Work
 from tests.commands import VECTORS
-from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame, write
 from tests.unit.sinks.history.older import make_older
 from tests.unit.sinks.history.recording import as_recorded, held_up
 
@@ -88,9 +90,10 @@ def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped
 
 def again(spark: SparkSession, *taped: Taped, clock_error_s: float = 0.1) -> list[dict[str, Any]]:
     """All rows that judging the runs again gives."""
-    events = frame(spark, EVENTS, *taped)
-    measured = collected(extents(events, of_day(runs_of(frame(spark, RUNS, *taped)), DAY)))
-    return collected(judged(events, plans_of(measured, clock_error_s), clock_error_s))
+    with TemporaryDirectory() as folder:
+        events = events_of(spark, Path(folder), *taped).scan
+        measured = collected(extents(events, of_day(runs_of(frame(spark, RUNS, *taped)), DAY)))
+        return collected(judged(events, plans_of(measured, clock_error_s), clock_error_s))
 
 
 def found_in(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, list[int]]]:

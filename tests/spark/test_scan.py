@@ -20,12 +20,13 @@ from prober.sinks.history.arrow import schema_of, to_parquet
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
+from spark_jobs.frames import collected
 from spark_jobs.history import Events, runs_of
 from spark_jobs.loads import LOAD_COLUMNS, key_loads, loads_of
 from spark_jobs.messages import MESSAGE_COLUMNS
 from spark_jobs.scan import Scan, chunks_of, numbered, opened
 from spark_jobs.slo_burn import day_counts
-from spark_jobs.work import collected, start_us
+from spark_jobs.work import start_us
 from tests.spark.taped import DAY, S, Taped, frame, rows_of
 
 R = "ordering-1"
@@ -84,7 +85,7 @@ def test_files_together_say_what_one_file_says(spark: SparkSession, tmp_path: Pa
 
     def told(several: int) -> tuple[list[Any], list[Any]]:
         scan = Scan(spark, files(tmp_path, rows, several, chance))
-        with day_counts(Events(events, scan), runs, frame(spark, FINDINGS, run), OBJECTIVES, DAY) as counts:
+        with day_counts(Events(lambda: events, scan), runs, frame(spark, FINDINGS, run), OBJECTIVES, DAY) as counts:
             sums: Counter[tuple[str, int, str, str | None]] = Counter()
             for row in counts.collect():
                 for outcome in ("good", "bad", "undecided"):

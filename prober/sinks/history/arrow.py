@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,23 +65,27 @@ def to_parquet(rows: pa.Table, table: Table) -> pa.Buffer:
     """The bytes of one file with these rows, which have the table's columns; equal rows in equal order give equal bytes."""
     rows = in_order(rows, table)
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        rows,
-        sink,
-        row_group_size=ROW_GROUP_ROWS,
-        compression="zstd",
-        use_dictionary=_dictionary_columns(table),
-        column_encoding=dict.fromkeys(_ASCENDING.intersection(table.column_names), "DELTA_BINARY_PACKED"),
-        sorting_columns=pq.SortingColumn.from_ordering(
-            rows.schema, [(name, "ascending") for name in table.sorted_by], null_placement="at_start"
-        ),
-        write_page_index=table is EVENTS,
-    )
+    pq.write_table(rows, sink, row_group_size=ROW_GROUP_ROWS, **file_options(table))
     return sink.getvalue()
 
 
+def file_options(table: Table) -> dict[str, Any]:
+    """How a file of the table is written."""
+    order = pq.SortingColumn.from_ordering(
+        schema_of(table), [(name, "ascending") for name in table.sorted_by], null_placement="at_start"
+    )
+    return {
+        "compression": "zstd",
+        "use_dictionary": dictionary_columns(table),
+        "column_encoding": dict.fromkeys(_ASCENDING.intersection(table.column_names), "DELTA_BINARY_PACKED"),
+        "sorting_columns": order,
+        "write_page_index": table is EVENTS,
+    }
+
+
 @cache
-def _dictionary_columns(table: Table) -> list[str]:
+def dictionary_columns(table: Table) -> list[str]:
+    """The columns whose values are names that come again and again."""
     names = [column.name for column in table.columns if column.type is Type.STRING]
     return [name for name in names if name not in _EVERY_ONE_DIFFERENT]
 

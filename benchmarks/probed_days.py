@@ -1,0 +1,167 @@
+"""Days of history as probers leave them, to measure the nightly jobs on: 576 short runs one after the other on eight sites, all legal.
+
+Four probers run two sites each, and write a file an hour. A run takes twenty minutes and crosses the hour now and then, so of some
+messages the publish is in one file and the receipt in the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.days import CALM_GAP_S, PLAIN_BYTES, REFUSED_OF, STEPS, T0_S, recorded, stepped
+from prober.core.events import Ended, Event, Opened
+from prober.core.rules import Rules
+from prober.core.verdict import Verdict
+from prober.runs.result import RunResult
+from prober.sinks.history.arrow import conform
+from prober.sinks.history.encoding import (
+    EventCounts,
+    EventEncoder,
+    Origin,
+    RunContext,
+    beginning_row,
+    divided,
+    ending_row,
+    events_table,
+    rows_batch,
+)
+from prober.sinks.history.schema import EVENTS, RUNS, Table, history_file_name
+from prober.sinks.history.store import HistoryStore
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
+
+PROBERS: Final = 4
+SITES_EACH: Final = 2
+RUNS_EACH: Final = 72
+RUNS_A_DAY: Final = PROBERS * SITES_EACH * RUNS_EACH
+KEYS: Final = 16
+EVENTS_PER_MESSAGE: Final = 4
+SITES_APART_S: Final = 60.0
+EVERY_S: Final = (DAY_S - SITES_APART_S * PROBERS * SITES_EACH) / RUNS_EACH
+OPENS_S, SENDS_S, SENT_S, ENDS_S = 1.0, 2.0, EVERY_S - 5.0, EVERY_S - 1.0
+"""Of a run, since it began."""
+
+
+class ProbedRun(NamedTuple):
+    """One run: the messages that each of its keys has, and what its events are numbered from."""
+
+    context: RunContext
+    origin: Origin
+    begins_s: float
+    messages: int
+
+    def events(self) -> pa.Table:
+        """All of them, with all columns."""
+        opened = Opened(self.t(OPENS_S), self.subscription, "stream", "prober")
+        traffic = self._traffic()
+        ended = Ended(self.t(ENDS_S), drained=True)
+        return pa.concat_tables(
+            [
+                self._single(1, opened),
+                recorded(traffic, self.context, self.origin, 2),
+                self._single(traffic.num_rows + 2, ended),
+            ]
+        )
+
+    def rows(self, events: int) -> list[dict[str, object]]:
+        """Those of the table of runs."""
+        context, origin = self.context, self.origin
+        checks = {one: SliCounts(self.messages * KEYS) for one in (Indicator.ORDER, Indicator.COMPLETENESS)}
+        result = RunResult(
+            context.run_id, context.probe, context.target, context.vantage, Verdict.PASS, "", context.started_at, ENDS_S,
+            counters={"keys": KEYS}, checks=checks,
+        )  # fmt: skip
+        counts = EventCounts(events, 0, None)
+        return [beginning_row(context, origin, self.t(0.0)), ending_row(context, origin, self.t(ENDS_S), result, counts)]
+
+    @property
+    def subscription(self) -> str:
+        """Its only one."""
+        return next(iter(self.context.rules))
+
+    def t(self, since_s: float) -> float:
+        """On the clock of its prober, so long after it began."""
+        return T0_S + self.begins_s + since_s
+
+    def _single(self, number: int, event: Event) -> pa.Table:
+        return events_table(EventEncoder(self.context, self.origin).batches(number, [event]))
+
+    def _traffic(self) -> pa.Table:
+        gap_s = (SENT_S - SENDS_S) / self.messages
+        n = np.tile(np.arange(self.messages * KEYS), len(STEPS))
+        steps = np.repeat(np.arange(len(STEPS)), self.messages * KEYS)
+        later_s = np.array([step.later_s for step in STEPS])
+        refused = (gap_s > CALM_GAP_S) & (n // KEYS % REFUSED_OF == REFUSED_OF // 2)
+        wanted = np.array([-1 if step.refused is None else int(step.refused) for step in STEPS])[steps]
+        t = self.begins_s + SENDS_S + n * gap_s / KEYS + later_s[steps]
+        order = np.argsort(t, kind="stable")
+        order = order[((wanted == -1) | (wanted == refused))[order]]
+        return stepped(steps[order], t[order], self._columns(n[order], order))
+
+    def _columns(self, n: np.ndarray, order: np.ndarray) -> dict[str, pa.Array]:
+        size = len(order)
+        return {
+            "subscription": pa.repeat(self.subscription, size),
+            "key": pa.array([f"key-{number:02}" for number in range(KEYS)]).take(pa.array(n % KEYS)),
+            "epoch": pa.repeat(self.context.run_id, size),
+            "seq": pa.array(n // KEYS + 1),
+            "generation": pa.repeat(0, size),
+            "message_id": pa.array(round(self.begins_s * 1e6) * 10**6 + n).cast(pa.string()),
+            "session": pa.repeat("stream", size),
+            "delivery_attempt": pa.repeat(0, size),
+            "matches_filter": pa.repeat(True, size),
+            "message_bytes": pa.array(np.full(size, PLAIN_BYTES), mask=order >= self.messages * KEYS),
+        }
+
+
+def runs_of(prober: int, day: date, events: int) -> Iterator[ProbedRun]:
+    """The runs of a prober in their order, on a day with so many events of all."""
+    midnight = datetime.combine(day, time(), UTC).timestamp()
+    origin = Origin(f"prober-{prober}", midnight - T0_S)
+    messages = max(1, events // (RUNS_A_DAY * EVENTS_PER_MESSAGE * KEYS))
+    for number in range(RUNS_EACH):
+        for site in range(prober * SITES_EACH, (prober + 1) * SITES_EACH):
+            begins_s = number * EVERY_S + site * SITES_APART_S
+            about = ("benchmark", "production", "europe-west1", f"probe-{site}", "wire", f"projects/benchmark/topics/site-{site}")
+            rules = {f"projects/benchmark/subscriptions/site-{site}": Rules()}
+            yield ProbedRun(RunContext(f"run-{site}-{number}", *about, rules, midnight + begins_s), origin, begins_s, messages)
+
+
+def write_probed_day(location: str, day: date, events: int) -> None:
+    """Writes a day with about so many events; the rows of the runs come last, so a history that has them all is complete."""
+    store = HistoryStore(location)
+    rows = {prober: list(_written_events(store, prober, day, events)) for prober in range(PROBERS)}
+    for prober, members in rows.items():
+        _write(store, RUNS, conform(pa.Table.from_batches([rows_batch(RUNS, members)]), RUNS), prober, 25)
+
+
+def _written_events(store: HistoryStore, prober: int, day: date, events: int) -> Iterator[dict[str, object]]:
+    """Writes the events of a prober hour by hour, and gives the rows of its runs."""
+    waiting: list[pa.Table] = []
+    hour = 1
+    for run in runs_of(prober, day, events):
+        while run.begins_s >= hour * HOUR_S:
+            waiting = [_write_until(store, waiting, prober, hour)]
+            hour += 1
+        waiting.append(run.events())
+        yield from run.rows(waiting[-1].num_rows)
+    _write(store, EVENTS, pa.concat_tables(waiting), prober, 24)
+
+
+def _write_until(store: HistoryStore, waiting: list[pa.Table], prober: int, hour: int) -> pa.Table:
+    """Writes what happened before the end of an hour, the first of which is 1; gives what happened later."""
+    rows = pa.concat_tables(waiting).combine_chunks()
+    past = pc.less(rows["t"], T0_S + hour * HOUR_S)
+    _write(store, EVENTS, rows.filter(past), prober, hour)
+    return rows.filter(pc.invert(past))
+
+
+def _write(store: HistoryStore, table: Table, rows: pa.Table, prober: int, segment: int) -> None:
+    for file in divided(rows, table, history_file_name(table, f"prober-{prober}", segment)):
+        store.write(file.path, file.content)
