@@ -130,9 +130,9 @@ class Subscription:
         """
         session = self.sessions.get(name) or self._over.get(name)
         if session is None or session.closed_t < t:
-            self.complete = False
-            if self.streaming and not self.racing:
+            if self.streaming and self.seen and self.complete:
                 self.unawaited_t = t
+            self.complete = False
             flow = UnseenFlowControl() if self.streaming else None
             session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
         if not session.answered:

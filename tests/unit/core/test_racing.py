@@ -194,10 +194,17 @@ def without_the_opening_of(session: str, line: str) -> list[Event]:
     return [event for event in history(line) if not (isinstance(event, Opened) and event.session == session)]
 
 
-def test_a_stream_that_was_open_before_the_record_may_have_been_read_beside() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open A of client A P1@0 P2@0.1 A<2@1 old<1@1.1 ok1=m1@1.3 ok2=m2@1.4",
+        "open A of client A open C1 of client C open C2 of client C P1,2 A<2@1 old<1@1.5",
+    ],
+    ids=["alone", "beside a client with two"],
+)
+def test_a_stream_that_was_open_before_the_record_may_have_been_read_beside(line: str) -> None:
     """Nobody waited for what it brings when 2 came: only then it turns out that it is there."""
     verifier = Verifier(Rules())
-    line = "open A of client A P1@0 P2@0.1 A<2@1 old<1@1.1 ok1=m1@1.3 ok2=m2@1.4"
     assert accused(observe(verifier, without_the_opening_of("old", line))) == set()
     assert accused(verifier.finish()) == set()
 
