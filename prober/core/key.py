@@ -344,7 +344,7 @@ class KeyChecker:
         self._drop(arrival)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
-            self._redelivery.beginning.begin(arrival.position, arrival.t)
+            self._redelivery.beginning.begin(arrival, self._liveness.last_delivery_t)
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )

@@ -176,16 +176,17 @@ class Beginning:
         self._passes_acked = False
         self.position = 0
 
-    def begin(self, position: int, t: float) -> None:
-        """The key began again at a position, seen at `t`.
+    def begin(self, arrival: Arrival, last_t: float) -> None:
+        """The key, which was last delivered at `last_t`, began again; if because its stream was over, that counts as no chance.
 
         What was acknowledged after this message was refused, or before the key began again the last time, may not be so for the service.
         """
-        log, acks = self._log, self._acks
-        since_t, self._t = self._t, t
+        log, acks, position = self._log, self._acks, arrival.position
+        since_t, self._t = self._t, arrival.t
         refused_t = acks.latest_t(position)
-        until_t = refused_t if refused_t > since_t else t
-        promised = not self._collector.rules.dead_letter_max_attempts
+        until_t = refused_t if refused_t > since_t else arrival.t
+        over = not arrival.own and last_t < arrival.track.session.opened_t
+        promised = not (over or self._collector.rules.dead_letter_max_attempts)
         self.position = position if promised and position < log.frontier else 0
         later = log.between(position, min(log.frontier, position + LOOKED_AT) + 1) if self.position else ()
         self._passes_acked = any(log.flags(one) & ACKED and since_t <= acks.latest_t(one) <= until_t for one in later)
