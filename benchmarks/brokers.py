@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from benchmarks.figures import CannotMeasureError, Figure
+from benchmarks.figures import CannotMeasureError, Figure, in_turn
 from prober.brokers.base import (
     Broker,
     BrokerSession,
@@ -147,7 +147,7 @@ def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
         return max(rate for _, rate in asyncio.run(measure(address, Vantage.WIRE, messages, 1)))
 
     with server("") as ours, running_emulator(command) as theirs:
-        rounds = [(rate(ours), rate(theirs)) for _ in range(repeat)]
+        rounds = list(in_turn(repeat, lambda: rate(ours), lambda: rate(theirs)))
     unit = "times the messages a second of Google's emulator"
     yield Figure("embedded server", unit, tuple(mine / other for mine, other in rounds), more=True)
 

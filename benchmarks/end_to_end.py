@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 
 from benchmarks import plain_client
 from benchmarks.brokers import server
-from benchmarks.figures import CannotMeasureError, Figure, yardstick_s
+from benchmarks.figures import CannotMeasureError, Figure, in_turn, yardstick_s
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
@@ -100,15 +100,15 @@ def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
         def probed_us(vantage: Vantage) -> float:
             return asyncio.run(bench[vantage].measure(endpoint, 1))[0][0]
 
-        rounds = [
-            (
-                probed_us(Vantage.WIRE),
-                probed_us(Vantage.LIBRARY),
-                plain_client.measure(address, messages, 1)[0],
-                yardstick_s() * 1e6,
+        rounds = list(
+            in_turn(
+                repeat,
+                lambda: probed_us(Vantage.WIRE),
+                lambda: probed_us(Vantage.LIBRARY),
+                lambda: plain_client.measure(address, messages, 1)[0],
+                lambda: yardstick_s() * 1e6,
             )
-            for _ in range(repeat)
-        ]
+        )
     yield Figure("a probed message, wire", "times orjson.loads of a line", tuple(wire / line for wire, _, _, line in rounds))
     cheaper = "times as much CPU as at the wire"
     yield Figure("a probed message, library", cheaper, tuple(library / wire for wire, library, _, _ in rounds), 8.0, more=True)

@@ -43,8 +43,9 @@ def until_ready_s(folder: Path) -> float:
     """Seconds of CPU of the service until it is ready."""
     settings = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": f"sqlite:///{folder}/status.db"}
     command = [sys.executable, "-u", "-c", PROGRAM, "run"]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with subprocess.Popen(command, env=os.environ | settings, text=True, **streams) as service:  # type: ignore[call-overload]
+    environ = os.environ | settings
+    with subprocess.Popen(command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as service:
+        assert service.stdout is not None
         try:
             page = next(line.partition(PAGE)[2].split()[0] for line in service.stdout if PAGE in line)
             while not is_ready(f"{page}readyz"):
