@@ -181,18 +181,28 @@ class RefusedCall:
 
 
 class Streams(grpc.StreamStreamClientInterceptor):
-    """Tells a watcher about every stream that the library opens, until it is stopped."""
+    """Tells a watcher about every stream that the library opens, from when it may until it is stopped."""
 
     def __init__(self, watcher: StreamWatcher[Any]) -> None:
         self._watcher = watcher
+        self._may_begin = threading.Event()
         self._stopped = False
+
+    def begin(self) -> None:
+        """Lets the library open its first stream, which waits until then.
+
+        The library's threads are started one after the other, the one that opens the stream first. If a stream failed before the
+        others are there, the library would end what has not begun, then start it all the same: threads that run for ever.
+        """
+        self._may_begin.set()
 
     def stop(self) -> None:
         """From now on no stream is opened; the library is told so in a way that it gives up."""
         self._stopped = True
 
     def intercept_stream_stream(self, continuation: Callable[..., Any], client_call_details: Any, request_iterator: Any) -> Any:
-        """Called by gRPC for each stream."""
+        """Called by gRPC for each stream, in a thread of the library."""
+        self._may_begin.wait()
         if self._stopped:
             return RefusedCall()
         watched = WatchedCall(self._watcher)

@@ -11,6 +11,8 @@ What has to be known about that client, and what is done about it:
   which it makes itself. A session is told closed when its stream has ended and the last message of it has come out of the client.
 * An exception in the callback would resolve the client's future while its stream goes on delivering. The callback here raises nothing
   and does nothing but put the message into a mailbox; and before the client is asked for a new subscription the old one is cancelled.
+* A stream that fails while the client still starts its threads leaves one of them running for ever. So no stream is opened before
+  `subscribe` has returned.
 * If the mailbox overflows, the messages that follow would look as if some had been skipped. So the subscription is given up instead,
   which ends its sessions with that reason, and a new one begins: sessions of a new subscriber.
 * That it gives out one message of a key at a time is not taken for granted: one that it gives out while an earlier one is not answered is
@@ -267,7 +269,10 @@ class LibraryPull:
         if self._closed:
             return
         channel = grpc.intercept_channel(self._channel, self._streams)
-        self._future = subscribe(channel, self._subscription, self._callback, self.flow, self._ack_deadline_s)
+        try:
+            self._future = subscribe(channel, self._subscription, self._callback, self.flow, self._ack_deadline_s)
+        finally:
+            self._streams.begin()
         self._future.add_done_callback(lambda future: in_loop(self._loop, self._given_up, future))
 
     def _cancel(self) -> bool:

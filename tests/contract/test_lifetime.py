@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
+from google.cloud.pubsub_v1.subscriber._protocol.leaser import Leaser  # type: ignore[import-untyped]
 from google.pubsub_v1 import types
 
 from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Rejected, TopicSettings, Vantage
@@ -67,6 +68,26 @@ async def test_what_did_not_start_is_forgotten(service: Service, vantage: Vantag
         reference = weakref.ref(subscriber)
         del subscriber
         await forgotten(reference)
+
+
+@pytest.mark.usefixtures("refused_late")
+async def test_what_is_refused_while_it_starts_leaves_no_thread(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client starts the thread that keeps leases after the one that opens the stream: here it is slower than the refusal."""
+    start, stop, stopped = Leaser.start, Leaser.stop, threading.Event()
+
+    def start_late(leaser: Leaser) -> None:
+        stopped.wait(0.3)
+        start(leaser)
+
+    def tell_stop(leaser: Leaser) -> None:
+        stop(leaser)
+        stopped.set()
+
+    monkeypatch.setattr(Leaser, "start", start_late)
+    monkeypatch.setattr(Leaser, "stop", tell_stop)
+    async with service.context(Vantage.LIBRARY) as context:
+        with pytest.raises(NotThere):
+            await context.broker.subscriber(MISSING, "one", FlowControlSettings(), 10).start(Notebook())
 
 
 async def forgotten(reference: weakref.ref[Any]) -> None:
