@@ -17,7 +17,7 @@ from prober.schedule.power import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
-from prober.simulation.results import Results
+from prober.simulation.results import Results, program
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
@@ -32,12 +32,13 @@ service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service not
 where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
 on it was measured on the real service.
 
-This page is the sum of {simulations:,} simulations (seeds {first} to {last}): {runs:,} runs, {events:,} events, {hours:,.0f}
-simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no simulation
-can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has no fault
-that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks that are
-set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection SEEDS=1..200000` gathers
-10,000 simulated hours over as many starts as it takes: it keeps what it has in `build/detection.jsonl`.
+This page is the sum of {simulations:,} simulations (seeds {first} to {last}) of {each:g} hours each: {runs:,} runs, {events:,} events,
+{hours:,.0f} simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no
+simulation can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has
+no fault that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks
+that are set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection SEEDS=1..26000
+HOURS=0.2` gathers 10,000 hours of probes over as many starts as it takes: it keeps what it has in `build/detection.jsonl`. The program
+that was simulated is known by the digest of its source, `{program}`.
 """
 
 MATRIX: Final = """\
@@ -77,8 +78,10 @@ def page(order: Order, detection: Detection, probes: Mapping[ProbeName, ProbeSet
         last=order.seeds[-1],
         runs=detection.runs,
         events=detection.events,
+        each=order.hours,
         hours=detection.hours,
         probe_hours=detection.probe_hours,
+        program=program(),
     )
     sections = (introduction, _alarms(detection), _below(detection), MATRIX, _matrix(detection), OTHERS, _others(detection))
     return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
@@ -172,12 +175,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}")
+    parser.add_argument("--hours", type=float, default=HOURS_DEFAULT, help="how long each is; %(default)g without this")
     parser.add_argument("--results", type=Path, help="file that keeps what was simulated: the next start goes on from there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     wanted = parser.parse_args(arguments)
-    results = None if wanted.results is None else Results(wanted.results, HOURS_DEFAULT)
+    results = None if wanted.results is None else Results(wanted.results, wanted.hours)
     kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
-    order = Order(wanted.seeds or kept)
+    order = Order(wanted.seeds or kept, wanted.hours)
     prepare()
     detection = Detection.of(simulated(order, wanted.jobs, results))
     (target,) = defaults().targets
