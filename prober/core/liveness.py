@@ -35,10 +35,12 @@ delivery that shows the rewind; so what can have been sent after it counts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from math import inf
 from typing import Final
 
 from prober.core.collector import FindingsCollector
+from prober.core.deadlines import backed_off_t, deadline
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
@@ -186,7 +188,8 @@ class LivenessCheck:
         if self._subscription.up_since_t == inf:
             return inf
         ready_t = self._ready_t(now)
-        quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)
+        back_t = backed_off_t(self._collector.rules, self.last_delivery_t, self.owed.values())
+        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
         for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)
@@ -201,36 +204,21 @@ class LivenessCheck:
         used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
         return max(subscription.up_since_t, used_up_t)
 
-    def _backed_off_t(self) -> float:
-        """Until when the retry policy may keep the key back: the lease of the latest delivery may run out, or its refusal be applied.
-
-        An acknowledgement is no proof of the opposite: it may be lost.
-        """
-        rules = self._collector.rules
-        if not rules.retry_backoff_max_s or self.last_delivery_t == LONG_AGO:
-            return LONG_AGO
-        lease_end_t = max([self.last_delivery_t + rules.ack_deadline_s, *(owed.lease_end_t for owed in self.owed.values())])
-        return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
-
-    def _deadline(self, since_t: float, seconds: float) -> float:
+    def _deadline(self, since_t: float, seconds: float, sent_t: float = inf) -> float:
         """When the service will have been able to deliver for so long since a moment.
 
-        With a retry policy one delivery may have been lost meanwhile, and its lease and back-off been waited for.
+        What was sent since `sent_t` into a stream that broke is leased, as is what its subscriber held: after that there is time left.
         """
-        rules, subscription = self._collector.rules, self._subscription
-        wanted_s = seconds + rules.clock_error_s
-        deadline_t = subscription.waiting.reaches(since_t, wanted_s)
-        if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
-            return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
-        return deadline_t
+        lease_ends = chain([self._extended_until_t], (owed.lease_end_t for owed in self.owed.values()))
+        return deadline(self._subscription, since_t, seconds, sent_t, lease_ends)
 
-    def _due_t(self, now: float, since_t: float, seconds: float) -> float:
+    def _due_t(self, now: float, since_t: float, seconds: float, sent_t: float) -> float:
         """The same; but a key that was held since before that moment, and is not any more, may have kept this one back until then."""
-        deadline_t = self._deadline(since_t, seconds)
+        deadline_t = self._deadline(since_t, seconds, sent_t)
         kept_t = (
             self._subscription.neighbours.kept_until_t(self._collector.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
         )
-        return max(deadline_t, self._deadline(kept_t, seconds)) if LONG_AGO < kept_t < deadline_t else deadline_t
+        return max(deadline_t, self._deadline(kept_t, seconds, sent_t)) if LONG_AGO < kept_t < deadline_t else deadline_t
 
     def _advance(self, run: RedeliveryRun, reached: int, target: int) -> None:
         """The run has come to `reached`; positions that left the subscription need not come again."""
@@ -244,7 +232,7 @@ class LivenessCheck:
             return inf
         if run.sought_t > LONG_AGO:  # begins when the seek has settled, and waits for who held something then
             quiet_since_t = max(quiet_since_t, run.t, self._held_until_t)
-        deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s)
+        deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s, self._log.invoked_t(run.target))
         if now <= deadline_t:
             return deadline_t
         doubt = self._doubt_of(run, deadline_t)
@@ -318,7 +306,7 @@ class LivenessCheck:
         if since_t == inf or told in self._told:
             return inf
         deadline_s = self._collector.rules.unacked_deadline_s
-        deadline_t = self._due_t(now, since_t, deadline_s)
+        deadline_t = self._due_t(now, since_t, deadline_s, min(map(self._log.invoked_t, since)))
         if now <= deadline_t:
             return deadline_t
         excuse = doubt or self._excuse(since_t, deadline_t)
@@ -336,7 +324,7 @@ class LivenessCheck:
         coming_t = inf
         deadline_s = self._collector.rules.unacked_deadline_s
         for position, since_t in since.items():
-            deadline_t = self._due_t(now, since_t, deadline_s)
+            deadline_t = self._due_t(now, since_t, deadline_s, self._log.invoked_t(position))
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
             elif self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):
@@ -358,8 +346,9 @@ class LivenessCheck:
         for overtaken in order.missing():
             if overtaken.reported_lost:
                 continue
-            deadline_t = self._deadline(max(overtaken.t, ready_t), self._collector.rules.delivery_deadline_s)
-            if self._orders.has_expired(overtaken.publication.invoked_t, deadline_t):
+            invoked_t = overtaken.publication.invoked_t
+            deadline_t = self._deadline(max(overtaken.t, ready_t), self._collector.rules.delivery_deadline_s, invoked_t)
+            if self._orders.has_expired(invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
                 coming_t = min(coming_t, deadline_t)
@@ -379,7 +368,7 @@ class LivenessCheck:
         deadline_s = self._collector.rules.delivery_deadline_s
         for first in undelivered:
             since_t = max(first.confirmed_t, quiet_since_t)
-            deadline_t = self._due_t(now, since_t, deadline_s)
+            deadline_t = self._due_t(now, since_t, deadline_s, first.invoked_t)
             if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue
             if now <= deadline_t:

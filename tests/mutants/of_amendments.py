@@ -52,14 +52,18 @@ MUTANTS: tuple[Mutant, ...] = (
     # retention and retry policy
     excuse("retention-ignored", "order.py", "return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
-    excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, self._backed_off_t(), self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
+    excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
+    # what went into a broken stream
+    excuse("lost-lease-ignored", "deadlines.py", "    if lost_t == LONG_AGO:\n", "    if lost_t:\n", "What went into a broken stream is leased by nobody."),
+    excuse("held-by-nobody", "deadlines.py", "max([lost_t, *(t for t in lease_ends if t < inf)])", "lost_t", "What the subscriber of a broken stream held is held no more."),
+    rule("leased-whenever-one-broke", "deadlines.py", "subscription.last_closed_t < sent_t - rules.clock_error_s:", "subscription.last_closed_t == LONG_AGO:", "What was sent long after a stream broke may be leased to it."),
     # clocks that differ
     excuse("clock-error-ignored-in-order", "order.py", "eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),
     excuse("clock-error-ignored-in-holds", "holder.py", "return t <= arrival.t - eps and (", "return t <= arrival.t and (", "About holds clocks agree."),
     excuse("clock-error-ignored-in-predecessors", "skips.py", "eps, moment_t = rules.clock_error_s, arrival.lo - rules.clock_error_s", "eps, moment_t = 0.0, arrival.lo", "About predecessors clocks agree."),
     excuse("clock-error-ignored-in-confirmations", "integrity.py", 'doubt = "" if confirmation.t + collector.rules.clock_error_s < arrival.lo else RACING', 'doubt = "" if confirmation.t < arrival.lo else RACING', "About confirmations clocks agree."),
     excuse("clock-error-ignored-in-late-copies", "holder.py", "sent_t = arrival.lo - rules.clock_error_s\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "sent_t = arrival.lo\n        if any(one.explains(arrival, sent_t) for one in self._breaks):\n            return True", "About late copies clocks agree."),
-    excuse("clock-error-ignored-in-deadlines", "liveness.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
+    excuse("clock-error-ignored-in-deadlines", "deadlines.py", "wanted_s = seconds + rules.clock_error_s", "wanted_s = seconds", "About deadlines clocks agree."),
     excuse("learned-late-is-late", "racing.py", "return other.t - self.t > max(", "return abs(other.t - self.t) > max(", "What was put back stands behind what came long after it."),
     excuse("without-a-baseline-all-was-waited-for", "racing.py", "did_not_wait = other.unawaited or", "did_not_wait =", "What comes first of an epoch without a baseline was waited for."),
     excuse("one-run-in-a-response", "key.py", "            self._drop(arrival)  # the messages of each region have their own run\n", "            pass\n", "A run behind that of another region in one response drops nothing."),

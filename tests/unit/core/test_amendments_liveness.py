@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, legal, wrong
+from tests.unit.core.cases import PULL, PUSH, Case, Definite, across, case, definitely, legal, wrong
 
 
 def kept(session: str, seq: int, times: Iterable[float], seconds: int = 60) -> str:
@@ -139,7 +139,7 @@ def test_flow_control_is_used_up(one: Definite) -> None:
         wrong("it was given back", f"{ALONE} P1,2 A<1@1 A ack 1@2 end @300", "L:STUCK"),
         wrong("it was given back by a refusal", f"{ALONE} P1 A<1@1 A nack 1@2 end @300", "L:UNACKED_STALL"),
         wrong("it was given back by the end of the lease", f"{ALONE} P1 A<1@1 end @400", "L:UNACKED_STALL"),
-        wrong("it was given back by the end of the stream", f"{ALONE} P1,2 A<1@1 {kept('A', 1, (50,), 600)} close A@60 open A2 of client A limit 1@61 end @500", "L:UNACKED_STALL|L:STUCK"),
+        wrong("it was given back by the end of the stream", f"{ALONE} P1,2 A<1@1 {kept('A', 1, (50,), 600)} close A@60 open A2 of client A limit 1@61 end @900", "L:UNACKED_STALL|L:STUCK"),
         wrong("a message that comes twice is outstanding once", f"open A of client A limit 2 P1,2 A<1@1 A<1@1.5 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
         wrong("many were given back before", f"{ALONE} P1,2,3,4 A<1@1 A ack 1@1.1 A<2@20 A ack 2@20.1 A<3@40 A ack 3@40.1 end @300", "L:STUCK"),
         wrong("the bytes are not used up", f"open A of client A limit 0/500 P1*100@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, EVERY_50)} A ack 1@310 end @320", "L:STUCK"),
@@ -240,6 +240,39 @@ def test_a_retry_policy_does_not_wait(one: Definite) -> None:
 
 
 # --- a refused message comes again although the key moves on ---------------------------------------------------------------------
+
+
+LONG = {"ack_deadline_s": 600.0, "unacked_deadline_s": 120.0}
+OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("the message", f"{OPEN} P1 {BROKE} A2<1@598 A2 ack 1@599 end @1500", **LONG),
+        legal("the message, and it is not long", f"{OPEN} P1 {BROKE} A2<1@610 A2 ack 1@611 end @1500", **LONG),
+        legal("the message, on the second stream too", f"{OPEN} P1 {BROKE} close A2@400 open A3 of client A@401 A3<1@999 A3 ack 1@999.5 end @1500", **LONG),
+        legal("the rest of a run", f"{OPEN} P1,2,3 A<1,2,3@1 A nack 1@1.5 A<1@1.8 A ack 1@1.9 {BROKE} A2<2,3@598 A2 ack 2,3@599 end @1500", **LONG),
+        legal("a refused message", f"{OPEN} P1 A<1@1 A nack 1@1.5 {BROKE} A2<1@598 A2 ack 1@599 end @1500", **LONG),
+        legal("what is behind what was held", f"{OPEN} P1,2 A<1@1 {BROKE} A2<1,2@598 A2 ack 1,2@599 end @1500", **LONG),
+        legal("what is behind what was held for longer", f"{OPEN} P1,2 A<1@1 A modack 1 600s@1.5 {BROKE} A2<1,2@590 A2 ack 1,2@591 end @1500"),
+    ],
+)  # fmt: skip
+def test_what_went_into_a_broken_stream_is_leased(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("it never comes", f"{OPEN} P1 {BROKE} end @1500", "L:STUCK@632", **LONG),
+        case("it was sent when the stream was over", f"{OPEN} {BROKE} P1@4 ok1=m1@4.1 end @1500", "L:STUCK@124.1", **LONG),
+        case("the stream is still there", f"{OPEN} P1 end @1500", "L:STUCK@120.05", **LONG),
+        case("the lease is not long", f"{OPEN} P1 {BROKE} end @1500", "L:STUCK@123"),
+    ],
+)  # fmt: skip
+def test_nothing_is_leased_any_more(one: Case) -> None:
+    one.check()
 
 
 def moving(last: int, refused: int, *, again: dict[int, str] | None = None) -> str:

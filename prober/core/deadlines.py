@@ -1,0 +1,61 @@
+"""Until when the service has time: what may keep it from delivering a key although somebody waits.
+
+With a retry policy it waits after a refusal and after the end of a lease. What it sent into a stream that broke is leased to nobody who
+could answer, and it comes again when the lease is over, as does what that stream's subscriber held, and what is behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import inf
+from typing import Final
+
+from prober.core.events import LONG_AGO
+from prober.core.owed import Owed
+from prober.core.rules import Rules
+from prober.core.subscription import Subscription
+
+LEFT: Final = 0.25
+"""The share of a deadline that is left at least when what went into a broken stream is leased no more."""
+
+
+def backed_off_t(rules: Rules, last_delivery_t: float, owed: Collection[Owed]) -> float:
+    """Until when the retry policy may keep a key back: the lease of its latest delivery may run out, or its refusal be applied.
+
+    An acknowledgement is no proof of the opposite: it may be lost.
+    """
+    if not rules.retry_backoff_max_s or last_delivery_t == LONG_AGO:
+        return LONG_AGO
+    lease_end_t = max([last_delivery_t + rules.ack_deadline_s, *(one.lease_end_t for one in owed)])
+    return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+
+
+def deadline(subscription: Subscription, since_t: float, seconds: float, sent_t: float, lease_ends: Iterable[float]) -> float:
+    """When the service will have been able for `seconds` since a moment to deliver what it may have sent since `sent_t`."""
+    deadline_t = _reached_t(subscription, since_t, seconds)
+    lost_t = _lost_lease_end_t(subscription, sent_t)
+    if lost_t == LONG_AGO:
+        return deadline_t
+    leased_t = max([lost_t, *(t for t in lease_ends if t < inf)])
+    return max(deadline_t, _reached_t(subscription, leased_t, seconds * LEFT)) if leased_t > since_t else deadline_t
+
+
+def _lost_lease_end_t(subscription: Subscription, sent_t: float) -> float:
+    """Until when what was sent since then into a stream that broke may be leased, long ago if none broke since.
+
+    What a lost pull carried keeps the clock from starting (`lost_until_t`), and a push request without an answer is a refusal.
+    """
+    rules = subscription.rules
+    if not subscription.streaming or subscription.last_closed_t < sent_t - rules.clock_error_s:
+        return LONG_AGO
+    return subscription.last_closed_t + rules.ack_deadline_s + rules.clock_error_s
+
+
+def _reached_t(subscription: Subscription, since_t: float, seconds: float) -> float:
+    """When somebody will have waited so long. One delivery may have been lost meanwhile, and its lease and back-off been waited for."""
+    rules = subscription.rules
+    wanted_s = seconds + rules.clock_error_s
+    deadline_t = subscription.waiting.reaches(since_t, wanted_s)
+    if rules.retry_backoff_max_s and subscription.may_yet_have_lost(since_t, deadline_t):
+        return subscription.waiting.reaches(since_t, wanted_s + rules.ack_deadline_s + rules.retry_backoff_max_s)
+    return deadline_t
