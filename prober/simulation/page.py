@@ -12,6 +12,7 @@ from typing import Final
 from prober.config.models import ProbeName, ProbeSettings
 from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
+from prober.errors import ConfigError
 from prober.probes.power import SURE, one_in
 from prober.schedule.power import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
@@ -171,7 +172,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Writes the page. `--results` alone: of all simulations that the file has."""
+    """Writes the page. `--results` alone: of all simulations that the file has. What cannot be used as results is one line on stderr."""
     parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path)
     parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}")
@@ -179,7 +180,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, help="file that keeps what was simulated: the next start goes on from there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     wanted = parser.parse_args(arguments)
-    results = None if wanted.results is None else Results(wanted.results, wanted.hours)
+    try:
+        results = None if wanted.results is None else Results(wanted.results, wanted.hours)
+    except ConfigError as error:
+        parser.error(str(error))
     kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
     order = Order(wanted.seeds or kept, wanted.hours)
     prepare()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from prober.embedded.catalogue import CATALOGUE
 from prober.probes.catalogue import PROBES
 from prober.simulation.detection import Detection
 from prober.simulation.many import Order
-from prober.simulation.page import page
+from prober.simulation.page import main, page
 from prober.simulation.plan import TO_BE_FOUND
 from prober.simulation.world import Simulated
 from tests.architecture import tree
@@ -29,6 +33,16 @@ def test_nothing_is_missed() -> None:
     notes = [note(name, {CATALOGUE[name].findings[0]: 2.0}) for name in TO_BE_FOUND if CATALOGUE[name].findings]
     text = page(Order(range(1)), Detection.of([Simulated(plan("drop"), tuple(notes), ())]), SETTINGS)
     assert "At its best probe, every fault was found in at least 99% of the observable runs." in text
+
+
+def test_results_of_another_program_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (kept := tmp_path / "kept.jsonl").write_text(
+        '{"format": "ordering-prober-simulations", "program": "older"}\n', encoding="utf-8"
+    )
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "page.md"), "--results", str(kept)])
+    assert "has simulations of another program" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "page.md").exists()
 
 
 def test_the_committed_page_speaks_of_every_fault_and_probe() -> None:
