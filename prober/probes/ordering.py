@@ -1,13 +1,16 @@
 """`ordering`: messages of a key are received in the order in which the service received them; none is lost, doubled or made up.
 
 Several subscribers share a subscription. On each key, bursts are published faster than they are acknowledged, so that something is
-always outstanding while more arrives. Every message is acknowledged after a moment.
+always outstanding while more arrives. Every message is acknowledged after a moment. Each subscriber takes all that is published: a
+backlog of the probe's own making would be measured as the service's.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+from prober.brokers.base import FlowControlSettings
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
@@ -23,8 +26,14 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         context.later(ack_after_s, delivery.ack)
 
     for _ in range(workload.subscribers):
-        await context.subscribe(acknowledge_soon)
+        await context.subscribe(acknowledge_soon, unhindered(workload))
     await asyncio.gather(*(_bursts(context, f"ordering-{number}", workload) for number in workload.numbers))
+
+
+def unhindered(workload: Workload) -> FlowControlSettings:
+    """Flow control that a run of this size never uses up, even if all keys are at one subscriber; the usual one if that will do."""
+    usual = FlowControlSettings()
+    return replace(usual, messages_max=max(usual.messages_max, workload.messages))
 
 
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:

@@ -1,0 +1,17 @@
+"""The probe `ordering` publishes as much as it is told to, and does not itself keep what it published from being delivered."""
+
+from __future__ import annotations
+
+from prober.brokers.base import FlowControlSettings
+from prober.probes.experiment import Workload
+from prober.probes.ordering import unhindered
+
+
+def test_a_subscriber_may_have_all_of_a_run_outstanding() -> None:
+    busy = Workload(keys=500, bursts=5, burst_messages=40, rate=6250.0)
+    assert unhindered(busy).messages_max == 100_000
+    assert unhindered(busy).bytes_max == FlowControlSettings().bytes_max
+
+
+def test_flow_control_is_the_usual_one_if_that_will_do() -> None:
+    assert unhindered(Workload()) == FlowControlSettings()
