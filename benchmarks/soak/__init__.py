@@ -2,9 +2,10 @@
 
     python -m benchmarks.soak [--minutes M] [--load N] [--picture FILE]
 
-`setting` starts what is needed, as a user would: the embedded server with every benign fault armed, another one without faults for the
-load, PostgreSQL as status store, and the service with all probes on their default schedules, and beside them `ordering` at `--load`
-messages a second (5,000 unless told otherwise). `troubles` go wrong meanwhile, each for a while (`timetable`). Every few seconds `samples`
+`setting` starts what is needed, as a user would: the embedded server with every benign fault armed, PostgreSQL as status store, and the
+service with all probes on their default schedules; and beside it, on the same store, a second prober with a server of its own and
+`ordering` at `--load` messages a second (5,000 unless told otherwise), which is more than one prober can do beside all the probes without
+waking up late. `troubles` go wrong meanwhile, each for a while (`timetable`). Every few seconds `samples`
 reads how everything is, and `judgement` says in the end what was to hold and did not; `telling` prints and draws it. The faults of what
 is promised with exactly-once delivery only are armed for all other keys. The exit code is 1 if one of these is broken:
 
@@ -14,7 +15,7 @@ is promised with exactly-once delivery only are armed for all other keys. The ex
   so long, `misfire` only when the clock was set forward. Runs that are UNKNOWN say why, and every probe passed at least once;
 * the status store has as many runs as the metrics counted, of every target and verdict;
 * nothing of the prober failed or was dropped, except what a trouble excuses while it lasts and shortly after;
-* the event loop wakes up less than 0.1 s late in 99 of 100 cases;
+* the event loop of the service wakes up less than 0.1 s late in 99 of 100 cases;
 * apart from troubles the memory, the descriptors and the threads of the service are flat. A soak that is too short for that says so.
 
 Where others kept the processors busy, neither skipped runs nor the event loop are judged, nor what never came: that says nothing about the

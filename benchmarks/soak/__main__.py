@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ LOOKS: Final = 30
 def soak(minutes: float, load_per_s: int) -> Soak:
     """Does it, and prints a line for each minute and each trouble."""
     with started(load_per_s) as setting:
-        seen = Soak(load(setting.configuration, {}), time.time())
+        targets = [target for prober in setting.probers for target in load(prober.configuration, {}).targets]
+        seen = Soak(targets, time.time())
         began_t = time.monotonic()
         print(telling.HEAD, flush=True)
         with Timetable(troubles(setting), 60.0 * minutes) as timetable:
@@ -44,7 +46,8 @@ def soak(minutes: float, load_per_s: int) -> Soak:
 
 def look(setting: Setting, t: float) -> Sample:
     """How everything is now."""
-    return sample(t, setting.url, setting.service.pid, setting.target.process.pid)
+    urls = [prober.url for prober in setting.probers]
+    return sample(t, urls, setting.service.process.pid, setting.target.process.pid)
 
 
 def watch(seen: Soak, now: Sample, timetable: Timetable) -> None:
@@ -61,10 +64,10 @@ def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
     """Reads what is told in the end."""
     for _ in range(LOOKS):
         seen.samples.append(look(setting, time.monotonic() - began_t))
-        seen.counted, seen.runs = stored.counted(seen.last), stored.runs(setting.url)
+        seen.counted, seen.runs = stored.counted(seen.last), stored.runs(setting.service.url)
         if seen.counted.total() == len(seen.runs):
             break
-    seen.findings = list(stored.accusations(setting.url))
+    seen.findings = list(stored.accusations(setting.service.url))
     seen.struck = json.loads(get(f"{setting.admin}/ledger"))["counts"]
 
 
@@ -75,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")
     parser.add_argument("--picture", type=Path, default=Path("soak.svg"), help="where to draw it, as SVG")
     wanted = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it ends what it started
     seen = soak(wanted.minutes, wanted.load)
     print("\n".join(telling.report(seen)))
     wanted.picture.write_text(picture(telling.panels(seen), "s", telling.bands(seen)), encoding="utf-8")

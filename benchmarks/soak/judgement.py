@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks.soak.samples import LAG_SHARE, Occupied, Sample, lag_s
 from benchmarks.soak.setting import TARGET
 from benchmarks.soak.troubles import Spell
-from prober.config.models import Config, ProbeName
+from prober.config.models import ProbeName, TargetSettings
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
 from prober.sinks.metrics.label_values import SkipReason
@@ -38,13 +38,14 @@ BUSY_MAX: Final = 0.02
 class Soak:
     """Everything that was seen, told when it was over.
 
+    targets   what is probed: by the service first.
     began_at  when, in seconds since 1970.
     runs      as the API lists them, `findings` too: those that accuse a service, with their evidence.
     counted   how many runs the metrics counted when the store had as many, or in the end, by target and verdict.
     struck    how often each fault did.
     """
 
-    config: Config
+    targets: Sequence[TargetSettings]
     began_at: float
     samples: list[Sample] = field(default_factory=list)
     spells: Sequence[Spell] = ()
@@ -64,7 +65,7 @@ class Soak:
         yield from self.lost_runs()
         yield from self.failures()
         yield from self.growth()
-        yield from (f"{name} is not 1 in the end" for name in WELL if not self.last.value(name))
+        yield from (f"{name} is not 1 in the end" for name in WELL if self.last.value(name) < self.last.probers)
         if not self.busy:
             yield from self.what_never_came()
             yield from self.unexplained_skips()
@@ -110,7 +111,7 @@ class Soak:
     def probes_that_never_passed(self) -> Iterator[str]:
         """Or of which nothing was to be seen at all."""
         expected = {probe for (_, probe), count in self.last.metrics["probe_runs_expected"].items() if count}
-        for probe in self.config.targets[0].probes:
+        for probe in self.targets[0].probes:
             verdicts = self.last.verdicts(probe)
             if probe not in expected:
                 yield f"{probe} was never asked for"
@@ -143,7 +144,7 @@ class Soak:
 
     def during_others(self, target: str, probe: str) -> int:
         """How many points of a probe's schedule came while a run of it had not ended, jitter included."""
-        (settings,) = (one.probes[ProbeName(probe)] for one in self.config.targets if one.name == target)
+        (settings,) = (one.probes[ProbeName(probe)] for one in self.targets if one.name == target)
         interval = settings.schedule.interval
         assert interval is not None  # no probe of a soak follows a crontab
         lasted = (run["duration_s"] for run in self.runs if (run["target"], run["probe"]) == (target, probe))

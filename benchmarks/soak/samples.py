@@ -1,9 +1,9 @@
-"""How everything is at one moment: what the processes occupy, and what the service says of itself at `/metrics`."""
+"""How everything is at one moment: what the processes occupy, and what the probers say of themselves at `/metrics`."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -60,8 +60,9 @@ class Occupied:
 class Sample:
     """How everything stood, so many seconds after the begin.
 
-    lags     how often the loop was late by at most so many seconds, cumulated.
-    metrics  the values of `READ`, by the values of their labels.
+    lags     how often the loop of the service was late by at most so many seconds, cumulated.
+    metrics  the values of `READ`, by the values of their labels, of all probers together.
+    probers  how many there are.
     """
 
     t: float
@@ -69,6 +70,7 @@ class Sample:
     target: Occupied
     lags: Mapping[float, float]
     metrics: Mapping[str, Mapping[Labels, float]]
+    probers: int = 1
 
     def value(self, name: str) -> float:
         """A metric, over all its labels."""
@@ -118,17 +120,18 @@ def occupied(pid: int) -> Occupied:
     )
 
 
-def sample(t: float, url: str, service_pid: int, target_pid: int) -> Sample:
-    """Reads everything. Raises OSError if the service does not answer in time."""
+def sample(t: float, urls: Sequence[str], service_pid: int, target_pid: int) -> Sample:
+    """Reads everything, of the service first. Raises OSError if a prober does not answer in time."""
     metrics: dict[str, dict[Labels, float]] = {name: defaultdict(float) for name in READ}
     lags: dict[float, float] = {}
-    for family in text_string_to_metric_families(get(f"{url}/metrics", PATIENCE_S)):
-        name = family.name.removeprefix(f"{PREFIX}_")
-        if name in READ:
-            _add(family, READ[name], metrics[name])
-        elif name == "loop_lag_seconds":
-            lags = {float(one.labels["le"]): one.value for one in family.samples if one.name.endswith("_bucket")}
-    return Sample(t, occupied(service_pid), occupied(target_pid), lags, metrics)
+    for url in urls:
+        for family in text_string_to_metric_families(get(f"{url}/metrics", PATIENCE_S)):
+            name = family.name.removeprefix(f"{PREFIX}_")
+            if name in READ:
+                _add(family, READ[name], metrics[name])
+            elif name == "loop_lag_seconds" and not lags:
+                lags = {float(one.labels["le"]): one.value for one in family.samples if one.name.endswith("_bucket")}
+    return Sample(t, occupied(service_pid), occupied(target_pid), lags, metrics, len(urls))
 
 
 def _add(family: Metric, labels: Labels, sums: dict[Labels, float]) -> None:

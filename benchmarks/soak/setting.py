@@ -1,4 +1,6 @@
-"""What a soak runs, each in processes of its own: two embedded servers, PostgreSQL, and the service with a small disk for its history."""
+"""What a soak runs, each in processes of its own: two embedded servers, PostgreSQL, the service with a small disk for its history, and a
+second prober for the load.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,17 +45,29 @@ still come to their end.
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What runs. `url` is the service's page, `admin` the endpoint for the faults of the target; no `disk`: we may not mount one."""
+class Prober:
+    """One that runs: its page, and its file of settings."""
 
-    service: subprocess.Popen[str]
+    process: subprocess.Popen[str]
     url: str
-    log: Path
+    configuration: Path
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What runs. `admin`: the endpoint for the faults of the target; no `loader`: no load; no `disk`: we may not mount one."""
+
+    service: Prober
+    loader: Prober | None
     target: Program
     admin: str
     store: PostgreSQL
-    configuration: Path
     disk: Path | None
+
+    @property
+    def probers(self) -> list[Prober]:
+        """All that run; the service first."""
+        return [self.service, *filter(None, [self.loader])]
 
 
 def benign_faults() -> list[str]:
@@ -65,15 +79,20 @@ def benign_faults() -> list[str]:
     ]
 
 
-def configured(target: str, load: str, folder: Path, load_per_s: int) -> dict[str, Any]:
-    """The configuration: the defaults for one target, and for the other as much of `ordering` as is wanted, 16 of every 20 seconds."""
-    places = {"project": TARGET, "environment": "test"}
-    targets: list[dict[str, Any]] = [{"name": TARGET, "endpoint": target, "peer": target, **places}]
-    if load_per_s:
-        hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 16, "schedule": {"interval": "20s"}}
-        targets.append({"name": LOAD, "endpoint": load, "probes": {"ordering": hot}, **places})
+def configured(target: str, folder: Path) -> dict[str, Any]:
+    """The configuration of the service: the defaults."""
+    return _with_history(folder, {"name": TARGET, "endpoint": target, "peer": target})
+
+
+def configured_for_load(target: str, folder: Path, load_per_s: int) -> dict[str, Any]:
+    """That of the prober that makes the load: as much of `ordering` as is wanted, 16 of every 20 seconds."""
+    hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 16, "schedule": {"interval": "20s"}}
+    return {"instance": LOAD} | _with_history(folder, {"name": LOAD, "endpoint": target, "probes": {"ordering": hot}})
+
+
+def _with_history(folder: Path, target: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "targets": targets,
+        "targets": [{"project": TARGET, "environment": "test", **target}],
         "history": {"location": str(folder / "history"), "spool": str(folder / "spool"), "size_max": "256MiB"},
     }
 
@@ -87,22 +106,39 @@ def started(load_per_s: int) -> Iterator[Setting]:
     armed = [word for fault in benign_faults() for word in ("--fault", fault)]
     with (
         program("embedded", "--port", "0", "--admin-port", "0", *armed) as target,
-        program("embedded", "--port", "0") as load,
         PostgreSQL(programs) as store,
         TemporaryDirectory(prefix="okp-soak-") as place,
+        ExitStack() as further,
     ):
         folder = Path(place)
-        addresses = target.said(ADDRESS), load.said(ADDRESS)
+        database = store.new_database()
         admin = target.said(r"(http://\S+)/faults")
-        file = folder / "prober.yaml"
-        file.write_text(yaml.safe_dump(configured(*addresses, folder, load_per_s)), encoding="utf-8")
-        log = folder / "log"
-        environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": store.new_database()}
-        with (
-            small_disk(folder / "spool") as disk,
-            running(["run", "--config", str(file)], environ, log) as service,
-        ):
-            yield Setting(service, said(log, r"status page: (\S+)/"), log, target, admin, store, file, disk)
+        disk = further.enter_context(small_disk(folder / "spool"))
+        configuration = configured(target.said(ADDRESS), folder)
+        service = further.enter_context(probing(configuration, folder, database))
+        loader = further.enter_context(loading(folder, database, load_per_s)) if load_per_s else None
+        yield Setting(service, loader, target, admin, store, disk)
+
+
+@contextmanager
+def loading(folder: Path, database: str, load_per_s: int) -> Iterator[Prober]:
+    """A server of its own, and the prober that makes the load there."""
+    (own := folder / LOAD).mkdir()
+    with (
+        program("embedded", "--port", "0") as server,
+        probing(configured_for_load(server.said(ADDRESS), own, load_per_s), own, database) as loader,
+    ):
+        yield loader
+
+
+@contextmanager
+def probing(configuration: Mapping[str, Any], folder: Path, database: str) -> Iterator[Prober]:
+    """A prober, with its files in a folder; waits until it is there."""
+    file, log = folder / "prober.yaml", folder / "log"
+    file.write_text(yaml.safe_dump(configuration), encoding="utf-8")
+    environ = {"ORDERING_PROBER_API__PORT": "0", "ORDERING_PROBER_STATUS__URL": database}
+    with running(["run", "--config", str(file)], environ, log) as process:
+        yield Prober(process, said(log, r"status page: (\S+)/"), file)
 
 
 @contextmanager

@@ -175,10 +175,10 @@ def hanging_target(setting: Setting) -> Iterator[None]:
 @contextmanager
 def wrong_file(setting: Setting) -> Iterator[None]:
     """The configuration is wrong, and then right again with one more key for `redelivery`, which begins anew."""
-    text = setting.configuration.read_text(encoding="utf-8")
-    setting.configuration.write_text("targets: 7\n", encoding="utf-8")
+    text = setting.service.configuration.read_text(encoding="utf-8")
+    setting.service.configuration.write_text("targets: 7\n", encoding="utf-8")
     yield
-    setting.configuration.write_text(f"{text}probes:\n  redelivery: {{keys: 13}}\n", encoding="utf-8")
+    setting.service.configuration.write_text(f"{text}probes:\n  redelivery: {{keys: 13}}\n", encoding="utf-8")
 
 
 @contextmanager
@@ -200,15 +200,15 @@ def full_disk(setting: Setting) -> Iterator[None]:
 @contextmanager
 def clock_ahead(setting: Setting) -> Iterator[None]:
     """The service's wall clock is set forward, and in the end back."""
-    setting.service.send_signal(FORWARD)
+    setting.service.process.send_signal(FORWARD)
     yield
-    setting.service.send_signal(BACK)
+    setting.service.process.send_signal(BACK)
 
 
 @contextmanager
 def idle_connections(setting: Setting) -> Iterator[None]:
     """So many clients are connected that ask for little or nothing."""
-    command = [sys.executable, "-m", "benchmarks.idle_connections", "--connections", str(CONNECTIONS), "--of", setting.url]
+    command = [sys.executable, "-m", "benchmarks.idle_connections", "--connections", str(CONNECTIONS), "--of", setting.service.url]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as clients:
         yield
         clients.terminate()

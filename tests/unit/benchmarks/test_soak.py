@@ -15,7 +15,7 @@ import pytest
 from benchmarks.soak.clock import SteppedClock
 from benchmarks.soak.judgement import Soak
 from benchmarks.soak.samples import READ, Labels, Occupied, Sample
-from benchmarks.soak.setting import configured
+from benchmarks.soak.setting import configured, configured_for_load
 from benchmarks.soak.timetable import Timetable
 from benchmarks.soak.troubles import AFTER_S, Spell, Trouble
 from prober.config.loading import load
@@ -52,8 +52,14 @@ def soak(last: Sample | None = None, spells: tuple[Spell, ...] = (), **told: Any
     samples = [sample(number * EVERY_S) for number in range(180)]
     told = {"runs": [RUN], "counted": Counter({("soak", "PASS"): 1})} | told
     struck = {name: 1 for name, known in CATALOGUE.items() if known.benign}
-    seen = Soak(load(None, {}), BEGAN_AT, [*samples, last or sample(1800.0)], spells, struck=struck, **told)
-    seen.config = load(None, {"ORDERING_PROBER_TARGETS__0__NAME": "soak"})
+    seen = Soak(
+        load(None, {"ORDERING_PROBER_TARGETS__0__NAME": "soak"}).targets,
+        BEGAN_AT,
+        [*samples, last or sample(1800.0)],
+        spells,
+        struck=struck,
+        **told,
+    )
     return seen
 
 
@@ -138,6 +144,11 @@ def test_the_service_must_be_well_in_the_end(name: str) -> None:
     assert list(soak(sample(1800.0, {name: {(): 0.0}})).broken()) == [f"{name} is not 1 in the end"]
 
 
+def test_every_prober_must_be_well_in_the_end() -> None:
+    last = replace(sample(1800.0), probers=2)
+    assert len(list(soak(last).broken())) == 2
+
+
 def test_what_the_metrics_counted_must_be_stored() -> None:
     seen = soak(counted=Counter({("soak", "PASS"): 2}))
     assert list(seen.lost_runs()) == ["('soak', 'PASS'): 2 runs counted, 1 in the store"]
@@ -203,14 +214,14 @@ def test_what_is_left_undone_ends_with_the_timetable() -> None:
     assert ended == ["over"]
 
 
-def test_the_configuration_asks_for_the_load(tmp_path: Path) -> None:
+def test_the_configurations_ask_for_all_probes_and_for_the_load(tmp_path: Path) -> None:
     file = tmp_path / "prober.yaml"
-    file.write_text(str(configured("127.0.0.1:1", "127.0.0.1:2", tmp_path, 5_000)), encoding="utf-8")
-    hot = load(file, {}).targets[1].probes
+    file.write_text(str(configured_for_load("127.0.0.1:2", tmp_path, 5_000)), encoding="utf-8")
+    hot = load(file, {}).targets[0].probes
     assert set(hot) == {ProbeName.ORDERING}
     assert hot[ProbeName.ORDERING].rate * 0.8 == 5_000
-    file.write_text(str(configured("127.0.0.1:1", "127.0.0.1:2", tmp_path, 0)), encoding="utf-8")
-    assert len(load(file, {}).targets) == 1
+    file.write_text(str(configured("127.0.0.1:1", tmp_path)), encoding="utf-8")
+    assert load(file, {}).targets[0].probes == load(None, {}).targets[0].probes
 
 
 def test_the_clock_goes_on_from_where_it_was_set() -> None:
