@@ -85,8 +85,8 @@ def configured(target: str, folder: Path) -> dict[str, Any]:
 
 
 def configured_for_load(target: str, folder: Path, load_per_s: int) -> dict[str, Any]:
-    """That of the prober that makes the load: as much of `ordering` as is wanted, 16 of every 20 seconds."""
-    hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 16, "schedule": {"interval": "20s"}}
+    """That of the prober that makes the load: as much of `ordering` as is wanted, 15 of every 20 seconds."""
+    hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 15, "schedule": {"interval": "20s"}}
     return {"instance": LOAD} | _with_history(folder, {"name": LOAD, "endpoint": target, "probes": {"ordering": hot}})
 
 

@@ -219,7 +219,7 @@ def test_the_configurations_ask_for_all_probes_and_for_the_load(tmp_path: Path) 
     file.write_text(str(configured_for_load("127.0.0.1:2", tmp_path, 5_000)), encoding="utf-8")
     hot = load(file, {}).targets[0].probes
     assert set(hot) == {ProbeName.ORDERING}
-    assert hot[ProbeName.ORDERING].rate * 0.8 == 5_000
+    assert hot[ProbeName.ORDERING].rate == 5_000 * 20 // 15
     file.write_text(str(configured("127.0.0.1:1", tmp_path)), encoding="utf-8")
     assert load(file, {}).targets[0].probes == load(None, {}).targets[0].probes
 
