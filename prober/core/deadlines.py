@@ -31,13 +31,26 @@ def backed_off_t(rules: Rules, last_delivery_t: float, owed: Collection[Owed]) -
 
 
 def deadline(subscription: Subscription, since_t: float, seconds: float, sent_t: float, lease_ends: Iterable[float]) -> float:
-    """When the service will have been able for `seconds` since a moment to deliver what it may have sent since `sent_t`."""
+    """When the service will have been able for `seconds` since a moment to deliver what it may have sent since `sent_t`.
+
+    Of what it sent one delivery may have been lost, or else streams that break again and again would excuse it for ever.
+    """
     deadline_t = _reached_t(subscription, since_t, seconds)
     lost_t = _lost_lease_end_t(subscription, sent_t)
     if lost_t == LONG_AGO:
         return deadline_t
-    leased_t = max([lost_t, *(t for t in lease_ends if t < inf)])
-    return max(deadline_t, _reached_t(subscription, leased_t, seconds * LEFT)) if leased_t > since_t else deadline_t
+    once_t = _reached_t(subscription, since_t, seconds + subscription.rules.ack_deadline_s)
+    held_t = max((t for t in lease_ends if t < inf), default=LONG_AGO)
+    return max(
+        deadline_t,
+        min(_reached_after(subscription, since_t, lost_t, seconds), once_t),
+        _reached_after(subscription, since_t, held_t, seconds),
+    )
+
+
+def _reached_after(subscription: Subscription, since_t: float, leased_t: float, seconds: float) -> float:
+    """When enough of a deadline is left after the end of a lease; long ago if that was over before the clock began."""
+    return _reached_t(subscription, leased_t, seconds * LEFT) if leased_t > since_t else LONG_AGO
 
 
 def _lost_lease_end_t(subscription: Subscription, sent_t: float) -> float:

@@ -55,7 +55,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
     # what went into a broken stream
     excuse("lost-lease-ignored", "deadlines.py", "    if lost_t == LONG_AGO:\n", "    if lost_t:\n", "What went into a broken stream is leased by nobody."),
-    excuse("held-by-nobody", "deadlines.py", "max([lost_t, *(t for t in lease_ends if t < inf)])", "lost_t", "What the subscriber of a broken stream held is held no more."),
+    excuse("held-by-nobody", "deadlines.py", "        _reached_after(subscription, since_t, held_t, seconds),\n", "", "What the subscriber of a broken stream held is held no more."),
+    rule("lost-for-ever", "deadlines.py", "min(_reached_after(subscription, since_t, lost_t, seconds), once_t)", "_reached_after(subscription, since_t, lost_t, seconds)", "Streams that break again and again excuse what never comes."),
     rule("leased-whenever-one-broke", "deadlines.py", "subscription.last_closed_t < sent_t - rules.clock_error_s:", "subscription.last_closed_t == LONG_AGO:", "What was sent long after a stream broke may be leased to it."),
     # clocks that differ
     excuse("clock-error-ignored-in-order", "order.py", "eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0", "eps = 0.0", "In real time clocks agree."),

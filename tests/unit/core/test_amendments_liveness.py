@@ -243,6 +243,7 @@ def test_a_retry_policy_does_not_wait(one: Definite) -> None:
 
 
 LONG = {"ack_deadline_s": 600.0, "unacked_deadline_s": 120.0}
+AGAIN_AND_AGAIN = " ".join(f"close {'A' * (n + 1)}@{50 * n + 40} open {'A' * (n + 2)} of client A@{50 * n + 45}" for n in range(16))
 OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
 
 
@@ -269,6 +270,7 @@ def test_what_went_into_a_broken_stream_is_leased(one: Definite) -> None:
         case("it was sent when the stream was over", f"{OPEN} {BROKE} P1@4 ok1=m1@4.1 end @1500", "L:STUCK@124.1", **LONG),
         case("the stream is still there", f"{OPEN} P1 end @1500", "L:STUCK@120.05", **LONG),
         case("the lease is not long", f"{OPEN} P1 {BROKE} end @1500", "L:STUCK@123"),
+        case("streams break again and again", f"open B of client B {OPEN} P1 {AGAIN_AND_AGAIN} end @900", "L:STUCK@180.05"),
     ],
 )  # fmt: skip
 def test_nothing_is_leased_any_more(one: Case) -> None:
