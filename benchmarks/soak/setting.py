@@ -26,6 +26,7 @@ from tests.unit.sinks.status.postgresql import PostgreSQL, find_binaries
 
 TARGET: Final = "soak"
 LOAD: Final = "load"
+PLACE: Final = {"project": TARGET, "environment": "test"}
 DISK_MIB: Final = 128
 STOP_S: Final = 60.0
 ADDRESS: Final = r"Pub/Sub on (\S+:\d+)"
@@ -80,21 +81,15 @@ def benign_faults() -> list[str]:
 
 
 def configured(target: str, folder: Path) -> dict[str, Any]:
-    """The configuration of the service: the defaults."""
-    return _with_history(folder, {"name": TARGET, "endpoint": target, "peer": target})
+    """The configuration of the service: the defaults, with a history."""
+    history = {"location": str(folder / "history"), "spool": str(folder / "spool"), "size_max": "256MiB"}
+    return {"targets": [{"name": TARGET, "endpoint": target, "peer": target, **PLACE}], "history": history}
 
 
-def configured_for_load(target: str, folder: Path, load_per_s: int) -> dict[str, Any]:
+def configured_for_load(target: str, load_per_s: int) -> dict[str, Any]:
     """That of the prober that makes the load: as much of `ordering` as is wanted, 15 of every 20 seconds."""
     hot = {"keys": load_per_s // 10, "messages": 40, "rate": load_per_s * 20 // 15, "schedule": {"interval": "20s"}}
-    return {"instance": LOAD} | _with_history(folder, {"name": LOAD, "endpoint": target, "probes": {"ordering": hot}})
-
-
-def _with_history(folder: Path, target: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "targets": [{"project": TARGET, "environment": "test", **target}],
-        "history": {"location": str(folder / "history"), "spool": str(folder / "spool"), "size_max": "256MiB"},
-    }
+    return {"instance": LOAD, "targets": [{"name": LOAD, "endpoint": target, "probes": {"ordering": hot}, **PLACE}]}
 
 
 @contextmanager
@@ -126,7 +121,7 @@ def loading(folder: Path, database: str, load_per_s: int) -> Iterator[Prober]:
     (own := folder / LOAD).mkdir()
     with (
         program("embedded", "--port", "0") as server,
-        probing(configured_for_load(server.said(ADDRESS), own, load_per_s), own, database) as loader,
+        probing(configured_for_load(server.said(ADDRESS), load_per_s), own, database) as loader,
     ):
         yield loader
 

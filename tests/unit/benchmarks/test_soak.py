@@ -216,7 +216,7 @@ def test_what_is_left_undone_ends_with_the_timetable() -> None:
 
 def test_the_configurations_ask_for_all_probes_and_for_the_load(tmp_path: Path) -> None:
     file = tmp_path / "prober.yaml"
-    file.write_text(str(configured_for_load("127.0.0.1:2", tmp_path, 5_000)), encoding="utf-8")
+    file.write_text(str(configured_for_load("127.0.0.1:2", 5_000)), encoding="utf-8")
     hot = load(file, {}).targets[0].probes
     assert set(hot) == {ProbeName.ORDERING}
     assert hot[ProbeName.ORDERING].rate == 5_000 * 20 // 15
