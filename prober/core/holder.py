@@ -429,7 +429,8 @@ class HolderCheck:
         }
         witnesses = (*(one.number for one in held), arrival.number)
         kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
-        self.splits.put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts))
+        own = frozenset(one for one, (_, _, until_t, _) in arrival.track.held.items() if until_t > now)
+        self.splits.put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts, begun_by_none=own))
 
     def _in_run_from_below(self, arrival: Arrival) -> bool:
         """Whether what came before on its session, the place of which is not certain, may have been a rewind to below."""

@@ -64,6 +64,7 @@ class Split(NamedTuple):
     """A violation on hold: of `kind`, if what is `held` was held indeed when `position` was delivered on `session`.
 
     `moved`: the key moved there, from one stream to another, which is counted when it is decided what was held.
+    `begun_by_none`: where no run can have begun by then: with exactly-once delivery, what this session certainly held.
     """
 
     kind: Kind
@@ -75,6 +76,7 @@ class Split(NamedTuple):
     witnesses: tuple[int, ...]
     facts: Facts
     moved: bool = False
+    begun_by_none: frozenset[int] = frozenset()
 
 
 class Splits:
@@ -102,7 +104,7 @@ class Splits:
         sent_t = arrival.lo - self._collector.rules.clock_error_s
         self.pending = tuple(
             split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
-            if sent_t <= split.t
+            if sent_t <= split.t and arrival.position not in split.begun_by_none
             else split
             for split in self.pending
         )

@@ -56,6 +56,8 @@ def test_redelivery_after_confirmation(one: Case) -> None:
         case("its lease was prolonged, which may be unheard", "P1 A<1@1 A modack 1 100s@1.5 A<1@60", **EOD),
         case("a race decides nothing: a rewind seen beside it may have been to below it", "open A1 of client A open A2 of client A P1@0 info1@0.1 P1'gen1@0.2 ok'gen1=m1@0.3 P2@0.4 ok2=m2@0.5 A1<m1(1)@1 A1 ack 1@1.1 A1<c(1)@1.2 A2<2@1.3 A2 nack 2@1.5 A2<2@2 A1<c(1)@2.1 A1 ack 1@2.2 A2 ack 2@2.2", **EOD),
         case("its stream broke", "P1 A<1@1 close A@2 B<1@3", "I:AFFINITY_SPLIT", **EOD),
+        case("a run that follows cannot have begun before", "P1,2,3 A<1,2,3@1 A<3@2 A nack 1@2.5 B<1,2,3@3", "I:AFFINITY_SPLIT V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
+        case("a run that follows may have begun before", "P1,2,3 A<1,2,3@1 A nack 1@1.5 A<3@2 B<1,2,3@3", "I:AFFINITY_SPLIT I:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
         case("its stream broke soon after", "P1 A<1@1 B<1@3 close A@20", "I:AFFINITY_SPLIT I:EOD_REDELIVERY_WHILE_OUTSTANDING", close_detection_max_s=30, **EOD),
         case("an earlier acknowledgement may be under way", "P1 A<1@1 A ack 1@1.1 A<1@3 A<1@12", **EOD),
         case("an acknowledgement of an earlier delivery ends no later hold", "open A1 of client A open A2 of client A@21.5 P1 A1<1@1 A1 ack 1@10 A2<1@22 A1<1@24", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
