@@ -274,7 +274,7 @@ class HolderCheck:
             return True
         if sent_t > self._start_t:
             return False
-        if self.acks.may_end(arrival.position, arrival.lo):
+        if self.acks.may_have_ended(arrival.position, arrival.lo, self._start_number):
             return True
         for last in self._tracks.lasts_of(session.subscriber, arrival):
             if last and self._start_position <= max(last, arrival.position) and self._log.may_follow(arrival.position, last):
@@ -405,10 +405,8 @@ class HolderCheck:
             number, t, until_t, _ = track.held.get(position, NOT_HELD)
             if until_t > now and (t <= before_t or track is arrival.track):
                 held.append(Certain(position, number, track.session, True, self._overtook_t(t, arrival)))
-        if not held or rules.dead_letter_max_attempts:
+        if not held or rules.dead_letter_max_attempts or self._in_run_from_below(arrival):
             return  # a run that restarts at a dead-lettered message begins with the next one
-        if self._in_run_from_below(arrival):
-            return
         sent_t = arrival.lo - rules.clock_error_s
         if any(one.position < position and one.explains(arrival, sent_t) for one in self._breaks):
             held = [one for one in held if one.session is arrival.track.session]  # the others began anew after this was sent

@@ -25,7 +25,7 @@ from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
-from prober.core.positions import ACKED, REFUSED, LearnedLog
+from prober.core.positions import ACKED, OLDER, REFUSED, LearnedLog
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival, Session, Tracks
 from prober.core.subscription import Subscription
@@ -239,6 +239,12 @@ class Acknowledgements:
         if not self._log.flags(position) & (ACKED | REFUSED):
             return False
         return self.latest_t(position) + self._rules.ack_lag_max_s + self._rules.clock_error_s >= sent_t
+
+    def may_have_ended(self, position: int, sent_t: float, number: int) -> bool:
+        """The same, of a hold that was over before event `number`: none was, of a message that first came later by the same clock."""
+        older = self._log.flags(position) & OLDER  # and perhaps received before the record
+        known = not older and not self._rules.clock_error_s
+        return self.may_end(position, sent_t) and not (known and self._log.number(position) >= number)
 
     def latest_t(self, position: int) -> float:
         """When the position was answered last, long ago if it never was; later than that, perhaps, if it is forgotten."""

@@ -58,6 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("held-by-nobody", "deadlines.py", "        _reached_after(subscription, since_t, held_t, seconds),\n", "", "What the subscriber of a broken stream held is held no more."),
     rule("lost-for-ever", "deadlines.py", "min(_reached_after(subscription, since_t, lost_t, seconds), once_t)", "_reached_after(subscription, since_t, lost_t, seconds)", "Streams that break again and again excuse what never comes."),
     rule("leased-whenever-one-broke", "deadlines.py", "subscription.last_closed_t < sent_t - rules.clock_error_s:", "subscription.last_closed_t == LONG_AGO:", "What was sent long after a stream broke may be leased to it."),
+    rule("answered-before-it-came", "splits.py", "return self.may_end(position, sent_t) and not (known and self._log.number(position) >= number)", "return self.may_end(position, sent_t)", "What was first received after the key moved may have been let go before."),
     # exactly-once delivery
     rule("runs-begin-at-what-is-held", "splits.py", "sent_t <= split.t and arrival.position not in split.begun_by_none", "sent_t <= split.t", "With exactly-once delivery a run may begin at what is held."),
     excuse("no-run-begins-anywhere", "splits.py", "arrival.position not in split.begun_by_none", "not split.begun_by_none", "With exactly-once delivery a run explains nothing, wherever it begins."),

@@ -67,6 +67,7 @@ def test_what_comes_by_another_clock_fills_no_hole_inside_a_response() -> None:
         case("the response is over, its messages are not", f"{BATCH} close b1@1.05 pull b2@1.5 b2<4@1.6", "V:PULL_OVERLAP", mode=PULL),
         case("half-open streams are no excuse", f"{BATCH} pull b2@1.5 b2<4@1.6 close b1@2", "V:PULL_OVERLAP", mode=PULL, close_detection_max_s=5),
         case("the pulls were sent together", "P1,2 pull b1@0.9 pull b2@0.9 b1<1@1 b2<2@1.6", "V:PULL_OVERLAP", mode=PULL),
+        case("one of it was refused, the pulls were sent together", "P1,2,3,4 pull b1@0.9 pull b2@0.95 b1<1,2,3@1 b1 nack 3@1.1 b2<3,4@1.2 b1 ack 1,2@2 b2 ack 3,4@2 end @20", "V:PULL_OVERLAP", mode=PULL),
         case("after a refusal", f"{BATCH} b1 nack 1,2,3@1.1 pull b2@1.5 b2<1,2,3@1.6", "I:PULL_OVERLAP", mode=PULL),
         case("acknowledgements under way", f"{DONE} pull b2@1.5 b2<4@1.6", "I:PULL_OVERLAP", mode=PULL),
         case("leases perhaps over", f"{BATCH} pull b2@57 b2<1,2,3@58", "I:PULL_OVERLAP", mode=PULL),
