@@ -10,6 +10,7 @@ from typing import Final
 
 from prober.simulation.observation import RunNote, caught_as
 from prober.simulation.other_rules import OTHER_RULES
+from prober.simulation.plan import Temper
 from prober.simulation.world import Simulated
 from prober.slo.confidence import ProportionBounds, interval
 
@@ -22,20 +23,27 @@ CERTAIN: Final = 0.999
 
 @dataclass(slots=True)
 class Cell:
-    """The runs of one probe that one fault struck while they were judged, and in which it must be found."""
+    """The runs of one probe that one fault struck while they were judged, and in which it must be found.
+
+    `calm`, `found_calm`: those of simulations in which nothing else went wrong, and of these the ones in which it was found.
+    """
 
     observable: int = 0
     found: int = 0
+    calm: int = 0
+    found_calm: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     after_s: list[float] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
 
-    def add(self, note: RunNote, fault: str) -> None:
+    def add(self, note: RunNote, fault: str, *, calm: bool) -> None:
         """Takes one run."""
         self.observable += 1
+        self.calm += calm
         self.others.update(name for name, alarms in note.alarms.items() if alarms)
         if note.caught(fault):
             self.found += 1
+            self.found_calm += calm
             self.kinds.update(kind for kind in note.found if kind in caught_as(fault, note.probe))
             after_s = note.after_s(fault)
             self.after_s += [] if after_s is None else [after_s]
@@ -98,10 +106,10 @@ class Detection:
         seed = simulated.plan.seed
         self.failures += [Failure(seed, "an internal error", (fault,)) for fault in simulated.faults]
         for note in simulated.notes:
-            self._add_run(seed, note)
+            self._add_run(seed, note, calm=simulated.plan.temper is Temper.CALM)
         self._add_missing(simulated)
 
-    def _add_run(self, seed: int, note: RunNote) -> None:
+    def _add_run(self, seed: int, note: RunNote, *, calm: bool) -> None:
         self.runs += 1
         self.events += note.events
         if note.is_false_alarm:
@@ -112,7 +120,7 @@ class Detection:
             self.clean_runs += 1
             self.false_alarms.update(name for name, alarms in note.alarms.items() if alarms)
         for fault in observable_in(note):
-            self.cells[fault, note.probe].add(note, fault)
+            self.cells[fault, note.probe].add(note, fault, calm=calm)
 
     def _add_missing(self, simulated: Simulated) -> None:
         struck = [note for note in simulated.notes if simulated.plan.fault in observable_in(note)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from prober.probes.catalogue import PROBES
 from prober.simulation.detection import Detection
 from prober.simulation.many import Order
 from prober.simulation.page import main, page
-from prober.simulation.plan import TO_BE_FOUND
+from prober.simulation.plan import TO_BE_FOUND, Temper
 from prober.simulation.world import Simulated
 from tests.architecture import tree
 from tests.unit.simulation.test_detection import PROBES as SETTINGS
@@ -27,6 +28,13 @@ def test_what_is_missed_and_what_was_never_met_is_said() -> None:
     assert "- `hole`: no run met it." in text
     assert "| `drop` | `ordering` | 1 of 2 (1 to 99 %) | ORDER_GAP | 1.0 s | 2 of 2 | 0 of 2 |" in text
     assert "| arrival order | 2 of 2 | 1 of 1 clean runs |" in text
+
+
+def test_how_often_it_is_found_where_nothing_else_goes_wrong_is_said() -> None:
+    rough = replace(plan("drop"), temper=Temper.BOTH)
+    simulated = [Simulated(plan("drop"), (note("drop", {"ORDER_GAP": 2.0}),), ()), Simulated(rough, (note("drop"),), ())]
+    text = page(Order(range(2)), Detection.of(simulated), SETTINGS)
+    assert "- `drop`: 1 of 2 (1 to 99 %) at `ordering`; too few runs to say that it is missed; 1 of 1 where nothing else" in text
 
 
 def test_nothing_is_missed() -> None:
