@@ -391,7 +391,7 @@ class HolderCheck:
     def _resume(self, arrival: Arrival) -> None:
         """The holder is delivered to after what may have been a late copy elsewhere, or a move there: then it begins anew."""
         self._contested = False
-        self._start_t = arrival.t
+        self._start_t, self._start_number = arrival.t, arrival.number
         self._start_position = min(self._start_position, arrival.position)
 
     # --- exactly once --------------------------------------------------------------------------------------------------------
