@@ -53,6 +53,7 @@ def test_it_may_come_again_elsewhere(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        wrong("what was refused comes elsewhere at once, above what is held", "open A of client A open B of client B P1,2 A<1,2@1 A nack 2@1.5 B<2@3 end @20", "V:AFFINITY_SPLIT"),
         wrong("the next message elsewhere", f"{HELD} B<3@10", "V:AFFINITY_SPLIT"),
         wrong("refused below, but what is between is held", f"{HELD} A nack 1@1.4 B<3@2", "V:AFFINITY_SPLIT"),
         wrong("the upper held one elsewhere", f"{HELD} B<2@10", "V:AFFINITY_SPLIT"),
