@@ -100,7 +100,7 @@ def troubles(setting: Setting) -> tuple[Trouble, ...]:
             "a wrong configuration",
             20.0,
             partial(wrong_file, setting),
-            lambda _, now: not now.value("config_last_reload_successful"),
+            lambda _, now: now.value("config_last_reload_successful") < now.probers,
         ),
         planted(setting, "redeliver_unacked_only:p=0.5,key=redelivery-*[02468]"),
         Trouble(
