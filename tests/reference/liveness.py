@@ -14,6 +14,9 @@ from prober.core.findings import Kind
 from prober.core.rules import Mode
 from tests.reference.facts import Copy, Facts, Message, Record, Session
 
+LEFT = 0.25
+"""The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
+
 
 @dataclass(slots=True)
 class Clocks:
@@ -47,6 +50,40 @@ class Clocks:
         before = [copy for copy in self.facts.copies if at_or_before(copy)]
         spans = [(left, right) for left, right in pairwise(edges) if right > left]
         return sum(right - left for left, right in spans if self._could(start, (left + right) / 2, before))
+
+    def is_overdue(
+        self, start: float, stop: float, seconds: float, sent: float, at_or_before: Callable[[Copy], bool] = lambda _: True
+    ) -> bool:
+        """Whether the service could deliver for more than `seconds` between these times what it had since `sent`.
+
+        It may have gone into a stream that broke: then it comes when its lease is over, as does what is behind what was held. Asked
+        just before each stream breaks, since what was overdue then stays so.
+        """
+        breaks = self._breaks()
+        stops = [*(t for t in breaks if start < t < stop), stop]
+        return any(
+            self.ran(start, end, at_or_before) > seconds
+            and self._had_time_left(start, end, seconds, [t for t in breaks if sent <= t < end], at_or_before)
+            for end in stops
+        )
+
+    def _breaks(self) -> list[float]:
+        if self.facts.rules.mode is not Mode.STREAMING:
+            return []
+        return sorted(one.closed + self.facts.rules.clock_error_s for one in self.facts.sessions.values() if one.closed < inf)
+
+    def _had_time_left(
+        self, start: float, stop: float, seconds: float, breaks: list[float], at_or_before: Callable[[Copy], bool]
+    ) -> bool:
+        """Of what was sent one delivery may have been lost, not all of them: a broken stream excuses for one lease."""
+        if not breaks:
+            return True
+        lease = self.facts.rules.ack_deadline_s
+        held = [self.lease_until(self.facts, copy) for copy in self.facts.copies if not self.facts.acked(copy.record, stop)]
+        ends = [t for t in held if start < t < inf]
+        if self.ran(start, stop, at_or_before) <= seconds + lease:
+            ends.append(max(breaks) + lease)
+        return all(self.ran(max(t, start), stop, at_or_before) > seconds * LEFT for t in ends)
 
     # --- holds ---
 
@@ -173,10 +210,11 @@ class Overdue:
             return None
         stop = min(facts.first_receipt(confirmed.message_id), facts.end, self._expires(message))
         overtaken = [copy.t for copy in facts.copies if self._overtakes(copy, message) and copy.t < stop]
-        if overtaken and stop == facts.end and self.clocks.ran(min(overtaken), stop) > rules.delivery_deadline_s:
+        seconds, sent = rules.delivery_deadline_s, facts.invoked(message)
+        if overtaken and stop == facts.end and self.clocks.is_overdue(min(overtaken), stop, seconds, sent):
             return Kind.LOST_OVERTAKEN
         progress = [confirmed.ok, *(copy.t for copy in facts.copies if confirmed.ok < copy.t < stop), stop]
-        if any(self.clocks.ran(left, right) > rules.delivery_deadline_s for left, right in pairwise(progress)):
+        if any(self.clocks.is_overdue(left, right, seconds, sent) for left, right in pairwise(progress)):
             return Kind.STUCK
         return None
 
@@ -213,9 +251,9 @@ class Overdue:
         if any(copy.t <= end for _, end in facts.all_grace_periods()):
             return False
         last = max(copy.t, *(one.t for one in facts.copies))
-        return (
-            self.clocks.ran(last, min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))) > rules.stall_deadline_s
-        )
+        stop = min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))
+        sent = facts.invoked(facts.message_of(owed[-1]))
+        return self.clocks.is_overdue(last, stop, rules.stall_deadline_s, sent)
 
     def _may_follow(self, one: Copy, copy: Copy) -> bool:
         """Whether `one` may have been sent after `copy`."""
@@ -250,7 +288,8 @@ class Overdue:
         due = self.clocks.lease_until(facts, copy)
         if rules.mode is Mode.STREAMING:
             due = min(due, copy.session.closed)
-        return self.clocks.ran(due, min(again, self._expires(copy.message)), self._not_behind(copy)) > rules.unacked_deadline_s
+        stop = min(again, self._expires(copy.message))
+        return self.clocks.is_overdue(due, stop, rules.unacked_deadline_s, facts.invoked(copy.message), self._not_behind(copy))
 
     def _not_behind(self, copy: Copy) -> Callable[[Copy], bool]:
         """Picks the copies of what is at the place of this one or before it; what is behind it does not delay it."""
