@@ -27,16 +27,23 @@ class PublishAttempts:
 
     invoked     when and in which region each generation was handed over.
     open        how many have no outcome yet.
+    failed      how many certainly stored nothing.
     unknown     whether one ended without anybody knowing what it stored.
     """
 
-    __slots__ = ("count", "invoked", "open", "unknown")
+    __slots__ = ("count", "failed", "invoked", "open", "unknown")
 
     def __init__(self, t: float, region: str) -> None:
         self.count = 1
         self.open = 1
+        self.failed = 0
         self.unknown = False
         self.invoked: dict[int, tuple[float, str]] = {0: (t, region)}
+
+    @property
+    def records_max(self) -> int:
+        """How many records they may have stored at most, where no client retries by itself."""
+        return self.count - self.failed
 
     def begun_before(self, generation: int, t: float, region: str) -> None:
         """The first attempt on record is not the first: when the others were handed over, and what came of them, is not known."""

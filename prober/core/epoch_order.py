@@ -6,13 +6,15 @@ past. What it passed without receiving it is `overtaken`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.events import LONG_AGO
+from prober.core.findings import Facts
 from prober.core.publications import EpochRecord, Publication
+from prober.core.sessions import ANYWHERE, Arrival, Source
 
 OVERTAKEN_MAX: Final = 4096
 """Overtaken sequence numbers remembered per epoch; no more are noted beyond that."""
@@ -27,9 +29,9 @@ _NOTHING: Final[frozenset[int]] = frozenset()
 
 
 class RealTime:
-    """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it."""
+    """The latest publish invocation among the records learned so far in one region: when, whose, and which event delivered it when."""
 
-    __slots__ = ("epoch", "invoked_number", "number", "position", "region", "seq", "t")
+    __slots__ = ("came_t", "epoch", "invoked_number", "number", "position", "region", "seq", "source", "t")
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -38,20 +40,35 @@ class RealTime:
         self.seq = 0
         self.epoch = ""
         self.number = 0
+        self.came_t = LONG_AGO
+        self.source = ANYWHERE
         self.invoked_number = 0
 
-    def learn(self, publication: Publication, invoked_t: float, epoch: str, number: int, position: int) -> None:
-        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered by event `number`."""
+    def learn(self, publication: Publication, invoked_t: float, arrival: Arrival) -> None:
+        """A record of that publication, invoked later than all before, at `invoked_t`, was delivered."""
         self.t = invoked_t
-        self.position = position
+        self.position = arrival.position
         self.seq = publication.seq
-        self.epoch = epoch
-        self.number = number
+        self.epoch = arrival.epoch
+        self.number = arrival.number
+        self.came_t = arrival.t
+        self.source = arrival.track.session.source
         self.invoked_number = publication.invoked_number
+
+    def inversion(self, publication: Publication, epoch: str) -> Facts:
+        """What is to be told of a publication, of that epoch, that was confirmed before this one was invoked and came after it."""
+        return {
+            "seq": publication.seq,
+            "epoch": epoch,
+            "after": self.seq,
+            "after_epoch": self.epoch,
+            "confirmed_t": publication.confirmed_t,
+            "invoked_t": self.t,
+        }
 
 
 class Primary(NamedTuple):
-    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch."""
+    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch, where."""
 
     position: int
     seq: int
@@ -59,6 +76,7 @@ class Primary(NamedTuple):
     confirmed_number: int
     ordered_t: float
     epoch: str
+    source: Source = ANYWHERE
 
     def inverts(self, other: Primary) -> bool:
         """Whether the two, of one epoch, break session order: the lower was handed over first, yet stands later in the log."""
@@ -143,9 +161,10 @@ class EpochOrder:
                 yield publication
             publication = publication.following
 
-    def primary(self, publication: Publication, position: int, number: int) -> Primary:
+    def primary(self, publication: Publication, position: int, number: int, source: Source = ANYWHERE) -> Primary:
         """What is to be known of a primary that was received."""
-        return Primary(position, publication.seq, number, publication.confirmed_number, publication.ordered_t, self.record.name)
+        confirmed_number, ordered_t = publication.confirmed_number, publication.ordered_t
+        return Primary(position, publication.seq, number, confirmed_number, ordered_t, self.record.name, source)
 
     @property
     def last_primary(self) -> Primary:
@@ -237,3 +256,17 @@ class EpochOrder:
         if len(self.overtaken) > FILTERED_MAX:
             oldest = self.overtaken.pop(next(iter(self.overtaken)))
             self.record.give_up(oldest.publication)
+
+
+class Awaited(NamedTuple):
+    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
+
+    due_t: float
+    t: float
+    order: EpochOrder
+    by: Primary
+    publications: tuple[Publication, ...]
+
+    def has_come(self, tokens: Container[int]) -> bool:
+        """Whether any that is still awaited is among these messages."""
+        return any(one.token in tokens and self.order.awaits(one) for one in self.publications)

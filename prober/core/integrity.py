@@ -11,7 +11,8 @@ EOD_REDELIVERY_AFTER_ACK   with exactly-once delivery, a message comes again aft
 EOD_REDELIVERY_WHILE_OUTSTANDING is judged in `holder`.
 SERVICE_DUP   a message id was delivered with another publish time: the service's own retry stored the message twice. Informational.
 PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that retries by itself makes such records, so they
-              are informational; they are a violation only where every attempt is on record and there are more records than attempts.
+              are informational; they are a violation only where every attempt is on record and there are more records than attempts that
+              did not fail definitely.
 """
 
 from __future__ import annotations
@@ -152,7 +153,8 @@ def judge_origin(
         return True
     elif early or (publication.confirmed and publication.token != arrival.token):
         records = publication.records_beside(arrival.token) + 1
-        certain = attempts_observed and order.record.complete and records > publication.attempts
+        stored_max = 1 if publication.several is None else publication.several.records_max
+        certain = attempts_observed and order.record.complete and records > stored_max
         _file_duplicate(collector, arrival, order, certain=certain)
     return False
 

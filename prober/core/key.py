@@ -258,6 +258,7 @@ class KeyChecker:
         if self.subscription.racing:
             session = arrival.track.session
             self._order.places.came_again(position, session.name, arrival.t, self.subscription.race_s(session))
+            self._order.overtakings.came_again(session.name)
 
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
@@ -292,6 +293,7 @@ class KeyChecker:
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
         session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
+        self._order.overtakings.came(session.name, arrival.t, self.log.invoked_t(arrival.position))
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > eps  # it did not wait for anything
         early = arrival.t - race_s <= self.subscription.unawaited_t  # nobody knew that there are several sessions
@@ -652,7 +654,7 @@ class KeyChecker:
     def is_due_sooner(self, t: float) -> bool:
         """Whether something that happened at `t` may have to be decided, without a further event, before `due_t`: that is put forward."""
         due_t = t + self.subscription.shortest_deadline_s
-        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.lost or self._numbers.on_hold:
+        if self._redelivery.held or self._holder.splits.pending or self._put_back or self._order.on_hold or self._numbers.on_hold:
             due_t = min(due_t, self._next_hold())
         elif self._group.compared_t < due_t:
             due_t = self._group.compared_t
@@ -693,8 +695,8 @@ class KeyChecker:
     @property
     def at_rest(self) -> bool:
         """Whether nothing can be found until the next event, however late: nothing is owed, and no verdict is on hold."""
-        waiting = self._redelivery.held or self._holder.splits.pending or self._order.lost or self._put_back or self._liveness.owed
-        return not (waiting or self._numbers.on_hold or self.owes() or self._order.chain > CHAIN_MAX)
+        waiting = self._redelivery.held or self._holder.splits.pending or self._put_back or self._liveness.owed
+        return not (waiting or self._order.on_hold or self._numbers.on_hold or self.owes() or self._order.chain > CHAIN_MAX)
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
@@ -707,11 +709,9 @@ class KeyChecker:
         self._last_position = ANCIENT
 
     def _next_hold(self) -> float:
-        skip_t = min((skip.due_t for skip in self._redelivery.held), default=inf)
-        split_t = self._holder.splits.pending[0].due_t if self._holder.splits.pending else inf
-        back_t = self._put_back.due_t if self._put_back else inf
-        lost_t = min((lost.due_t for lost in self._order.lost), default=inf)
-        return min(skip_t, split_t, lost_t, back_t, self._numbers.due_t, self._group.compared_t)
+        splits, back_t = self._holder.splits.pending, self._put_back.due_t if self._put_back else inf
+        held_t = min(back_t, splits[0].due_t if splits else inf, *(skip.due_t for skip in self._redelivery.held))
+        return min(held_t, self._order.due_t, self._numbers.due_t, self._group.compared_t)
 
     def _sleep(self, now: float) -> float:
         """Gives up the window of a key that is idle and settled; returns when to look again."""

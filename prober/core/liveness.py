@@ -185,9 +185,9 @@ class LivenessCheck:
         """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running."""
         if now <= self._collector.grace_until_t:
             return self._collector.grace_until_t
-        if self._subscription.up_since_t == inf:
+        if self._subscription.presence.since_t(now) == inf:
             return inf
-        ready_t = self._ready_t(now)
+        ready_t = self._ready_t()
         back_t = backed_off_t(self._collector.rules, self.last_delivery_t, self.owed.values())
         quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
@@ -196,13 +196,16 @@ class LivenessCheck:
             coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
         return coming_t
 
-    def _ready_t(self, now: float) -> float:
-        """Since when the service could deliver the key, apart from nobody waiting: a stream is open, nothing keeps the key back."""
+    def _ready_t(self) -> float:
+        """Since when nothing keeps the key back, whoever is there."""
         subscription = self._subscription
         if not subscription.streaming:
-            return max(subscription.up_since_t, subscription.lost_until_t, self._tracks.busy_until_t)
-        used_up_t = subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
-        return max(subscription.up_since_t, used_up_t)
+            return max(subscription.lost_until_t, self._tracks.busy_until_t)
+        return subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
+
+    def _up_since(self, t: float) -> float:
+        """That moment, or since when somebody has been there if that is later."""
+        return max(t, self._subscription.presence.since_t(t))
 
     def _deadline(self, since_t: float, seconds: float, sent_t: float = inf) -> float:
         """When the service will have been able to deliver for so long since a moment.
@@ -232,6 +235,7 @@ class LivenessCheck:
             return inf
         if run.sought_t > LONG_AGO:  # begins when the seek has settled, and waits for who held something then
             quiet_since_t = max(quiet_since_t, run.t, self._held_until_t)
+        quiet_since_t = self._up_since(quiet_since_t)
         deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s, self._log.invoked_t(run.target))
         if now <= deadline_t:
             return deadline_t
@@ -280,13 +284,13 @@ class LivenessCheck:
         moved_on: dict[int, float] = {}
         settled_s = rules.ack_settled_s + rules.retry_backoff_max_s
         for position, owed in self.owed.items():
-            since_t = max(owed.due_t, quiet_since_t)
+            since_t = self._up_since(max(owed.due_t, quiet_since_t))
             if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
                 continue
             group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
             group[position] = since_t
             if self._passed_t(position) > owed.lease_end_t + rules.ack_settled_s and not rules.dead_letter_max_attempts:
-                moved_on[position] = max(owed.lease_end_t + settled_s, ready_t)
+                moved_on[position] = self._up_since(max(owed.lease_end_t + settled_s, ready_t))
         coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
         return min(coming_t, self._judge_moved_on(now, moved_on))
 
@@ -347,7 +351,9 @@ class LivenessCheck:
             if overtaken.reported_lost:
                 continue
             invoked_t = overtaken.publication.invoked_t
-            deadline_t = self._deadline(max(overtaken.t, ready_t), self._collector.rules.delivery_deadline_s, invoked_t)
+            deadline_t = self._deadline(
+                self._up_since(max(overtaken.t, ready_t)), self._collector.rules.delivery_deadline_s, invoked_t
+            )
             if self._orders.has_expired(invoked_t, deadline_t):
                 continue
             if now <= deadline_t:
@@ -367,7 +373,7 @@ class LivenessCheck:
             return inf
         deadline_s = self._collector.rules.delivery_deadline_s
         for first in undelivered:
-            since_t = max(first.confirmed_t, quiet_since_t)
+            since_t = self._up_since(max(first.confirmed_t, quiet_since_t))
             deadline_t = self._due_t(now, since_t, deadline_s, first.invoked_t)
             if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue

@@ -10,7 +10,7 @@ and the latest end, as if they were one. That can make a delay look longer than 
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isfinite
 from typing import Final
 
 from prober.core.events import LONG_AGO
@@ -110,7 +110,7 @@ class Neighbours:
 
     def _end(self, one: HeldKey) -> None:
         del self._held[one.key]
-        if not 0 < self._step_s < inf or one.over_t == inf:
+        if not 0 < self._step_s < inf or not isfinite(one.over_t):
             return  # nothing waits so long, or nobody knows when it was over
         part = int(one.over_t / self._step_s)
         other = self._ended.get(part)

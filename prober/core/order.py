@@ -27,17 +27,18 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from prober.core.attempts import Early
 from prober.core.collector import SEQS_SHOWN, FindingsCollector
-from prober.core.epoch_order import EpochOrder, Primary, RealTime
+from prober.core.epoch_order import Awaited, EpochOrder, Primary, RealTime
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
+from prober.core.overtakings import By, Overtaking, Overtakings
 from prober.core.places import Places
 from prober.core.positions import PRIMARY, RACED, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
-from prober.core.sessions import Arrival
+from prober.core.sessions import ANYWHERE, Arrival, Source
 from prober.core.subscription import Subscription
 
 SOUGHT: Final = "it was published before {} had settled, which may have passed over it"
@@ -48,26 +49,13 @@ SECOND_COPY: Final = (
 )
 
 
-class Awaited(NamedTuple):
-    """Publishes of an epoch that had to come before `by`, a record of another epoch: until `due_t` they may yet come late."""
-
-    due_t: float
-    t: float
-    order: EpochOrder
-    by: Primary
-    publications: tuple[Publication, ...]
-
-    def has_come(self, tokens: Container[int]) -> bool:
-        """Whether any that is still awaited is among these messages."""
-        return any(one.token in tokens and self.order.awaits(one) for one in self.publications)
-
-
 class OrderCheck:
     """Judges the order of first deliveries of one key; see the head of this file.
 
     records             the publisher's record by epoch; an epoch that is not in it is foreign.
     epochs              how far each of them has been received, by region.
-    lost                what is missing before a record of another epoch, until it had time to come late.
+    lost                what is missing before a record that came, until it had time to come late.
+    overtakings         what came late or is missing, until a stream that broke had time to explain it.
     places              how certain the order of the learned log is.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
@@ -84,6 +72,7 @@ class OrderCheck:
         "epochs",
         "excused_until_t",
         "lost",
+        "overtakings",
         "places",
     )
 
@@ -97,6 +86,7 @@ class OrderCheck:
         self._real_times: tuple[RealTime, ...] = ()
         self.epochs: tuple[EpochOrder, ...] = ()
         self.lost: tuple[Awaited, ...] = ()
+        self.overtakings = Overtakings(collector, subscription)
         self.places = Places(log)
         self._forgot_epochs = False
         self.excused_until_t = LONG_AGO
@@ -362,14 +352,19 @@ class OrderCheck:
         real_time = order.real_time
         eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
         late = publication.token == arrival.token and publication.confirmed_t + eps < real_time.t
-        if late:
-            self._realtime_inversion(publication, arrival, real_time)
+        explained = late and self._realtime_inversion(publication, arrival, real_time)
+        received = self._received_first(order, publication, arrival)
+        if explained:
+            self.places.lose(arrival.position)
+        return received
+
+    def _received_first(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
         self.learn(order, publication, arrival)
         if len(self.epochs) > 1:
             self._judge_other_epochs(order, publication, arrival)
         if publication.token == arrival.token:
             counted = publication.seq in order.gone  # when it was confirmed, though it could not be placed before
-            self._primary(order, publication, arrival.position, arrival.number, arrival.t)
+            self._primary(order, publication, arrival.position, arrival.number, arrival.t, arrival.track.session.source)
             return not counted
         if not publication.abandoned:
             publication.delivered_early(Early(self._subscription.index, arrival.token, arrival.position, arrival.number))
@@ -380,7 +375,7 @@ class OrderCheck:
         invoked_t, region = publication.origin(arrival.token, arrival.generation)
         real_time = order.real_time
         if invoked_t > real_time.t and region == real_time.region:
-            real_time.learn(publication, invoked_t, arrival.epoch, arrival.number, arrival.position)
+            real_time.learn(publication, invoked_t, arrival)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may still be the primary that its publish names later."""
@@ -420,12 +415,14 @@ class OrderCheck:
         else:
             order.await_late(publication)
 
-    def _primary(self, order: EpochOrder, publication: Publication, position: int, number: int, t: float) -> None:
+    def _primary(
+        self, order: EpochOrder, publication: Publication, position: int, number: int, t: float, source: Source = ANYWHERE
+    ) -> None:
         self._collector.counts.chances_order += order.last is not None
         if order.is_next(publication, position):
             order.come_past(publication)
         elif order.settled:
-            self._judge_primary(order, publication, order.primary(publication, position, number), t)
+            self._judge_primary(order, publication, order.primary(publication, position, number, source), t)
         else:
             order.settled = True
             order.come_past(publication)
@@ -438,9 +435,9 @@ class OrderCheck:
     def _judge_primary(self, order: EpochOrder, publication: Publication, this: Primary, t: float) -> None:
         overtaken, last = order.overtaken.pop(this.seq, None), order.last_primary
         if overtaken is not None and overtaken.by.epoch == this.epoch and (overtaken.bound or overtaken.by.inverts(this)):
-            self._inversion(publication, this, overtaken.by, t)
+            self._inversion(publication, this, overtaken.by, t, overtaken.t)
         elif overtaken is None and publication.rank > order.passed and last.inverts(this):
-            self._inversion(publication, this, last, t)
+            self._inversion(publication, this, last, t, t)
         if publication.rank > order.passed + 1 or order.late:
             self._pass_over(order, publication, this, t)
         if publication.rank > order.passed:
@@ -501,6 +498,17 @@ class OrderCheck:
                 gap = [publication for publication in lost.publications if lost.order.awaits(publication)]
                 if gap:
                     self._gap(lost.order, gap, lost.by, lost.t)
+        self.overtakings.settle(now)
+
+    @property
+    def on_hold(self) -> bool:
+        """Whether anything waits to be decided."""
+        return bool(self.lost or self.overtakings.pending)
+
+    @property
+    def due_t(self) -> float:
+        """When the next of what waits is decided; `inf` if nothing waits."""
+        return min([self.overtakings.due_t, *(lost.due_t for lost in self.lost)])
 
     # --- across epochs -------------------------------------------------------------------------------------------------------
 
@@ -510,11 +518,10 @@ class OrderCheck:
         invoked_t, _ = publication.origin(arrival.token, arrival.generation)
         for other, earlier in self._lost_before(order, invoked_t, self._free_until_t(arrival.t)):
             lost.setdefault(other.index, (other, []))[1].append(earlier)
-        confirmed_number, due_t = publication.confirmed_number, arrival.t + self._patience_s
-        this = Primary(arrival.position, arrival.seq, arrival.number, confirmed_number, publication.ordered_t, arrival.epoch)
+        this = order.primary(publication, arrival.position, arrival.number, arrival.track.session.source)
         for other, gap in lost.values():
             other.lost_rank = gap[-1].rank
-            self.lost += (Awaited(due_t, arrival.t, other, this, tuple(gap)),)
+            self.lost += (Awaited(arrival.t + self._patience_s, arrival.t, other, this, tuple(gap)),)
 
     def _lost_before(self, order: EpochOrder, invoked_t: float, expired_t: float) -> Iterator[tuple[EpochOrder, Publication]]:
         """Publishes of other epochs of the region that completed before one was invoked, and have not been received."""
@@ -548,7 +555,8 @@ class OrderCheck:
             "missing_epoch": order.record.name,
         }
         doubt = self.dead_letter_doubt() if certain else SOUGHT.format(self._collector.grace_cause)
-        self._collector.violation(Kind.ORDER_GAP, t, witnesses, facts, doubt)
+        by, invoked_t = By(this.source, t, this.ordered_t), max(one.invoked_t for one in certain or gap)
+        self.overtakings.add(Overtaking(Kind.ORDER_GAP, t, invoked_t, by, ANYWHERE, tuple(witnesses), facts), doubt)
         if t > self._collector.grace_until_t and not doubt:
             for publication in certain:
                 order.overtake(publication, this, t, bound=True)
@@ -558,34 +566,27 @@ class OrderCheck:
         attempts_max = self._collector.rules.dead_letter_max_attempts
         return DEAD_LETTER if attempts_max and self._subscription.losses_max >= attempts_max - 1 else ""
 
-    def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float) -> None:
+    def _inversion(self, publication: Publication, this: Primary, other: Primary, t: float, came_t: float) -> None:
+        """`this` came at `t`, and `other` at `came_t`."""
         late, early = (this, other) if this.position > other.position else (other, this)
-        self._collector.violation(
-            Kind.ORDER_INVERSION,
-            t,
-            (early.number, early.confirmed_number, late.number, late.confirmed_number),
-            {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch},
-            self._doubt(publication, t) or self._race_doubt(early.position, late.position),
-        )
+        witnesses = (early.number, early.confirmed_number, late.number, late.confirmed_number)
+        facts: Facts = {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch}
+        doubt = self._doubt(publication, t) or self._race_doubt(early.position, late.position)
+        by = By(other.source, came_t, other.ordered_t)
+        one = Overtaking(Kind.ORDER_INVERSION, t, publication.invoked_t, by, this.source, witnesses, facts)
+        if self.overtakings.add(one, doubt) and self._log.holds(late.position):
+            self.places.lose(late.position)
 
     def _race_doubt(self, early: int, late: int) -> str:
         return "" if self.places.in_order(early, late) else RACING
 
-    def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> None:
-        self._collector.violation(
-            Kind.REALTIME_INVERSION,
-            arrival.t,
-            (publication.confirmed_number, before.invoked_number, before.number, arrival.number),
-            {
-                "seq": publication.seq,
-                "epoch": arrival.epoch,
-                "after": before.seq,
-                "after_epoch": before.epoch,
-                "confirmed_t": publication.confirmed_t,
-                "invoked_t": before.t,
-            },
-            self._doubt(publication, arrival.t) or self._race_doubt(before.position, arrival.position),
-        )
+    def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> bool:
+        witnesses = (publication.confirmed_number, before.invoked_number, before.number, arrival.number)
+        facts = before.inversion(publication, arrival.epoch)
+        doubt = self._doubt(publication, arrival.t) or self._race_doubt(before.position, arrival.position)
+        by, source = By(before.source, before.came_t, before.t), arrival.track.session.source
+        one = Overtaking(Kind.REALTIME_INVERSION, arrival.t, publication.invoked_t, by, source, witnesses, facts)
+        return self.overtakings.add(one, doubt)
 
     def _doubt(self, publication: Publication, t: float) -> str:
         """What may explain that a primary came late: a control operation, or what came is a second copy and the first is gone.

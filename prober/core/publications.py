@@ -178,6 +178,7 @@ class Publication:
     def close_attempt(self, *, unknown: bool) -> None:
         """Notes the end of an attempt without a confirmation."""
         attempts = self._several()
+        attempts.failed += attempts.open > 0 and not unknown
         attempts.open = max(0, attempts.open - 1)
         attempts.unknown = attempts.unknown or unknown
 

@@ -36,6 +36,7 @@ from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
+from prober.core.overtakings import Overtakings
 from prober.core.owed import Owed
 from prober.core.places import Places
 from prober.core.positions import LearnedLog
@@ -240,6 +241,7 @@ _KINDS: Final[tuple[type, ...]] = (
     EpochOrder,
     RealTime,
     Overtaken,
+    Overtakings,
     HolderCheck,
     Splits,
     Acknowledgements,

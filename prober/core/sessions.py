@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO, Delivered
 from prober.core.positions import NO_STAMP
@@ -39,6 +39,16 @@ Held: TypeAlias = tuple[int, float, float, float]
 """A delivery that its subscriber holds: its event number, when it came, and until when its lease certainly and perhaps runs."""
 
 
+class Source(NamedTuple):
+    """Where something was received: on which session, of which subscriber; empty where nobody knows."""
+
+    session: str
+    subscriber: str
+
+
+ANYWHERE: Final = Source("", "")
+
+
 class Session:
     """One first-in-first-out channel: a stream, a PullResponse, or a push request.
 
@@ -46,9 +56,10 @@ class Session:
     answered    something was delivered on it, whatever the key: a pull whose answer has come.
     flow        what the service may have outstanding on it, None without a limit.
     unseen      its opening is not on record.
+    source      its name, and its subscriber if that is known.
     """
 
-    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "subscriber", "unseen")
+    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "source", "subscriber", "unseen")
 
     def __init__(
         self, name: str, subscriber: str, opened_t: float, flow: FlowControl | None = None, *, unseen: bool = False
@@ -60,6 +71,7 @@ class Session:
         self.answered = False
         self.flow = flow
         self.unseen = unseen
+        self.source = Source(name, "" if unseen else subscriber)
 
 
 class Span:

@@ -2,7 +2,7 @@
 
 Four questions are answered here, for every key alike:
 
-* Is anybody there to deliver to, and since when? (`waiting`, `up_since_t`)
+* Is anybody there to deliver to, and since when? (`waiting`, `presence`)
 * May something have been sent and lost, because a stream broke or a pull ended without its answer? (`may_have_lost`)
 * Can another session of the same subscriber race this one, or another recorder's clock be ahead? (`race_s`)
 * Is another key held, which may delay this one? (`neighbours`)
@@ -16,6 +16,8 @@ from typing import Final
 from prober.core.confirmations import Confirmations
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.neighbours import Neighbours
+from prober.core.parted import Parted
+from prober.core.presence import Presence
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
 from prober.core.waiting import FlowControl, UnseenFlowControl, WaitingTime
@@ -42,9 +44,9 @@ class Subscription:
 
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
+    presence        since when somebody is there to deliver to.
     waiting         how long somebody was there to deliver to.
     neighbours      which keys are held.
-    up_since_t      since when a stream is open; for pull and push since the first session; `inf` if none is.
     last_closed_t   when a stream was last closed.
     settles_until_t when the last control operation has settled, and `settling` what that was.
     seen            whether any event named the subscription.
@@ -54,6 +56,7 @@ class Subscription:
     sessions        those that are open, by name.
     lost_until_t    until when messages of a lost pull may be leased.
     losses          how many streams broke and pulls were lost so far, `inf` where pulls are recorded only once they are answered.
+    parted          which streams broke beside others of their subscriber.
     racing          whether deliveries may overtake each other on several sessions.
     unawaited_t     until when nobody knew that they may, so that nothing was waited for.
     """
@@ -77,6 +80,8 @@ class Subscription:
         "name",
         "neighbours",
         "open",
+        "parted",
+        "presence",
         "racing",
         "rules",
         "seen",
@@ -86,7 +91,6 @@ class Subscription:
         "shortest_deadline_s",
         "streaming",
         "unawaited_t",
-        "up_since_t",
         "waiting",
     )
 
@@ -99,10 +103,12 @@ class Subscription:
         self.shortest_deadline_s = rules.shortest_deadline_s
         self.ack_settled_s = rules.ack_settled_s
         self.open = 0
-        self.up_since_t = inf
+        self.parted = Parted(rules)
         self.neighbours = Neighbours(rules)
         self.confirmations = Confirmations(rules)
-        self.waiting = WaitingTime(min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE)
+        step_s = min(rules.shortest_deadline_s, 3600.0) / SAMPLES_PER_DEADLINE
+        self.waiting = WaitingTime(step_s)
+        self.presence = Presence(rules, step_s)
         self.last_closed_t = LONG_AGO
         self.settles_until_t = LONG_AGO
         self.settling = ""
@@ -233,12 +239,10 @@ class Subscription:
     def _begin(self, session: Session, t: float) -> Session:
         self.sessions[session.name] = session
         self._over.pop(session.name, None)
-        if self.open == 0 and (self.up_since_t == inf or self.streaming):
-            self.up_since_t = t
+        self.presence.came(t)
         self.open += 1
         self.seen = True
-        if t < self.first_seen_t:
-            self.first_seen_t = t
+        self.first_seen_t = min(self.first_seen_t, t)
         if self.streaming:
             streams = self._open_streams[session.subscriber] = self._open_streams.get(session.subscriber, 0) + 1
             self.racing = self.racing or streams > 1 or not self.complete
@@ -274,12 +278,14 @@ class Subscription:
                 flow.inherit(session.flow)
         self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
+        if left or (self.open and not self.complete):
+            self.parted.add(session)
         if left:
             self._open_streams[session.subscriber] = left
         else:
             del self._open_streams[session.subscriber]
+        self.presence.lost(t, last=self.open == 0)
         if self.open == 0:
-            self.up_since_t = inf
             self.waiting.stop(t)
         else:
             self.flow_changed(t)
@@ -313,9 +319,7 @@ class Subscription:
         session = self.sessions.get(name) or self._over.get(name)
         if session is None or session.flow is None:
             return []
-        if session.closed_t == inf:
-            return [session.flow]
-        return self._heirs(session)
+        return [session.flow] if session.closed_t == inf else self._heirs(session)
 
     def _heirs(self, session: Session) -> list[FlowControl]:
         """The flow control of the open streams of the same subscriber."""
@@ -328,8 +332,8 @@ class Subscription:
         """The flow control of a stream was used up, or has room again, or may have since."""
         if not self.streaming:
             return
-        room = [LONG_AGO if session.flow is None else session.flow.used_up_until_t() for session in self.sessions.values()]
-        room_t = min(room, default=inf)
+        flows = (session.flow for session in self.sessions.values())
+        room_t = min((LONG_AGO if flow is None else flow.used_up_until_t() for flow in flows), default=inf)
         if room_t <= t:
             self.waiting.start(room_t)
         else:
@@ -368,6 +372,11 @@ class Subscription:
         if self.rules.mode is Mode.PUSH or self.losses == inf:
             return True
         return bool(self._unanswered) or self.may_have_lost(since_t, until_t)
+
+    def parting_shows_t(self, t: float) -> float:
+        """Until when it may turn out that a stream broke at `t` beside another of its subscriber; that time itself where there is none."""
+        paired = self.streaming and self.open > (len(self._open_streams) if self.complete else 1)
+        return t + (self.rules.close_detection_max_s + self.race_max_s if paired else 0.0)
 
     def loss_may_show(self, t: float, now: float) -> bool:
         """Whether it may still turn out that something sent up to `t` was lost: a stream looks open, or a pull still waits."""

@@ -44,6 +44,11 @@ class WaitingTime:
         """Whether somebody waits."""
         return self._running
 
+    @property
+    def total(self) -> float:
+        """How long anybody waited until the last one stopped."""
+        return self._total
+
     def start(self, t: float) -> None:
         """Somebody waits from `t` on, at the earliest from when the last one stopped."""
         if not self._running:
@@ -53,8 +58,9 @@ class WaitingTime:
             self._sample(t)
 
     def stop(self, t: float) -> None:
-        """Nobody waits any more."""
+        """Nobody waits any more since `t`; if that is before the last one began to, that one waited for nothing."""
         if self._running:
+            t = max(t, self._since_t)
             self._total += t - self._since_t
             self._running = False
             self._since_t = t
@@ -64,12 +70,12 @@ class WaitingTime:
         """When somebody has waited for `seconds` since a moment, if it goes on as it does now; `inf` if it never will be so."""
         if since_t >= self._since_t:
             return since_t + seconds if self._running else inf
-        wanted = self._total_at(since_t) + seconds
+        wanted = self.total_at(since_t) + seconds
         if wanted >= self._total:
             return self._since_t + (wanted - self._total) if self._running else inf
         return self._times[bisect_left(self._totals, wanted)]
 
-    def _total_at(self, t: float) -> float:
+    def total_at(self, t: float) -> float:
         """What had been waited by a past moment, rather too much than too little."""
         index = bisect_left(self._times, t)
         return self._totals[index] if index < len(self._totals) else self._total

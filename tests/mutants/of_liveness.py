@@ -7,8 +7,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, excuse, rule
 
 MUTANTS: tuple[Mutant, ...] = (
-    excuse("stuck-although-moving", "liveness.py", "since_t = max(first.confirmed_t, quiet_since_t)", "since_t = first.confirmed_t", "A slow key is stuck."),
-    excuse("stuck-since-invoked", "liveness.py", "since_t = max(first.confirmed_t, quiet_since_t)", "since_t = max(first.invoked_t, quiet_since_t)", "A message is owed before it was accepted."),
+    excuse("stuck-although-moving", "liveness.py", "since_t = self._up_since(max(first.confirmed_t, quiet_since_t))", "since_t = first.confirmed_t", "A slow key is stuck."),
+    excuse("stuck-since-invoked", "liveness.py", "self._up_since(max(first.confirmed_t, quiet_since_t))", "self._up_since(max(first.invoked_t, quiet_since_t))", "A message is owed before it was accepted."),
     excuse("unbound-is-lost", "epoch_order.py", "(overtaken for overtaken in self.overtaken.values() if overtaken.bound)", "(overtaken for overtaken in self.overtaken.values())", "A publish of unknown outcome can be lost."),
     excuse("run-of-what-was-sought", "key.py", "if self.log.frontier > self._redelivery.sought_frontier and not", "if self.log.frontier and not", "A run over what a seek may have passed over must come to its end."),
     excuse("run-must-bring-dead-letters", "liveness.py", "        while self._log.holds(target) and self._log.flags(target) & REMOVED:\n            target -= 1\n", "", "A run must bring dead-lettered messages again."),
@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("early-duplicates-not-noted", "integrity.py", "    elif early or (publication.confirmed and publication.token != arrival.token):", "    elif publication.confirmed and publication.token != arrival.token:", "A further record before the confirmation is not noted."),
     rule("duplicates-never-certain", "integrity.py", "    file = collector.violation if certain else collector.info", "    file = collector.info", "Further records are never a violation."),
     excuse("duplicates-always-certain", "integrity.py", "    file = collector.violation if certain else collector.info", "    file = collector.violation", "A client's retry is a violation."),
-    excuse("two-attempts-one-record", "integrity.py", "certain = attempts_observed and order.record.complete and records > publication.attempts", "certain = attempts_observed and order.record.complete", "Every attempt but the first stored nothing."),
+    excuse("two-attempts-one-record", "integrity.py", "certain = attempts_observed and order.record.complete and records > stored_max", "certain = attempts_observed and order.record.complete", "Every attempt but the first stored nothing."),
     rule("settled-duplicates-never-certain", "integrity.py", "certain = attempts_observed and record.was_attempted_once(arrival.seq)", "certain = False", "A further record of a settled number is never a violation."),
     excuse("repeated-attempts-forgotten", "publications.py", "        if publication.attempts > 1:\n            self._repeat(publication.seq)\n", "", "A settled number was attempted once."),
     excuse("divergence-of-filtered", "divergence.py", "and not rules.filtered and not sought", "and not sought", "A filtered subscription must see everything."),

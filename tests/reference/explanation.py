@@ -269,7 +269,8 @@ class Send:
         assert confirmed is not None
         if confirmed.message_id in ids or any(record[0] == confirmed.message_id for record in self.facts.placeless):
             return True
-        if self.facts.may_be_gone((confirmed.message_id, None), message, self.latest):
+        gone = self.facts.may_be_gone((confirmed.message_id, None), message, self.latest)
+        if gone or self.facts.may_be_lost_beside(message, self.copy):
             return True
         if any(start <= self.copy.t and confirmed.ok <= end for start, end in self.facts.all_grace_periods()):
             return True

@@ -126,7 +126,7 @@ class Facts:
         self._bound_sends()
         for record in self.messages:
             first = next(copy for copy in self.copies if copy.record == record)
-            if self._in_the_dark(first) or self._may_have_come_unseen(first):
+            if self._in_the_dark(first) or self._may_have_come_unseen(first) or self._was_lost_beside(first):
                 self.placeless.add(record)
 
     # --- reading ---
@@ -297,6 +297,27 @@ class Facts:
     def _may_have_come_unseen(self, first: Copy) -> bool:
         """Published before the end of a grace period that began before its first receipt: it may have had a place before."""
         return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.all_grace_periods())
+
+    def _was_lost_beside(self, first: Copy) -> bool:
+        """It may have been sent, on another stream, before something that was published later and came first."""
+        overtook = (
+            one for one in self.copies if one.number < first.number and self.invoked(one.message) > self.invoked(first.message)
+        )
+        return any(self.may_be_lost_beside(first.message, one) for one in overtook)
+
+    def may_be_lost_beside(self, message: Message, copy: Copy) -> bool:
+        """Whether a message may have been sent on another stream of the same subscriber before the copy, and lost when that broke."""
+        rules = self.rules
+        if rules.mode is not Mode.STREAMING or copy.message == message or copy.owner is None:
+            return False
+        return any(
+            one is not copy.session
+            and one.owner == copy.owner
+            and one.opened <= copy.t + rules.clock_error_s
+            and max(self.invoked(message), copy.lo) - rules.clock_error_s <= one.closed
+            and one.closed <= copy.t + rules.close_detection_max_s + rules.delivery_delay_max_s + rules.clock_error_s
+            for one in self.sessions.values()
+        )
 
     def _in_the_dark(self, copy: Copy) -> bool:
         """`Interrupted` ends a hole: of what lies before it any part may be missing."""

@@ -33,6 +33,7 @@ class Clocks:
         }
         for session in self.facts.sessions.values():
             moments |= {session.opened, self._closed(session), session.closed, session.answered, self._maybe_held_until(session)}
+            moments |= set(self._lost_around(session))
         moments |= {moment for one in self.facts.all_grace_periods() for moment in one}
         if self.facts.began_before():  # what was refused before the record began may wait
             rules = self.facts.rules
@@ -49,7 +50,31 @@ class Clocks:
         edges = [start, *inner, stop]
         before = [copy for copy in self.facts.copies if at_or_before(copy)]
         spans = [(left, right) for left, right in pairwise(edges) if right > left]
-        return sum(right - left for left, right in spans if self._could(start, (left + right) / 2, before))
+        again = self._opened_again(stop)
+        return sum(
+            right - left
+            for left, right in spans
+            if self._could(start, (left + right) / 2, before) and (left >= again or self._is_steady((left + right) / 2))
+        )
+
+    def _opened_again(self, t: float) -> float:
+        """When a stream was opened last by then while none was."""
+        if self.facts.rules.mode is not Mode.STREAMING:
+            return -inf
+        sessions = self.facts.sessions.values()
+        alone = [one.opened for one in sessions if not any(other.opened < one.opened < other.closed for other in sessions)]
+        return max((opened for opened in alone if opened < t), default=-inf)
+
+    def _is_steady(self, t: float) -> bool:
+        """Whether what was sent at that time arrived for certain: no stream broke so soon after, or so little time before."""
+        around = map(self._lost_around, self.facts.sessions.values())
+        return not any(start <= t <= stop for start, stop in around)
+
+    def _lost_around(self, stream: Session) -> tuple[float, float]:
+        """From when to when what was sent on a stream that broke may be lost, and leased."""
+        rules = self.facts.rules
+        slack = rules.delivery_delay_max_s + rules.clock_error_s
+        return stream.closed - rules.close_detection_max_s - slack, stream.closed + rules.ack_deadline_s + slack
 
     def is_overdue(
         self, start: float, stop: float, seconds: float, sent: float, at_or_before: Callable[[Copy], bool] = lambda _: True

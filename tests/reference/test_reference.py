@@ -22,7 +22,7 @@ from tests.reference.checker import opinion
 from tests.unit.core import cases
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
-TOPICS = ("grace_periods", "clocks", "forgetting", "holder", "liveness", "lost_sends", "order", "records")
+TOPICS = ("grace_periods", "clocks", "forgetting", "holder", "liveness", "lost_sends", "order", "overtakings", "records")
 LONGEST = 700
 """Events: it looks everything up in everything. What is longer is left to the checker."""
 

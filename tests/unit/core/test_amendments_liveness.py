@@ -244,6 +244,8 @@ def test_a_retry_policy_does_not_wait(one: Definite) -> None:
 
 LONG = {"ack_deadline_s": 600.0, "unacked_deadline_s": 120.0}
 AGAIN_AND_AGAIN = " ".join(f"close {'A' * (n + 1)}@{50 * n + 40} open {'A' * (n + 2)} of client A@{50 * n + 45}" for n in range(16))
+EVERY_100 = " ".join(f"close {'A' * (n + 1)}@{100 * n + 99} open {'A' * (n + 2)} of client A@{100 * n + 100}" for n in range(12))
+EVERY_40 = " ".join(f"close {'A' * (n + 1)}@{40 * n + 39} open {'A' * (n + 2)} of client A@{40 * n + 40}" for n in range(30))
 OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
 
 
@@ -256,6 +258,9 @@ OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
         legal("the rest of a run", f"{OPEN} P1,2,3 A<1,2,3@1 A nack 1@1.5 A<1@1.8 A ack 1@1.9 {BROKE} A2<2,3@598 A2 ack 2,3@599 end @1500", **LONG),
         legal("a refused message", f"{OPEN} P1 A<1@1 A nack 1@1.5 {BROKE} A2<1@598 A2 ack 1@599 end @1500", **LONG),
         legal("what is behind what was held", f"{OPEN} P1,2 A<1@1 {BROKE} A2<1,2@598 A2 ack 1,2@599 end @1500", **LONG),
+        legal("it may have been lost with each stream, and leased", f"{OPEN} P1 {EVERY_100} end @1290", ack_deadline_s=90),
+        legal("a stream may have been dead before that was noticed", f"{OPEN} P1 {EVERY_40} end @1230", ack_deadline_s=10, close_detection_max_s=30),
+        legal("a message published when the stream had long been open", f"{OPEN} {EVERY_100} P1@1110 ok1=m1@1110.1 end @1225", ack_deadline_s=10),
         legal("what is behind what was held for longer", f"{OPEN} P1,2 A<1@1 A modack 1 600s@1.5 {BROKE} A2<1,2@590 A2 ack 1,2@591 end @1500"),
     ],
 )  # fmt: skip
@@ -270,6 +275,8 @@ def test_what_went_into_a_broken_stream_is_leased(one: Definite) -> None:
         case("it was sent when the stream was over", f"{OPEN} {BROKE} P1@4 ok1=m1@4.1 end @1500", "L:STUCK@124.1", **LONG),
         case("the stream is still there", f"{OPEN} P1 end @1500", "L:STUCK@120.05", **LONG),
         case("the lease is not long", f"{OPEN} P1 {BROKE} end @1500", "L:STUCK@123"),
+        case("its only stream breaks again and again", f"{OPEN} P1 {EVERY_100} end @1290", "L:STUCK", ack_deadline_s=10),
+        case("a refused message, and its only stream breaks again and again", f"{OPEN} P1 A<1@1 A nack 1@1.5 {EVERY_100} end @1290", "L:UNACKED_STALL", ack_deadline_s=10),
         case("streams break again and again", f"open B of client B {OPEN} P1 {AGAIN_AND_AGAIN} end @900", "L:STUCK@180.05"),
     ],
 )  # fmt: skip

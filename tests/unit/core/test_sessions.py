@@ -54,16 +54,16 @@ def subscription(mode: Mode = Mode.STREAMING) -> Subscription:
 
 def test_a_subscriber_is_there_while_a_stream_is_open() -> None:
     streams = subscription()
-    assert streams.up_since_t == inf
+    assert streams.presence.since_t(0.0) == inf
     streams.opened(Opened(1.0, "s", "A", "a"))
     streams.opened(Opened(2.0, "s", "B", "b"))
-    assert (streams.up_since_t, streams.open) == (1.0, 2)
+    assert (streams.presence.since_t(0.0), streams.open) == (1.0, 2)
     streams.closed(Closed(3.0, "s", "A"))
-    assert (streams.up_since_t, streams.last_closed_t) == (1.0, 3.0)
+    assert (streams.presence.since_t(0.0), streams.last_closed_t) == (1.0, 3.0)
     streams.closed(Closed(4.0, "s", "B"))
-    assert (streams.up_since_t, streams.open) == (inf, 0)
+    assert (streams.presence.since_t(0.0), streams.open) == (inf, 0)
     streams.opened(Opened(5.0, "s", "A", "a"))
-    assert streams.up_since_t == 5.0
+    assert streams.presence.since_t(0.0) == 5.0
 
 
 def test_for_pull_a_subscriber_is_there_from_the_first_pull_on() -> None:
@@ -71,7 +71,7 @@ def test_for_pull_a_subscriber_is_there_from_the_first_pull_on() -> None:
     pulls.opened(Opened(1.0, "s", "b1", "x"))
     pulls.closed(Closed(2.0, "s", "b1"))
     pulls.opened(Opened(3.0, "s", "b2", "x"))
-    assert pulls.up_since_t == 1.0
+    assert pulls.presence.since_t(0.0) == 1.0
 
 
 def test_a_stream_belongs_to_its_client_a_response_to_itself() -> None:
@@ -114,7 +114,7 @@ def test_after_a_hole_in_the_record_nobody_is_there() -> None:
     streams.opened(Opened(1.0, "s", "A", "a"))
     streams.opened(Opened(1.0, "s", "B", "b"))
     streams.close_all(2.0)
-    assert (streams.open, streams.up_since_t) == (0, inf)
+    assert (streams.open, streams.presence.since_t(0.0)) == (0, inf)
     streams.opened(Opened(3.0, "s", "A", "a"))
     assert not streams.is_alone(streams.session("A", 3.0))
 

@@ -1,0 +1,117 @@
+"""What overtook what, as far as a stream that broke may yet explain it.
+
+Of a subscriber with several streams one may be dead for some time before that is noticed. What was sent there is lost then, and what is
+behind it comes on another stream first: nobody was wrong. So such a finding is told when that would have shown.
+
+What comes late is sent again then, and so all that overtook it has to come again behind it. If something later comes next on that
+stream, for the first time, then no stream that broke explains it, unless another one took that as well.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final, NamedTuple
+
+from prober.core.collector import FindingsCollector
+from prober.core.findings import Facts, Kind
+from prober.core.sessions import Source
+from prober.core.subscription import Subscription
+
+PENDING_MAX: Final = 64
+"""Findings per key that wait to be explained; beyond that they are told at once."""
+
+BESIDE: Final = "it may have been sent in time on another stream of the same subscriber, and been lost when that broke"
+
+
+class By(NamedTuple):
+    """What came first though it had to come behind: where, when, and when it was published."""
+
+    source: Source
+    t: float
+    invoked_t: float
+
+
+class Overtaking(NamedTuple):
+    """What was published at `invoked_t` was overtaken. Seen at `t`: when it came after all, at `source`, or when it was missed."""
+
+    kind: Kind
+    t: float
+    invoked_t: float
+    by: By
+    source: Source
+    witnesses: tuple[int, ...]
+    facts: Facts
+
+
+class Pending(NamedTuple):
+    """One that waits until `due_t`. `next_t`: when something later came on its stream next; `again`: first something came again."""
+
+    due_t: float
+    one: Overtaking
+    next_t: float = inf
+    again: bool = False
+
+    def is_open_on(self, session: str) -> bool:
+        """Whether what comes next on a stream matters."""
+        return self.one.source.session == session and self.next_t == inf and not self.again
+
+
+class Overtakings:
+    """The findings of one key that wait, and how they are told."""
+
+    __slots__ = ("_collector", "_subscription", "pending")
+
+    def __init__(self, collector: FindingsCollector, subscription: Subscription) -> None:
+        self._collector = collector
+        self._subscription = subscription
+        self.pending: tuple[Pending, ...] = ()
+
+    @property
+    def due_t(self) -> float:
+        """When the next one is told; `inf` if none waits."""
+        return min((one.due_t for one in self.pending), default=inf)
+
+    def add(self, one: Overtaking, doubt: str) -> bool:
+        """Tells it now if nothing more can become known; True if a stream that broke explains it, or may yet."""
+        subscription = self._subscription
+        explained = subscription.parted.may_have_taken(one.invoked_t, one.by.source, one.by.t)
+        due_t = subscription.parting_shows_t(one.by.t)
+        if explained and one.source.session:
+            due_t = max(due_t, one.t + subscription.rules.delivery_delay_max_s)
+        if not doubt and due_t > one.t and len(self.pending) < PENDING_MAX:
+            self.pending += (Pending(due_t, one),)
+            return True
+        self._tell(one, BESIDE if explained else doubt)
+        return explained
+
+    def came(self, session: str, t: float, invoked_t: float) -> None:
+        """Something came on a stream for the first time that was published at `invoked_t`."""
+        if not self.pending:
+            return
+        due_t = self._subscription.parting_shows_t(t)
+        self.pending = tuple(
+            waiting._replace(next_t=t, due_t=max(waiting.due_t, due_t))
+            if waiting.is_open_on(session) and waiting.one.by.invoked_t < invoked_t
+            else waiting
+            for waiting in self.pending
+        )
+
+    def came_again(self, session: str) -> None:
+        """Something came again on a stream: what is sent again is under way there."""
+        self.pending = tuple(one._replace(again=True) if one.is_open_on(session) else one for one in self.pending)
+
+    def settle(self, now: float) -> None:
+        """Tells those that were due before `now`."""
+        due = [one for one in self.pending if one.due_t < now]
+        self.pending = tuple(one for one in self.pending if one.due_t >= now)
+        for waiting in due:
+            self._tell(waiting.one, BESIDE if self._is_explained(waiting) else "")
+
+    def _is_explained(self, waiting: Pending) -> bool:
+        one, parted = waiting.one, self._subscription.parted
+        if waiting.again or waiting.next_t == inf:
+            return parted.may_have_taken(one.invoked_t, one.by.source, one.by.t)
+        return parted.may_have_taken_both(one.invoked_t, one.by.source, one.by.t, one.source, one.t, waiting.next_t)
+
+    def _tell(self, one: Overtaking, doubt: str) -> None:
+        self._collector.violation(one.kind, one.t, one.witnesses, one.facts, doubt)

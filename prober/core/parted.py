@@ -1,0 +1,70 @@
+"""Streams that broke while another one of their subscriber went on.
+
+A subscriber may read several streams side by side. Then a message may have been sent on one that broke and be lost with it, and what is
+behind it have come on another: it is received late, or not at all before its lease is over, and still was sent in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from prober.core.rules import Rules
+from prober.core.sessions import ANYWHERE, Session, Source
+
+PARTED_KEPT: Final = 64
+"""Such streams remembered; beyond that the two oldest become one that covers both."""
+
+
+class Stream(NamedTuple):
+    """One that was open between two times, or `several` that are not told apart any more."""
+
+    source: Source
+    opened_t: float
+    closed_t: float
+    several: bool = False
+
+
+class Parted:
+    """The streams of one subscription that broke beside others of their subscriber."""
+
+    __slots__ = ("_over", "_rules")
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._over: tuple[Stream, ...] = ()
+
+    def add(self, session: Session) -> None:
+        """One was closed."""
+        self._over += (Stream(session.source, session.opened_t, session.closed_t),)
+        if len(self._over) > PARTED_KEPT:
+            one, other, *others = self._over
+            both = Stream(ANYWHERE, min(one.opened_t, other.opened_t), max(one.closed_t, other.closed_t), several=True)
+            self._over = (both, *others)
+
+    def may_have_taken(self, invoked_t: float, by: Source, t: float) -> bool:
+        """Whether what was published at `invoked_t` may have been sent on one before what came at `t` on another."""
+        return any(True for _ in self._took(invoked_t, by, t, t))
+
+    def may_have_taken_both(self, invoked_t: float, by: Source, t: float, again: Source, again_t: float, next_t: float) -> bool:
+        """The same; and what came at `t` was sent again, on yet another one, between what came `again` and what came next there.
+
+        The service sends again what was lost when it notices that, and not into the same stream.
+        """
+        return any(
+            one is not other or one.several
+            for one in self._took(invoked_t, by, t, t)
+            for other in self._took(again_t - self._rules.delivery_delay_max_s, again, again_t, next_t)
+        )
+
+    def _took(self, sent_after_t: float, beside: Source, since_t: float, until_t: float) -> Iterator[Stream]:
+        """Those that may have taken what was sent after one time, and before something that came beside them between two others."""
+        rules, eps = self._rules, self._rules.clock_error_s
+        alive_t = max(sent_after_t, since_t - rules.delivery_delay_max_s) - eps
+        noticed_t = until_t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
+        for one in self._over:
+            known = one.source.subscriber and beside.subscriber
+            if known and (one.source.subscriber != beside.subscriber or one.source.session == beside.session):
+                continue
+            if one.opened_t <= until_t + eps and alive_t <= one.closed_t <= noticed_t:
+                yield one

@@ -1,0 +1,75 @@
+"""A subscriber reads two streams, and one breaks: what was sent there is lost, and what is behind it came on the other one first."""
+
+# ruff: noqa: E501 - a case is one line
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prober.core import parted
+from prober.core.parted import Parted
+from prober.core.rules import Rules
+from prober.core.sessions import Session, Source
+from tests.unit.core.cases import PULL, Case, Definite, case, legal, wrong
+
+NOTICED: dict[str, Any] = {"close_detection_max_s": 30.0}
+TWO = "open A1 of client A open A2 of client A"
+ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("it comes at once on the other", f"{ACROSS} close A2@2.5 A1<3@3 A1<2,3@3.5 A1 ack 2,3@4 end @900", **NOTICED),
+        legal("it comes when its lease is over", f"{ACROSS} close A2@2.5 A1<3@3 A1<2,3@63 A1 ack 2,3@64 end @900", **NOTICED),
+        legal("it was noticed later, when it had come", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 close A2@30 end @900", **NOTICED),
+        legal("it was noticed later, before it came", f"{ACROSS} A1<3@3 close A2@30 A1<2,3@63 A1 ack 2,3@64 end @900", **NOTICED),
+        legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
+    ],
+)  # fmt: skip
+def test_what_a_stream_took_with_it_was_sent_in_time(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        wrong("no stream breaks", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("one breaks long after", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 close A2@60 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("one breaks long after, and then it comes", f"{ACROSS} A1<3@3 close A2@60 A1<2,3@100 A1 ack 2,3@101 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("it broke before the message was published", f"{TWO} P1 A1<1@1 A1 ack 1@1.1 close A2@1.9 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<3@3 A1<2,3@3.5 A1 ack 2,3@4 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("it broke long before what came", f"{ACROSS} close A2@2.5 A1<3@20 A1<2,3@20.5 A1 ack 2,3@21 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("the stream of another subscriber breaks", "open A of client A open B of client B P1 A<1@1 A ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 close B@2.5 A<3@3 A<2,3@3.5 A ack 2,3@4 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        wrong("the only stream breaks", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 close A1@2.5 open A2 of client A@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+    ],
+)  # fmt: skip
+def test_no_stream_took_it(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("something later comes next", f"{ACROSS} close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 A1 ack 2,3,4@6 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        case("another stream may have taken it as well", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 close A3@6 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
+        case("it comes on another stream", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A3<4@5 A1 ack 2,3@6 A3 ack 4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
+        case("it was overtaken as well", f"{ACROSS} P4@2.31 ok4=m4@2.35 close A2@2.5 A1<4@3 A1<2,3,4@3.5 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION I:REDELIVERY_STALL", **NOTICED),
+        case("a pull has no second stream", "P1,2,3 pull b1@0.9 pull b2@0.95 b1<1@1 b1 ack 1@1.1 b2<3@12", "I:PULL_OVERLAP@12 V:ORDER_GAP@12", mode=PULL, **NOTICED),
+    ],
+)  # fmt: skip
+def test_what_was_overtaken_is_sent_again_and_all_behind_it(one: Case) -> None:
+    one.check()
+
+
+def test_many_streams_become_one_that_covers_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parted, "PARTED_KEPT", 2)
+    streams, other = Parted(Rules()), Source("A9", "A")
+    for number, t in enumerate((10.0, 1000.0, 2000.0)):
+        stream = Session(f"A{number}", "A", t - 5.0)
+        stream.closed_t = t
+        streams.add(stream)
+    assert streams.may_have_taken(7.0, other, 980.0)
+    assert not streams.may_have_taken(7.0, other, 4.0)
+    assert not streams.may_have_taken(1996.0, Source("B1", "B"), 1998.0)
