@@ -16,22 +16,19 @@ import argparse
 import gc
 import io
 import json
-import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from shutil import copy, copytree, ignore_patterns
-from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
 import orjson
 
 import prober.core.verifier
-from benchmarks.figures import CannotMeasureError, Figure
+from benchmarks.checkouts import ROOT, compiled, said_by
+from benchmarks.figures import Figure
 from benchmarks.histories import HISTORIES, History
 from benchmarks.plain import PlainChecker
 from prober.cli.process import collect_rarely
@@ -42,7 +39,6 @@ from prober.traces import codec as trace_codec
 from prober.traces.header import TraceHeader
 from prober.traces.trace import read_trace, write_trace
 
-ROOT = Path(__file__).resolve().parents[1]
 RULES = Rules()
 LOADS = "times orjson.loads of its line"
 GOALS = {"one subscriber": 3.0, "eight subscribers": 4.0, "pull": 4.0, "push": 4.0, "long": 4.0}
@@ -145,21 +141,10 @@ def sizes() -> Mapping[str, float]:
 
 # --- turns in processes of their own -----------------------------------------------------------------------------------------
 
-TURN = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import prober
-sys.path[0] = sys.argv[2]
-from benchmarks import checker
-checker.turn()
-"""
-"""The `prober` of the first folder, whatever is installed, under the benchmark of the second."""
 
-
-def turn() -> None:
+def turn(name: str, count: str) -> None:
     """What such a process does: one history of so many events, once."""
     collect_rarely()
-    *_, name, count = sys.argv
     (history,) = [history for history in HISTORIES if history.name == name]
     print(json.dumps(measure(history, int(count), 1)))
 
@@ -172,23 +157,7 @@ def take_turns(checkouts: Sequence[Path], history: History, count: int, repeat: 
 def rounds(checkouts: Sequence[Path], history: History, count: int, repeat: int) -> Iterator[list[Times]]:
     """The times of each checkout, again and again."""
     for _ in range(repeat):
-        commands = ([sys.executable, "-c", TURN, str(checkout), str(ROOT), history.name, str(count)] for checkout in checkouts)
-        yield [json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) for command in commands]
-
-
-@contextmanager
-def compiled() -> Iterator[Path]:
-    """A copy of this project whose checker is compiled."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        copytree(ROOT / "prober", folder / "prober", ignore=ignore_patterns("*.so", "__pycache__"))
-        for file in ("hatch_build.py", "pyproject.toml"):
-            copy(ROOT / file, folder)
-        try:
-            subprocess.run([sys.executable, "hatch_build.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        except subprocess.CalledProcessError as error:
-            raise CannotMeasureError("the checker cannot be compiled here; `make compiled` says why") from error
-        yield folder
+        yield [json.loads(said_by(checkout, "checker", history.name, str(count))) for checkout in checkouts]
 
 
 # --- for the report ----------------------------------------------------------------------------------------------------------

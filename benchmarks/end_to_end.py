@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks import plain_client
 from benchmarks.brokers import server
+from benchmarks.checkouts import ROOT, compiled, said_by
 from benchmarks.figures import CannotMeasureError, Figure, in_turn, yardstick_s
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
@@ -90,29 +93,44 @@ class Bench:
         return (process_time() - cpu) / self.messages * 1e6, self.messages / (perf_counter() - wall)
 
 
-def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
-    """What the report says of a probed message: all three ways in turn, on one server."""
+def turn(vantage: str, address: str, messages: str) -> None:
+    """Prints what a probed message costs, in a process that does nothing else."""
     collect_rarely()
-    with server("") as address:
-        endpoint = parse_endpoint(address)
-        bench = {vantage: Bench(vantage, endpoint, messages, 20) for vantage in Vantage}
+    endpoint = parse_endpoint(address)
+    ((microseconds, _),) = asyncio.run(Bench(Vantage(vantage), endpoint, int(messages), 20).measure(endpoint, 1))
+    print(microseconds)
 
-        def probed_us(vantage: Vantage) -> float:
-            return asyncio.run(bench[vantage].measure(endpoint, 1))[0][0]
+
+def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
+    """What the report says of a probed message: all ways in turn, on one server."""
+    collect_rarely()
+    with server("") as address, compiled() as fast:
+
+        def probed_us(checkout: Path, vantage: Vantage) -> float:
+            return float(said_by(checkout, "end_to_end", vantage, address, str(messages)))
 
         rounds = list(
             in_turn(
                 repeat,
-                lambda: probed_us(Vantage.WIRE),
-                lambda: probed_us(Vantage.LIBRARY),
-                lambda: plain_client.measure(address, messages, 1)[0],
                 lambda: yardstick_s() * 1e6,
+                lambda: plain_client.measure(address, messages, 1)[0],
+                *(
+                    partial(probed_us, checkout, vantage)
+                    for checkout in (ROOT, fast)
+                    for vantage in (Vantage.WIRE, Vantage.LIBRARY)
+                ),
             )
         )
-    yield Figure("a probed message, wire", "times orjson.loads of a line", tuple(wire / line for wire, _, _, line in rounds))
-    cheaper = "times as much CPU as at the wire"
-    yield Figure("a probed message, library", cheaper, tuple(library / wire for wire, library, _, _ in rounds), 8.0, more=True)
-    yield Figure("google-cloud-pubsub alone", cheaper, tuple(plain / wire for wire, _, plain, _ in rounds), 6.0, more=True)
+    line, plain, *probed = zip(*rounds, strict=True)
+    for checker, wire, library in (("", *probed[:2]), (", compiled checker", *probed[2:])):
+        cheaper = f"times as much CPU as at the wire{checker}"
+        yield Figure(f"a probed message, wire{checker}", "times orjson.loads of a line", _ratios(wire, line))
+        yield Figure(f"a probed message, library{checker}", cheaper, _ratios(library, wire), 8.0, more=True)
+        yield Figure(f"google-cloud-pubsub alone{checker}", cheaper, _ratios(plain, wire), 6.0, more=True)
+
+
+def _ratios(each: Sequence[float], to: Sequence[float]) -> tuple[float, ...]:
+    return tuple(one / other for one, other in zip(each, to, strict=True))
 
 
 def main() -> None:

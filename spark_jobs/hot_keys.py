@@ -151,15 +151,16 @@ def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     events = work.history.events(folders_of(EVENTS, work.day, work.day))
     runs = held(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1))))
+    named = {row["place"]: row for row in collected(places_of(runs))}
+    observed = any(row["observed"] for row in named.values())
     exact = work.settings.keys_max >= _distinct_keys(work, events)
     if exact:
-        loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs))
+        loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs), observed=observed)
         rows = outstanding(loads, work.settings.top)
     else:
         work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
         rows = sketched(events.rows, runs, work.settings.top, SKETCH_ITEMS)
     found = [row for row in collected(rows) if row["messages"]]
-    named = {row["place"]: row for row in collected(places_of(runs))}
     hot = _closely(events, runs, found, named, _stuck(work, runs))
     keys = sorted([*hot, *_by_share(found, named, hot)], key=lambda row: (-row["score"], row["subscription"], row["key"]))
     return _report(work, keys, _spread(found, named, keys, exact=exact), sum(row["left_out"] for row in found))

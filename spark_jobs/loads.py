@@ -45,7 +45,9 @@ COUNTED: Final[Mapping[str, str]] = {
     "nacks": "nacked",
 }
 """What is counted of a key, by the event that counts."""
-LOAD_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time", "message_bytes", "message_id", "publish_time_ns")
+LOAD_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time", "message_bytes")
+OBSERVED_COLUMNS: Final = ("message_id", "publish_time_ns")
+"""What is read beside them where others publish. Ids are different for each message, so that reading them costs as much as the rest."""
 LOADS: Final = (
     "run_id string, subscription string, key string, hour long, publishes long, confirmed long, deliveries long, acks long, "
     "nacks long, bytes long, confirmed_us long, acked_us long"
@@ -59,13 +61,14 @@ _LOADS: Final = pa.schema(
 )
 
 
-def loads_of(since_us: int) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
-    """The reduction of events to `LOADS`."""
+def loads_of(since_us: int, *, observed: bool) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
+    """The reduction of events to `LOADS`. `observed`: whether others publish anything."""
 
     def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
         if not len(chunk):
             return
-        yield from _observed(chunk, since_us)
+        if observed:
+            yield from _observed(chunk, since_us)
         hours = chunk.time_us // HOUR_US
         later = np.flatnonzero(hours[1:] != hours[:-1]) + 1
         starts = np.union1d(chunk.segments("subscription", "key", "run_id"), later)
@@ -154,12 +157,14 @@ def place_hash() -> Column:
     return sf.xxhash64("target", "topic", "subscription")
 
 
-def key_loads(scan: Scan, runs: DataFrame, since_us: int, *, several: bool) -> DataFrame:
+def key_loads(scan: Scan, runs: DataFrame, since_us: int, *, several: bool, observed: bool) -> DataFrame:
     """One row per subscription (`place`) and key: `VOLUMES`, `peak_bytes` of its busiest hour, and `waited_s` of all its messages.
 
     several   whether any run has more than one subscription; if not, subscriptions need not be told apart event by event.
+    observed  whether others publish on the topic of any (`places_of`).
     """
-    totals = scan.reduced(loads_of(since_us), LOAD_COLUMNS, LOADS).withColumn("run", run_hash()).drop("run_id")
+    columns = (*LOAD_COLUMNS, *OBSERVED_COLUMNS) if observed else LOAD_COLUMNS
+    totals = scan.reduced(loads_of(since_us, observed=observed), columns, LOADS).withColumn("run", run_hash()).drop("run_id")
     long_run = sf.col("ended_us") - sf.col("began_us") >= WAITING_S * MICROS
     end_s = sf.when(long_run, (sf.col("ended_us") - since_us) / MICROS)
     about = runs.select("run", "target", "topic", "subscriptions", end_s.alias("end_s"))

@@ -114,7 +114,10 @@ waited and nothing was received or acknowledged."""
 
 
 def candidate_events(events: DataFrame, chosen: Sequence[dict[str, Any]], spark: SparkSession) -> DataFrame:
-    """The events of candidates (dicts with candidate, target, topic, subscription, key), each with the number of its candidate."""
+    """The events of candidates, each with the number of its candidate.
+
+    Candidates are dicts with candidate, target, topic, subscription, key, and observed: whether others publish there (`places_of`).
+    """
     about = spark.createDataFrame(
         [(one["candidate"], one["target"], one["topic"], one["subscription"], one["key"]) for one in chosen],
         "candidate int, of_target string, of_topic string, of_subscription string, of_key string",
@@ -129,7 +132,10 @@ def candidate_events(events: DataFrame, chosen: Sequence[dict[str, Any]], spark:
     )
     columns = ("candidate", "event", "seq", "session", "number", "time", "message_bytes", "publish_time_ns")
     hashes = run_hash().alias("run"), sf.xxhash64("epoch").alias("epoch"), sf.xxhash64("message_id").alias("message_id")
-    return _with_others(relevant.join(sf.broadcast(about), same).select(*columns, *hashes)).drop("publish_time_ns")
+    rows = relevant.join(sf.broadcast(about), same).select(*columns, *hashes)
+    if any(one["observed"] for one in chosen):
+        rows = _with_others(rows)
+    return rows.drop("publish_time_ns")
 
 
 def _with_others(rows: DataFrame) -> DataFrame:

@@ -125,7 +125,10 @@ def test_what_each_key_carries(spark: SparkSession, tmp_path: Path) -> None:
     messages = [Message("a", 1, 10.0, 30.0), Message("a", 2, 20.0, None), Message("b", 1, 4000.0, 4001.0)]
     run = Taped().add(*life_of(messages), Nacked(5000.0, S, "b", "A", "b-1")).ended(0.0, 7000.0)
     runs = runs_of(frame(spark, RUNS, run))
-    rows = {row.key: row for row in key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False).collect()}
+    rows = {
+        row.key: row
+        for row in key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False, observed=False).collect()
+    }
     numbers = ("publishes", "confirmed", "deliveries", "acks", "nacks", "bytes", "peak_bytes", "waited_s")
     assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 0, 200, 200, pytest.approx(20.0 + 6980.0)]
     assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 1, 100, 100, pytest.approx(1.0)]
@@ -142,7 +145,7 @@ def test_a_subscription_on_which_others_publish_is_known_by_its_rules(spark: Spa
 def test_short_runs_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:
     run = Taped().add(*life_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0)
     (row,) = key_loads(
-        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False
+        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
     ).collect()
     assert row.waited_s == 0.0
 
@@ -151,7 +154,7 @@ def test_what_is_published_weighs_on_every_subscription(spark: SparkSession, tmp
     run = Taped(rules={S: Rules(), OTHER: Rules()}).add(*life_of([Message("a", 1, 10.0, 11.0)])).ended(0.0, 1000.0)
     runs = runs_of(frame(spark, RUNS, run))
     places = {row["place"]: row["subscription"] for row in collected(places_of(runs))}
-    rows = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=True).collect()
+    rows = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=True, observed=False).collect()
     assert {places[row.place]: (row.publishes, row.deliveries, round(row.waited_s)) for row in rows} == {
         S: (1, 1, 1),
         OTHER: (1, 0, 990),
@@ -165,7 +168,9 @@ def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSes
     spread = [published("spread", hour, 3600.0 * hour) for hour in range(1, 20)]
     burst = [published("burst", seq, 100.0 + seq) for seq in range(1, 4)]
     run = Taped().add(*burst, *spread).ended(0.0, 80_000.0)
-    loads = key_loads(events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    loads = key_loads(
+        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
+    )
     (row,) = collected(outstanding(loads, 10))
     assert [one["key"] for one in row["busy"]] == ["burst"]
     assert (row["keys"], row["messages"], row["ranked"], row["left_out"]) == (2, 22, [19, 3], 0)
@@ -175,7 +180,9 @@ def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSes
 def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     messages = [Message(f"k{number}", 1, 10.0 + number, None) for number in range(5)]
     run = Taped().add(*life_of(messages)).ended(0.0, 1000.0)
-    loads = key_loads(events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False)
+    loads = key_loads(
+        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
+    )
     (row,) = collected(outstanding(loads, 2))
     assert ([one["key"] for one in row["waiting"]], row["left_out"]) == (["k0", "k1"], 3)
 
@@ -186,7 +193,7 @@ def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) 
     run = Taped().add(*(PublishInvoked(1.0 + number, key, R, number, size=1) for number, key in enumerate(keys, 1)))
     run.ended(0.0, 2000.0)
     events, runs = frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run))
-    loads = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False)
+    loads = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False, observed=False)
     (exact,) = collected(outstanding(loads, 10))
     (rough,) = collected(sketched(events, runs, 10, 1000))
     assert (rough["place"], rough["messages"], rough["ranked"][:20]) == (exact["place"], 1500, exact["ranked"][:20])
@@ -198,7 +205,8 @@ def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) 
 
 
 def chosen(spark: SparkSession, *keys: str) -> list[dict[str, Any]]:
-    return [{"candidate": n, "target": "prod", "topic": TOPIC, "subscription": S, "key": key} for n, key in enumerate(keys)]
+    about = {"target": "prod", "topic": TOPIC, "subscription": S, "observed": False}
+    return [{"candidate": n, "key": key, **about} for n, key in enumerate(keys)]
 
 
 def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:

@@ -90,7 +90,7 @@ def test_files_together_say_what_one_file_says(spark: SparkSession, tmp_path: Pa
             for row in counts.collect():
                 for outcome in ("good", "bad", "undecided"):
                     sums[row.objective, row.minute, outcome, row.key if outcome == "bad" else None] += row[outcome]
-        loads = collected(key_loads(scan, runs, start_us(DAY), several=False).orderBy("key"))
+        loads = collected(key_loads(scan, runs, start_us(DAY), several=False, observed=False).orderBy("key"))
         for load in loads:
             load["waited_s"] = pytest.approx(load["waited_s"], abs=1e-5)
         return sorted(sums.items(), key=repr), loads
@@ -129,7 +129,7 @@ def test_rows_without_a_key_are_left_out(tmp_path: Path) -> None:
     path.write_bytes(to_parquet(pa.Table.from_pylist(rows, schema_of(EVENTS)), EVENTS))
     (chunk,) = chunks_of(str(path), LOAD_COLUMNS)
     assert len(chunk) == 1
-    (batch,) = loads_of(0)(chunk)
+    (batch,) = loads_of(0, observed=False)(chunk)
     assert batch.column("publishes").to_pylist() == [1]
 
 
