@@ -294,6 +294,7 @@ class PushOutcome(StrEnum):
     WRONG_ACCOUNT = "wrong_account"
     NO_KEYS = "no_keys"
     NOBODY = "nobody"
+    LEFT_OVER = "left_over"
     TOO_LARGE = "too_large"
     TOO_SLOW = "too_slow"
     UNREADABLE = "unreadable"

@@ -153,9 +153,19 @@ def test_what_is_open_when_a_run_ends_is_refused_untold() -> None:
         room.stop()
         assert (await posting).status_code == 503
         assert room.heard.told == ["opened", "received"]
-        assert (await room.post()).status_code == 503
 
-    assert run(scenario) == {PushOutcome.TAKEN: 1, PushOutcome.NOBODY: 1}
+    assert run(scenario) == {PushOutcome.TAKEN: 1}
+
+
+def test_what_is_left_over_from_a_run_is_taken_so_that_its_key_is_not_held_back() -> None:
+    async def scenario(room: Room) -> None:
+        room.listen()
+        room.stop()
+        assert (await room.post()).status_code == 204
+        assert (await room.post(authorization="")).status_code == 401
+        assert room.heard.told == []
+
+    assert run(scenario) == {PushOutcome.LEFT_OVER: 1, PushOutcome.TOKEN_MISSING: 1}
 
 
 def test_who_is_not_pubsub_hears_401_and_nothing_else() -> None:

@@ -3,9 +3,11 @@
     POST /.../{instance}/{target}/{subscription}    one message; answered as the experiment that runs there decides
     GET  /healthz                                   200 while it runs, for load balancers
 
-Who sends is asked before anything else is read: without a valid token the answer is 401 and nothing else. A message for which nobody is
-there now (between two runs) is refused with 503, and so comes again; so is what is still open when its run ends. Bodies are limited in
-size, in time, and in how many are read at once. Everything that happens to a request is counted.
+Who sends is asked before anything else is read: without a valid token the answer is 401 and nothing else. What is still open when its run
+ends is refused with 503, and so comes again. What comes between two runs is left over from one that has ended, perhaps in a process that is
+no more, since no other prober has this instance's subscriptions: it is acknowledged. Refused, its key would be held back longer and longer,
+and the next run would miss its own messages. Bodies are limited in size, in time, and in how many are read at once. Everything that happens
+to a request is counted.
 
 A request is wrapped, a JSON document with the data in base64, or unwrapped: the data alone, and everything else in headers
 (documentation, "Payload unwrapping"). Attributes of an unwrapped message are headers among others, so all headers count as attributes.
@@ -40,22 +42,23 @@ ADMITTED_WITHIN_S: Final = 2.0
 HELD_MAX_S: Final = 660.0
 """Longer than any acknowledgement deadline: so long a request stays open that nobody answers and the service does not give up."""
 
+TAKEN: Final = 204
 _STATUSES: Final = {
     PushOutcome.NO_KEYS: 503,
     PushOutcome.NOBODY: 503,
+    PushOutcome.LEFT_OVER: TAKEN,
     PushOutcome.TOO_LARGE: 413,
     PushOutcome.TOO_SLOW: 503,
     PushOutcome.UNREADABLE: 400,
 }
 _UNAUTHORIZED: Final = 401
-TAKEN: Final = 204
 REFUSED: Final = 500
 GIVEN_UP: Final = 503
 _UNWRAPPED: Final = "x-goog-pubsub-"
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # by this endpoint: no run is told of it
     def __init__(self, outcome: PushOutcome) -> None:
         super().__init__(outcome)
         self.outcome = outcome
@@ -109,7 +112,7 @@ class TargetPushes:
     def reception(self, short_name: str) -> _Reception:
         """Who takes requests for a subscription; raises _Refused if nobody does."""
         if short_name not in self._receptions:
-            raise _Refused(PushOutcome.NOBODY)
+            raise _Refused(PushOutcome.LEFT_OVER)
         return self._receptions[short_name]
 
 
