@@ -39,7 +39,7 @@ def deadline(subscription: Subscription, since_t: float, seconds: float, sent_t:
     lost_t = _lost_lease_end_t(subscription, sent_t)
     if lost_t == LONG_AGO:
         return deadline_t
-    once_t = _reached_t(subscription, since_t, seconds + subscription.rules.ack_deadline_s)
+    once_t = _reached_t(subscription, since_t, seconds + _lost_s(subscription.rules))
     held_t = max((t for t in lease_ends if t < inf), default=LONG_AGO)
     return max(
         deadline_t,
@@ -61,7 +61,12 @@ def _lost_lease_end_t(subscription: Subscription, sent_t: float) -> float:
     rules = subscription.rules
     if not subscription.streaming or subscription.last_closed_t < sent_t - rules.clock_error_s:
         return LONG_AGO
-    return subscription.last_closed_t + rules.ack_deadline_s + rules.clock_error_s
+    return subscription.last_closed_t + _lost_s(rules) + rules.clock_error_s
+
+
+def _lost_s(rules: Rules) -> float:
+    """How long what was lost with a stream may stay away: its lease, and what the retry policy holds it back after that."""
+    return rules.ack_deadline_s + rules.retry_backoff_max_s
 
 
 def _reached_t(subscription: Subscription, since_t: float, seconds: float) -> float:

@@ -258,7 +258,7 @@ class KeyChecker:
         if self.subscription.racing:
             session = arrival.track.session
             self._order.places.came_again(position, session.name, arrival.t, self.subscription.race_s(session))
-            self._order.overtakings.came_again(session.name)
+            self._order.overtakings.came_again(position, arrival.t)
 
     def _learn(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """A record that was not received before."""
@@ -293,7 +293,7 @@ class KeyChecker:
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
         session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
-        self._order.overtakings.came(session.name, arrival.t, self.log.invoked_t(arrival.position))
+        self._order.overtakings.came(session, arrival.t, self.log.invoked_t(arrival.position))
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > eps  # it did not wait for anything
         early = arrival.t - race_s <= self.subscription.unawaited_t  # nobody knew that there are several sessions

@@ -351,9 +351,8 @@ class LivenessCheck:
             if overtaken.reported_lost:
                 continue
             invoked_t = overtaken.publication.invoked_t
-            deadline_t = self._deadline(
-                self._up_since(max(overtaken.t, ready_t)), self._collector.rules.delivery_deadline_s, invoked_t
-            )
+            since_t = self._up_since(max(overtaken.t, overtaken.publication.confirmed_t, ready_t))
+            deadline_t = self._deadline(since_t, self._collector.rules.delivery_deadline_s, invoked_t)
             if self._orders.has_expired(invoked_t, deadline_t):
                 continue
             if now <= deadline_t:

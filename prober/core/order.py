@@ -42,7 +42,6 @@ from prober.core.sessions import ANYWHERE, Arrival, Source
 from prober.core.subscription import Subscription
 
 SOUGHT: Final = "it was published before {} had settled, which may have passed over it"
-RACING: Final = "they arrived on several sessions at about the same time, so in which order they were sent is not known"
 DEAD_LETTER: Final = "streams broke or pulls were lost so often that the dead-letter policy may have removed what is missing"
 SECOND_COPY: Final = (
     "it may be the second copy of a message that was stored twice, and the first have expired, been dead-lettered or come too early"
@@ -352,7 +351,7 @@ class OrderCheck:
         real_time = order.real_time
         eps = self._collector.rules.clock_error_s if real_time.epoch != arrival.epoch else 0.0  # a writer has one clock
         late = publication.token == arrival.token and publication.confirmed_t + eps < real_time.t
-        explained = late and self._realtime_inversion(publication, arrival, real_time)
+        explained = late and self._realtime_inversion(publication, arrival, order)
         received = self._received_first(order, publication, arrival)
         if explained:
             self.places.lose(arrival.position)
@@ -397,7 +396,7 @@ class OrderCheck:
         overtaken = order.overtaken.get(publication.seq)
         if overtaken is not None and self._is_bound(publication, overtaken.by):
             del order.overtaken[publication.seq]
-            self._gap(order, [publication], overtaken.by, t)
+            self._gap(order, [publication], overtaken.by, t, overtaken.t)
         elif overtaken is not None and not overtaken.bound and not self._collector.rules.filtered:
             self._confirmed_late(order, publication, t)
         return False
@@ -541,7 +540,7 @@ class OrderCheck:
 
     # --- findings ------------------------------------------------------------------------------------------------------------
 
-    def _gap(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float) -> None:
+    def _gap(self, order: EpochOrder, gap: list[Publication], this: Primary, t: float, came_t: float = inf) -> None:
         certain = [publication for publication in gap if publication.invoked_t > self.excused_until_t]
         shown = (certain or gap)[:SEQS_SHOWN]
         witnesses = [this.number, this.confirmed_number]
@@ -555,11 +554,12 @@ class OrderCheck:
             "missing_epoch": order.record.name,
         }
         doubt = self.dead_letter_doubt() if certain else SOUGHT.format(self._collector.grace_cause)
-        by, invoked_t = By(this.source, t, this.ordered_t), max(one.invoked_t for one in certain or gap)
-        self.overtakings.add(Overtaking(Kind.ORDER_GAP, t, invoked_t, by, ANYWHERE, tuple(witnesses), facts), doubt)
+        came_t, invoked_t = min(came_t, t), max(publication.invoked_t for publication in certain or gap)
+        one = Overtaking(Kind.ORDER_GAP, t, invoked_t, By.of(this, came_t), ANYWHERE, 0, tuple(witnesses), facts)
+        self.overtakings.add(one, doubt)
         if t > self._collector.grace_until_t and not doubt:
             for publication in certain:
-                order.overtake(publication, this, t, bound=True)
+                order.overtake(publication, this, came_t, bound=True)
 
     def dead_letter_doubt(self) -> str:
         """A message that was sent so often and lost each time may have been dead-lettered before it was ever received."""
@@ -571,21 +571,21 @@ class OrderCheck:
         late, early = (this, other) if this.position > other.position else (other, this)
         witnesses = (early.number, early.confirmed_number, late.number, late.confirmed_number)
         facts: Facts = {"seq": late.seq, "epoch": late.epoch, "after": early.seq, "after_epoch": early.epoch}
-        doubt = self._doubt(publication, t) or self._race_doubt(early.position, late.position)
-        by = By(other.source, came_t, other.ordered_t)
-        one = Overtaking(Kind.ORDER_INVERSION, t, publication.invoked_t, by, this.source, witnesses, facts)
+        doubt = self._doubt(publication, t) or self.places.race_doubt(early.position, late.position)
+        invoked_t, by = publication.invoked_t, By.of(other, came_t)
+        one = Overtaking(Kind.ORDER_INVERSION, t, invoked_t, by, this.source, this.position, witnesses, facts)
         if self.overtakings.add(one, doubt) and self._log.holds(late.position):
             self.places.lose(late.position)
 
-    def _race_doubt(self, early: int, late: int) -> str:
-        return "" if self.places.in_order(early, late) else RACING
-
-    def _realtime_inversion(self, publication: Publication, arrival: Arrival, before: RealTime) -> bool:
+    def _realtime_inversion(self, publication: Publication, arrival: Arrival, order: EpochOrder) -> bool:
+        before, overtaken = order.real_time, order.overtaken.get(publication.seq)
         witnesses = (publication.confirmed_number, before.invoked_number, before.number, arrival.number)
         facts = before.inversion(publication, arrival.epoch)
-        doubt = self._doubt(publication, arrival.t) or self._race_doubt(before.position, arrival.position)
-        by, source = By(before.source, before.came_t, before.t), arrival.track.session.source
-        one = Overtaking(Kind.REALTIME_INVERSION, arrival.t, publication.invoked_t, by, source, witnesses, facts)
+        doubt = self._doubt(publication, arrival.t) or self.places.race_doubt(before.position, arrival.position)
+        latest = By(before.source, before.came_t, before.t, before.position)
+        by = latest if overtaken is None else By.of(overtaken.by, overtaken.t)  # the first that came before it
+        source, position = arrival.track.session.source, arrival.position
+        one = Overtaking(Kind.REALTIME_INVERSION, arrival.t, publication.invoked_t, by, source, position, witnesses, facts)
         return self.overtakings.add(one, doubt)
 
     def _doubt(self, publication: Publication, t: float) -> str:

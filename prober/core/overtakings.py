@@ -13,47 +13,62 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.collector import FindingsCollector
+from prober.core.epoch_order import Primary
 from prober.core.findings import Facts, Kind
-from prober.core.sessions import Source
+from prober.core.sessions import Session, Source
 from prober.core.subscription import Subscription
 
 PENDING_MAX: Final = 64
-"""Findings per key that wait to be explained; beyond that they are told at once."""
+"""Findings per key that wait to be explained; beyond that they are told at once, and are not certain."""
 
 BESIDE: Final = "it may have been sent in time on another stream of the same subscriber, and been lost when that broke"
 
 
 class By(NamedTuple):
-    """What came first though it had to come behind: where, when, and when it was published."""
+    """What came first though it had to come behind: where, when, when it was published, and its place in the log."""
 
     source: Source
     t: float
     invoked_t: float
+    position: int
+
+    @classmethod
+    def of(cls, first: Primary, t: float) -> By:
+        """A primary that came at `t`."""
+        return cls(first.source, t, first.ordered_t, first.position)
 
 
 class Overtaking(NamedTuple):
-    """What was published at `invoked_t` was overtaken. Seen at `t`: when it came after all, at `source`, or when it was missed."""
+    """What was published at `invoked_t` was overtaken. Seen at `t`: when it came after all, at `source`, or when it was missed.
+
+    `position`: its place in the learned log, 0 if it has none.
+    """
 
     kind: Kind
     t: float
     invoked_t: float
     by: By
     source: Source
+    position: int
     witnesses: tuple[int, ...]
     facts: Facts
 
 
 class Pending(NamedTuple):
-    """One that waits until `due_t`. `next_t`: when something later came on its stream next; `again`: first something came again."""
+    """One that waits until `due_t`. `next_t`: when something later came on its stream next; `again`: what overtook it came again."""
 
     due_t: float
     one: Overtaking
     next_t: float = inf
     again: bool = False
 
-    def is_open_on(self, session: str) -> bool:
-        """Whether what comes next on a stream matters."""
-        return self.one.source.session == session and self.next_t == inf and not self.again
+    def is_followed(self, session: str, invoked_t: float) -> bool:
+        """Whether what comes for the first time on a stream, published then, is the first that comes behind it."""
+        return self.one.source.session == session and self.next_t == inf and not self.again and self.one.by.invoked_t < invoked_t
+
+    def comes_again(self, position: int, t: float, late_s: float) -> bool:
+        """Whether what comes again, on any stream, may be what overtook it: before something else did, or not much later."""
+        return position != self.one.position and self.one.by.position <= position and t <= self.next_t + late_s
 
 
 class Overtakings:
@@ -81,29 +96,41 @@ class Overtakings:
         if not doubt and due_t > one.t and len(self.pending) < PENDING_MAX:
             self.pending += (Pending(due_t, one),)
             return True
+        explained = explained or (not doubt and due_t > one.t)  # nobody will know
         self._tell(one, BESIDE if explained else doubt)
         return explained
 
-    def came(self, session: str, t: float, invoked_t: float) -> None:
+    def came(self, session: Session, t: float, invoked_t: float) -> None:
         """Something came on a stream for the first time that was published at `invoked_t`."""
-        if not self.pending:
+        session.alive_t = max(session.alive_t, invoked_t)
+        if not self.pending or not self._all_come_again:
             return
-        due_t = self._subscription.parting_shows_t(t)
+        due_t = max(self._subscription.parting_shows_t(t), t + self._late_s)
         self.pending = tuple(
-            waiting._replace(next_t=t, due_t=max(waiting.due_t, due_t))
-            if waiting.is_open_on(session) and waiting.one.by.invoked_t < invoked_t
-            else waiting
-            for waiting in self.pending
+            one._replace(next_t=t, due_t=max(one.due_t, due_t)) if one.is_followed(session.name, invoked_t) else one
+            for one in self.pending
         )
 
-    def came_again(self, session: str) -> None:
-        """Something came again on a stream: what is sent again is under way there."""
-        self.pending = tuple(one._replace(again=True) if one.is_open_on(session) else one for one in self.pending)
+    def came_again(self, position: int, t: float) -> None:
+        """What stands at a place in the log came again."""
+        late_s = self._late_s
+        self.pending = tuple(one._replace(again=True) if one.comes_again(position, t, late_s) else one for one in self.pending)
+
+    @property
+    def _late_s(self) -> float:
+        return self._subscription.rules.delivery_delay_max_s + self._subscription.rules.clock_error_s
+
+    @property
+    def _all_come_again(self) -> bool:
+        """Whether all that is behind something comes again with it: none of it may have left, or have to stay away."""
+        rules = self._subscription.rules
+        promised = rules.redelivery_promised and not rules.exactly_once
+        return promised and not rules.dead_letter_max_attempts and rules.message_retention_s == inf
 
     def settle(self, now: float) -> None:
         """Tells those that were due before `now`."""
-        due = [one for one in self.pending if one.due_t < now]
-        self.pending = tuple(one for one in self.pending if one.due_t >= now)
+        due = [one for one in self.pending if one.due_t < now or now == inf]
+        self.pending = tuple(one for one in self.pending if one.due_t >= now and now < inf)
         for waiting in due:
             self._tell(waiting.one, BESIDE if self._is_explained(waiting) else "")
 

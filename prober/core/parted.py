@@ -17,16 +17,22 @@ PARTED_KEPT: Final = 64
 
 
 class Stream(NamedTuple):
-    """One that was open between two times, or `several` that are not told apart any more."""
+    """One that was open between two times, or `several` that are not told apart any more.
+
+    alive_t     whatever was sent on it before has come.
+    beside      whether another one of its subscriber was open when it was closed.
+    """
 
     source: Source
     opened_t: float
     closed_t: float
+    alive_t: float
+    beside: bool
     several: bool = False
 
 
 class Parted:
-    """The streams of one subscription that broke beside others of their subscriber."""
+    """The streams of one subscription that are over."""
 
     __slots__ = ("_over", "_rules")
 
@@ -34,13 +40,14 @@ class Parted:
         self._rules = rules
         self._over: tuple[Stream, ...] = ()
 
-    def add(self, session: Session) -> None:
-        """One was closed."""
-        self._over += (Stream(session.source, session.opened_t, session.closed_t),)
+    def add(self, session: Session, *, beside: bool) -> None:
+        """One was closed, `beside` another of its subscriber that is open."""
+        self._over += (Stream(session.source, session.opened_t, session.closed_t, session.alive_t, beside),)
         if len(self._over) > PARTED_KEPT:
             one, other, *others = self._over
-            both = Stream(ANYWHERE, min(one.opened_t, other.opened_t), max(one.closed_t, other.closed_t), several=True)
-            self._over = (both, *others)
+            opened_t, closed_t = min(one.opened_t, other.opened_t), max(one.closed_t, other.closed_t)
+            alive_t, beside = min(one.alive_t, other.alive_t), one.beside or other.beside
+            self._over = (Stream(ANYWHERE, opened_t, closed_t, alive_t, beside, several=True), *others)
 
     def may_have_taken(self, invoked_t: float, by: Source, t: float) -> bool:
         """Whether what was published at `invoked_t` may have been sent on one before what came at `t` on another."""
@@ -63,8 +70,14 @@ class Parted:
         alive_t = max(sent_after_t, since_t - rules.delivery_delay_max_s) - eps
         noticed_t = until_t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         for one in self._over:
-            known = one.source.subscriber and beside.subscriber
-            if known and (one.source.subscriber != beside.subscriber or one.source.session == beside.session):
+            if not self._went_beside(one, beside) or one.alive_t > until_t + eps:
                 continue
             if one.opened_t <= until_t + eps and alive_t <= one.closed_t <= noticed_t:
                 yield one
+
+    def _went_beside(self, one: Stream, other: Source) -> bool:
+        """Whether the other is another stream of the same subscriber, which was there when this one broke."""
+        if one.source.subscriber and other.subscriber and one.source.subscriber != other.subscriber:
+            return False
+        there = one.beside or (other != ANYWHERE and other.opened_t <= one.closed_t + self._rules.clock_error_s)
+        return there and one.source != other

@@ -24,6 +24,7 @@ from prober.core.sessions import Arrival
 if TYPE_CHECKING:
     from prober.core.order import OrderCheck
 
+RACING: Final = "they arrived on several sessions at about the same time, so in which order they were sent is not known"
 SOONER_MAX: Final = 256
 """Records remembered that may stand sooner than they were learned; the oldest have no certain place beyond that."""
 
@@ -103,6 +104,10 @@ class Places:
         if any(not log.flags(position) & RACED for position in range(max(one, log.floor + 1), other + 1) if log.holds(position)):
             return True
         return self.apart(one, other)
+
+    def race_doubt(self, one: int, other: int) -> str:
+        """Why it is not certain that a record stands before another that was learned later, empty if it is."""
+        return "" if self.in_order(one, other) else RACING
 
     def apart(self, one: int, other: int) -> bool:
         """Whether two records were received for the first time on one session, or too far from each other to race, not long ago."""

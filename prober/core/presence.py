@@ -2,7 +2,8 @@
 
 A subscriber whose stream breaks and is opened again waits as if it had just come: what was sent on the stream before may be lost, and
 leased. But one whose streams break again and again would then be owed nothing for ever. So the time counts in which what was sent on
-those before must have arrived: not while one may have been dead already, nor while what was lost with the last may be leased.
+those before must have arrived: not while one may have been dead already, nor while what was lost with the last may be leased, or
+held back after that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Presence:
         race_s = rules.delivery_delay_max_s + rules.clock_error_s
         self._streaming = rules.mode is Mode.STREAMING
         self._dead_s = rules.close_detection_max_s + race_s
-        self._lease_s = rules.ack_deadline_s + race_s
+        self._lease_s = rules.ack_deadline_s + rules.retry_backoff_max_s + race_s
         self._since_t = inf
         self._steady = WaitingTime(step_s)
         self._steady_from_t = LONG_AGO

@@ -40,10 +40,11 @@ Held: TypeAlias = tuple[int, float, float, float]
 
 
 class Source(NamedTuple):
-    """Where something was received: on which session, of which subscriber; empty where nobody knows."""
+    """Where something was received: on which session, opened when, of which subscriber; empty where nobody knows."""
 
     session: str
     subscriber: str
+    opened_t: float = LONG_AGO
 
 
 ANYWHERE: Final = Source("", "")
@@ -57,9 +58,10 @@ class Session:
     flow        what the service may have outstanding on it, None without a limit.
     unseen      its opening is not on record.
     source      its name, and its subscriber if that is known.
+    alive_t     when the latest of what it delivered was published, where sessions race: whatever was sent on it before has come.
     """
 
-    __slots__ = ("answered", "closed_t", "flow", "name", "opened_t", "source", "subscriber", "unseen")
+    __slots__ = ("alive_t", "answered", "closed_t", "flow", "name", "opened_t", "source", "subscriber", "unseen")
 
     def __init__(
         self, name: str, subscriber: str, opened_t: float, flow: FlowControl | None = None, *, unseen: bool = False
@@ -71,7 +73,8 @@ class Session:
         self.answered = False
         self.flow = flow
         self.unseen = unseen
-        self.source = Source(name, "" if unseen else subscriber)
+        self.source = Source(name, "" if unseen else subscriber, opened_t)
+        self.alive_t = LONG_AGO
 
 
 class Span:

@@ -278,8 +278,7 @@ class Subscription:
                 flow.inherit(session.flow)
         self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
-        if left or (self.open and not self.complete):
-            self.parted.add(session)
+        self.parted.add(session, beside=left > 0 or (self.open > 0 and not self.complete))
         if left:
             self._open_streams[session.subscriber] = left
         else:

@@ -74,7 +74,10 @@ class Clocks:
         """From when to when what was sent on a stream that broke may be lost, and leased."""
         rules = self.facts.rules
         slack = rules.delivery_delay_max_s + rules.clock_error_s
-        return stream.closed - rules.close_detection_max_s - slack, stream.closed + rules.ack_deadline_s + slack
+        return (
+            stream.closed - rules.close_detection_max_s - slack,
+            stream.closed + rules.ack_deadline_s + rules.retry_backoff_max_s + slack,
+        )
 
     def is_overdue(
         self, start: float, stop: float, seconds: float, sent: float, at_or_before: Callable[[Copy], bool] = lambda _: True
@@ -103,7 +106,7 @@ class Clocks:
         """Of what was sent one delivery may have been lost, not all of them: a broken stream excuses for one lease."""
         if not breaks:
             return True
-        lease = self.facts.rules.ack_deadline_s
+        lease = self.facts.rules.ack_deadline_s + self.facts.rules.retry_backoff_max_s
         held = [self.lease_until(self.facts, copy) for copy in self.facts.copies if not self.facts.acked(copy.record, stop)]
         ends = [t for t in held if start < t < inf]
         if self.ran(start, stop, at_or_before) <= seconds + lease:

@@ -259,6 +259,8 @@ OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
         legal("a refused message", f"{OPEN} P1 A<1@1 A nack 1@1.5 {BROKE} A2<1@598 A2 ack 1@599 end @1500", **LONG),
         legal("what is behind what was held", f"{OPEN} P1,2 A<1@1 {BROKE} A2<1,2@598 A2 ack 1,2@599 end @1500", **LONG),
         legal("it may have been lost with each stream, and leased", f"{OPEN} P1 {EVERY_100} end @1290", ack_deadline_s=90),
+        legal("and held back after that", f"{OPEN} P1 {BROKE} A2<1@613 A2 ack 1@614 end @900", ack_deadline_s=10, retry_backoff_max_s=600),
+        legal("again and again", "open A of client A P1 close A@99 open A2 of client A@100 close A2@199 open A3 of client A@200 close A3@299 open A4 of client A@300 close A4@399 open A5 of client A@400 close A5@499 open A6 of client A@500 A6<1@546 A6 ack 1@547 end @600", ack_deadline_s=10, retry_backoff_max_s=100, close_detection_max_s=30),
         legal("a stream may have been dead before that was noticed", f"{OPEN} P1 {EVERY_40} end @1230", ack_deadline_s=10, close_detection_max_s=30),
         legal("a message published when the stream had long been open", f"{OPEN} {EVERY_100} P1@1110 ok1=m1@1110.1 end @1225", ack_deadline_s=10),
         legal("what is behind what was held for longer", f"{OPEN} P1,2 A<1@1 A modack 1 600s@1.5 {BROKE} A2<1,2@590 A2 ack 1,2@591 end @1500"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from tests.unit.core.cases import PULL, Case, Definite, case, legal, wrong
 
 NOTICED: dict[str, Any] = {"close_detection_max_s": 30.0}
 TWO = "open A1 of client A open A2 of client A"
+MANY = " ".join(f"P{n}@{2 + n / 1000} ok{n}=m{n}@{2.1 + n / 1000:g}" for n in range(2, 37))
+SEQS = ",".join(str(n) for n in range(2, 37))
 ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
 
 
@@ -26,6 +29,10 @@ ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
         legal("it comes when its lease is over", f"{ACROSS} close A2@2.5 A1<3@3 A1<2,3@63 A1 ack 2,3@64 end @900", **NOTICED),
         legal("it was noticed later, when it had come", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 close A2@30 end @900", **NOTICED),
         legal("it was noticed later, before it came", f"{ACROSS} A1<3@3 close A2@30 A1<2,3@63 A1 ack 2,3@64 end @900", **NOTICED),
+        legal("more came meanwhile", f"{ACROSS} close A2@2.5 A1<3@3 P4@9 ok4=m4@9.1 A1<4@10 A1<2,3,4@63 A1 ack 2,3,4@64 end @900", **NOTICED),
+        legal("the recorder of the new stream is ahead", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 skew A2 0.3 end @900", clock_error_s=1.0, **NOTICED),
+        legal("it was confirmed late", f"{TWO} P1 P2@2 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1 close A2@2.5 A1<3@3 ok2=m2@20 A1<2,3@63 A1 ack 2,3@64 end @900", **NOTICED),
+        legal("so many that not all are remembered", f"{TWO} P1 {MANY} A1<1@1 A1 ack 1@1.1 A1<36@3 A1<{SEQS}@13.02 A1 ack {SEQS}@20 end @900 close A2@30", **NOTICED),
         legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
     ],
 )  # fmt: skip
@@ -56,6 +63,12 @@ def test_no_stream_took_it(one: Definite) -> None:
         case("another stream may have taken it as well", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 close A3@6 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
         case("it comes on another stream", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A3<4@5 A1 ack 2,3@6 A3 ack 4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
         case("it was overtaken as well", f"{ACROSS} P4@2.31 ok4=m4@2.35 close A2@2.5 A1<4@3 A1<2,3,4@3.5 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION I:REDELIVERY_STALL", **NOTICED),
+        case("what overtook it comes again on another stream", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 A3<3@6 A1 ack 2,4@6.1 A3 ack 3@6.2 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
+        case("only what was overtaken comes again", f"{ACROSS} close A2@2.5 A1<3@3 A1<2@3.5 A1<2@3.6 P4@4 ok4=m4@4.1 A1<4@5 A1 ack 2,3,4@6 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        case("what overtook it need not come again", f"{ACROSS} close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", redelivery_promised=False, **NOTICED),
+        case("the stream that broke had delivered later ones", f"{ACROSS} A1<3@3 on k2 P1@9 ok1=k2m1@9.1 A2<1@10 A2 ack 1@10.1 on k close A2@30 A1<2,3@63 A1 ack 2,3@64 end @900", "L:REDELIVERY_STALL V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
+        case("its name is used again", f"{ACROSS} close A2@2.5 open A2 of client A@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION I:REDELIVERY_STALL", **NOTICED),
+        case("for ever", f"{ACROSS} A1<3@3 A1<2@3.5 A1 ack 2,3@4 P4@9 ok4=m4@9.1 A1<4@10 A1 ack 4@11 end @5000", "V:ORDER_INVERSION V:REALTIME_INVERSION", close_detection_max_s=inf),
         case("a pull has no second stream", "P1,2,3 pull b1@0.9 pull b2@0.95 b1<1@1 b1 ack 1@1.1 b2<3@12", "I:PULL_OVERLAP@12 V:ORDER_GAP@12", mode=PULL, **NOTICED),
     ],
 )  # fmt: skip
@@ -69,7 +82,7 @@ def test_many_streams_become_one_that_covers_them(monkeypatch: pytest.MonkeyPatc
     for number, t in enumerate((10.0, 1000.0, 2000.0)):
         stream = Session(f"A{number}", "A", t - 5.0)
         stream.closed_t = t
-        streams.add(stream)
+        streams.add(stream, beside=True)
     assert streams.may_have_taken(7.0, other, 980.0)
     assert not streams.may_have_taken(7.0, other, 4.0)
     assert not streams.may_have_taken(1996.0, Source("B1", "B"), 1998.0)
