@@ -115,7 +115,6 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("all-comes-again-always", "overtakings.py", "if not self.pending or not self._all_come_again:", "if not self.pending:", "All comes again though nobody promised that."),
     excuse("too-many-are-certain", "overtakings.py", "explained = explained or (not doubt and due_t > one.t)", "explained = bool(explained)", "What is not remembered is certain."),
     excuse("the-last-overtakes", "order.py", "by = latest if overtaken is None else By.of(overtaken.by, overtaken.t)", "by = latest", "What came last before it had overtaken it."),
-    excuse("held-back-is-late", "presence.py", "self._lease_s = rules.ack_deadline_s + rules.retry_backoff_max_s + race_s", "self._lease_s = rules.ack_deadline_s + race_s", "What was lost is not held back."),
     rule("streams-begin-anew", "presence.py", "max(0.0, self._earlier_s - self._steady.total_at(quiet_t))", "0.0", "Who opens a stream again and again is owed nothing."),
     excuse("dead-streams-wait", "presence.py", "self._steady.stop(t - self._dead_s)", "self._steady.stop(t)", "A stream delivers until somebody notices that it is dead."),
     excuse("lost-leases-wait", "presence.py", "self._steady_from_t = t + self._lease_s", "self._steady_from_t = t", "What was lost with a stream comes at once."),
