@@ -11,22 +11,17 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from math import inf
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Request, Response
-from starlette.exceptions import HTTPException
 
 from api.models.base import Answer, Listed
-from api.problems import RETRY_AFTER_S
+from api.threads import Threads
 from prober.clock import monotonic_s
 
-THREADS_MAX: Final = 2
-"""More would not be faster, since only one of them runs Python at a time, and would keep the event loop waiting longer."""
-WAIT_MAX_S: Final = 5.0
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""
 REMEMBERED_MAX: Final = 64
@@ -38,33 +33,17 @@ _Result = TypeVar("_Result")
 _TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 
 
-class Busy(HTTPException):
-    """All threads were taken for too long."""
-
-    def __init__(self) -> None:
-        super().__init__(503, "too many questions at once; ask again later", {"Retry-After": str(RETRY_AFTER_S)})
-
-
 class ResponseCache:
     """A few threads, who waits for them, and what they answered last. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="api")
-        self._free = asyncio.Semaphore(THREADS_MAX)
+        self._threads = Threads()
         self._under_way: dict[str, asyncio.Task[EncodedAnswer]] = {}
         self._remembered: OrderedDict[str, tuple[float, EncodedAnswer]] = OrderedDict()
 
     async def ask(self, work: Callable[[], _Result]) -> _Result:
-        """What `work` returns in a thread, or raises there. Raises `Busy` when none was free for `WAIT_MAX_S`."""
-        try:
-            async with asyncio.timeout(WAIT_MAX_S if self._free.locked() else None):
-                await self._free.acquire()
-        except TimeoutError:
-            raise Busy from None
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        finally:
-            self._free.release()
+        """What `work` returns in a thread, or raises there. Raises `Busy`."""
+        return await self._threads.ask(work)
 
     async def answer(self, request: Request, make: Callable[[], Answer]) -> Response:
         """The response for a model that is made, and written as JSON, in a thread. A list that goes on links to its next page.

@@ -209,6 +209,14 @@ class EpochOrder:
                 if owed and publication.seq not in self.gone and publication.seq not in self.overtaken:
                     yield publication
 
+    def lost_before(self, before_t: float, expired_t: float) -> Iterator[Publication]:
+        """Publishes that completed before, and have not been received, behind those that it was told of."""
+        for earlier in self.confirmed_pending(expired_t):
+            if earlier.invoked_t >= before_t:
+                return
+            if earlier.confirmed_t < before_t and earlier.rank > self.lost_rank:
+                yield earlier
+
     def still_late(self) -> list[Publication]:
         """What was republished behind others and has not come."""
         if self.late:
@@ -227,8 +235,8 @@ class EpochOrder:
             del self.overtaken[late.seq]
 
     def dismiss(self, publication: Publication) -> None:
-        """Its record left the subscription before it was received."""
-        if self.awaits(publication):
+        """Its record left the subscription before it was received, or came before a baseline was known."""
+        if self.awaits(publication) or not self.settled:
             self.overtaken.pop(publication.seq, None)
             self.gone = frozenset([publication.seq, *sorted(self.gone)[-GONE_MAX:]])
 

@@ -32,8 +32,8 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
-from prober.core.places import may_stand_above
-from prober.core.positions import ACKED, NO_STAMP, OLDER, REFUSED, REMOVED, SHARED, STRANGE, LearnedLog
+from prober.core.places import drop_held
+from prober.core.positions import ACKED, NO_STAMP, OLDER, PRIMARY, REFUSED, REMOVED, SENT_BESIDE, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
 from prober.core.redelivery import RedeliveryCheck
@@ -176,8 +176,8 @@ class KeyChecker:
         certain = self._rules.redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
-        elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):
-            self._drop(arrival)  # the messages of each region have their own run
+        elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):  # each has its own run
+            drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
         self._hold(arrival, certain, publication)
 
     def _arrive(self, event: Delivered, number: int) -> Arrival:
@@ -278,7 +278,7 @@ class KeyChecker:
             self._order.places.lose(arrival.position)
         self._group.learned(self, arrival)
         if publication is not None and LONG_AGO < invoked_t <= self._order.excused_until_t:
-            self._redelivery.sought_frontier = arrival.position
+            self._redelivery.passed_over.frontier = arrival.position
 
     def _judge_origin(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         early = publication.early_on(self.subscription.index) if publication is not None and publication.early else []
@@ -293,7 +293,10 @@ class KeyChecker:
     def _mark_race(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> None:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
         session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
-        self._order.overtakings.came(session, arrival.t, self.log.invoked_t(arrival.position))
+        flags = PRIMARY if arrival.proven and not arrival.copies_id else 0
+        if self._order.overtakings.came(arrival, self.log.invoked_t(arrival.position), places):
+            flags |= SENT_BESIDE
+        self.log.mark(arrival.position, flags)
         race_s = self.subscription.race_s(session)
         unbound = not order.settled and not arrival.proven and race_s > eps  # it did not wait for anything
         early = arrival.t - race_s <= self.subscription.unawaited_t  # nobody knew that there are several sessions
@@ -343,20 +346,13 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.collector.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        self._drop(arrival)
+        drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
-        if self.log.frontier > self._redelivery.sought_frontier and not self._order.is_anywhere(arrival.position):
+        if not self._redelivery.passed_over.may_have(self.log.frontier) and not self._order.is_anywhere(arrival.position):
             self._redelivery.beginning.begin(arrival, self._liveness.last_delivery_t)
             self._liveness.rewound(
                 arrival.position, arrival.number, arrival.t, reached, self._order.last_of_region(arrival.position)
             )
-
-    def _drop(self, arrival: Arrival) -> None:
-        arrival.track.rewound_t = arrival.t
-        for track in self._tracks:
-            track.drop_from(arrival.position)
-            if self.subscription.racing:
-                track.drop_where(lambda held: may_stand_above(self._order, self.log, held, arrival.position))
 
     def _hold(self, arrival: Arrival, certain: bool, publication: Publication | None) -> None:
         """The subscriber holds the message now, `certain` only if it is beyond doubt that the key is with it.
@@ -382,7 +378,9 @@ class KeyChecker:
         self._record(arrival, position)
         self._liveness.delivered(position, arrival.t, arrival.number)
         self.subscription.neighbours.held(self.collector.key, arrival.t, lease_end_t + delay_s)
-        if not acked_before and position > self._redelivery.sought_frontier:
+        if arrival.lo > self.collector.grace_until_t + rules.clock_error_s:
+            self._redelivery.passed_over.came(position)
+        if not acked_before and not self._redelivery.passed_over.may_have(position):
             self._liveness.owe(position, lease_end_t, arrival.number)
         flow = track.session.flow
         if flow is not None:
@@ -700,7 +698,7 @@ class KeyChecker:
 
     def _start_over(self) -> None:
         self.log.forget_confirmations()
-        self._order.excuse(self.collector.grace_until_t)
+        self._order.excuse(self.collector.grace_until_t, inf if self._back is None else self._back.since_t)
         self._numbers.forget()
         self._redelivery.reset(self.log.frontier)
         self._holder.reset()

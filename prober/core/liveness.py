@@ -372,7 +372,7 @@ class LivenessCheck:
             return inf
         deadline_s = self._collector.rules.delivery_deadline_s
         for first in undelivered:
-            since_t = self._up_since(max(first.confirmed_t, quiet_since_t))
+            since_t = self._up_since(max(first.confirmed_t, quiet_since_t, self._orders.excused_until_t))
             deadline_t = self._due_t(now, since_t, deadline_s, first.invoked_t)
             if self._orders.has_expired(first.invoked_t, deadline_t):
                 continue

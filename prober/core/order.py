@@ -58,6 +58,7 @@ class OrderCheck:
     places              how certain the order of the learned log is.
     adopted_t           where the baseline is adopted: when the first delivery was placed.
     excused_until_t     publishes invoked up to this time may have been passed over by a control operation.
+    forgiven_until_t    publishes invoked up to this time need never come.
     """
 
     __slots__ = (
@@ -70,6 +71,7 @@ class OrderCheck:
         "adopted_t",
         "epochs",
         "excused_until_t",
+        "forgiven_until_t",
         "lost",
         "overtakings",
         "places",
@@ -88,8 +90,7 @@ class OrderCheck:
         self.overtakings = Overtakings(collector, subscription)
         self.places = Places(log)
         self._forgot_epochs = False
-        self.excused_until_t = LONG_AGO
-        self.adopted_t = LONG_AGO
+        self.excused_until_t = self.forgiven_until_t = self.adopted_t = LONG_AGO
 
     # --- epochs and regions --------------------------------------------------------------------------------------------------
 
@@ -217,9 +218,10 @@ class OrderCheck:
             order.interrupt()
             self._log.retire(order.index, order.record.last)
 
-    def excuse(self, until_t: float) -> None:
-        """A seek: what was invoked up to `until_t` may have been passed over, and is owed no more."""
+    def excuse(self, until_t: float, since_t: float) -> None:
+        """A seek: what was invoked up to `until_t` may have been passed over, and is owed no more if it was not after `since_t`."""
         self.excused_until_t = until_t
+        self.forgiven_until_t = min(until_t, since_t)
         self.lost = ()
         for order in self.epochs:
             order.overtaken.clear()
@@ -248,7 +250,7 @@ class OrderCheck:
             return
         for order in self.epochs:
             if self._records.get(order.record.name) is order.record:
-                yield order, order.confirmed_pending(max(self.excused_until_t, self._free_until_t(now)))
+                yield order, order.confirmed_pending(max(self.forgiven_until_t, self._free_until_t(now)))
 
     @property
     def chain(self) -> int:
@@ -377,9 +379,11 @@ class OrderCheck:
             real_time.learn(publication, invoked_t, arrival)
 
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
-        """A delivery that can no longer be placed may still be the primary that its publish names later."""
+        """A delivery that can no longer be placed may be the primary that its publish names, or names later: it has come."""
         if publication is not None and not publication.confirmed:
             publication.delivered_early(Early(self._subscription.index, arrival.token, 0, arrival.number))
+        elif publication is not None and publication.token == arrival.token:
+            self.dismiss(publication)
 
     def confirmed(self, order: EpochOrder, publication: Publication, t: float) -> bool:
         """Judges a confirmation: its record may have been received already (then True), or overtaken."""
@@ -401,9 +405,9 @@ class OrderCheck:
             self._confirmed_late(order, publication, t)
         return False
 
-    def _is_bound(self, publication: Publication, by: Primary) -> bool:
+    def _is_bound(self, one: Publication, by: Primary) -> bool:
         """Whether a publication had to come before what overtook it."""
-        return not self._collector.rules.filtered and publication.seq < by.seq and publication.ordered_t <= by.ordered_t
+        return not self._collector.rules.filtered and one.seq < by.seq and one.ordered_t <= by.ordered_t
 
     def _confirmed_late(self, order: EpochOrder, publication: Publication, t: float) -> None:
         """It was republished behind what overtook it: perhaps before the last that was received, else before what is still to come."""
@@ -532,11 +536,7 @@ class OrderCheck:
                 continue
             if self._records.get(other.record.name) is not other.record:
                 continue
-            for earlier in other.confirmed_pending(expired_t):
-                if earlier.invoked_t >= before_t:
-                    break
-                if earlier.confirmed_t < before_t and earlier.rank > other.lost_rank:
-                    yield other, earlier
+            yield from ((other, earlier) for earlier in other.lost_before(before_t, expired_t))
 
     # --- findings ------------------------------------------------------------------------------------------------------------
 

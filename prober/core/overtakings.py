@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 from prober.core.collector import FindingsCollector
 from prober.core.epoch_order import Primary
 from prober.core.findings import Facts, Kind
-from prober.core.sessions import Session, Source
+from prober.core.places import Places
+from prober.core.sessions import ANYWHERE, Arrival, Session, Source
 from prober.core.subscription import Subscription
 
 PENDING_MAX: Final = 64
@@ -89,7 +90,7 @@ class Overtakings:
     def add(self, one: Overtaking, doubt: str) -> bool:
         """Tells it now if nothing more can become known; True if a stream that broke explains it, or may yet."""
         subscription = self._subscription
-        explained = subscription.parted.may_have_taken(one.invoked_t, one.by.source, one.by.t)
+        explained = subscription.parted.may_have_taken(one.invoked_t, one.by.source, one.by.t, one.by.t)
         due_t = subscription.parting_shows_t(one.by.t)
         if explained and one.source.session:
             due_t = max(due_t, one.t + subscription.rules.delivery_delay_max_s)
@@ -100,11 +101,27 @@ class Overtakings:
         self._tell(one, BESIDE if explained else doubt)
         return explained
 
-    def came(self, session: Session, t: float, invoked_t: float) -> None:
-        """Something came on a stream for the first time that was published at `invoked_t`."""
+    def came(self, arrival: Arrival, invoked_t: float, places: Places) -> bool:
+        """Something came for the first time that was published at `invoked_t`.
+
+        True if it may have been sent before something that came earlier, on a stream that broke.
+        """
+        session, t = arrival.track.session, arrival.t
         session.alive_t = max(session.alive_t, invoked_t)
-        if not self.pending or not self._all_come_again:
-            return
+        if self.pending and self._all_come_again:
+            self._came_next(session, t, invoked_t)
+        return self._may_have_been_sent_beside(arrival, invoked_t, places.came_since(invoked_t))
+
+    def _may_have_been_sent_beside(self, arrival: Arrival, invoked_t: float, came: list[float]) -> bool:
+        """Of what came at these times. What may yet turn out is waited for where a primary is judged by itself."""
+        if not came:
+            return False
+        subscription, since_t, until_t = self._subscription, min(came), max(came)
+        if subscription.parted.may_have_taken(invoked_t, ANYWHERE, since_t, until_t):
+            return True
+        return not arrival.proven and subscription.parting_shows_t(until_t) > max(until_t, arrival.t)
+
+    def _came_next(self, session: Session, t: float, invoked_t: float) -> None:
         due_t = max(self._subscription.parting_shows_t(t), t + self._late_s)
         self.pending = tuple(
             one._replace(next_t=t, due_t=max(one.due_t, due_t)) if one.is_followed(session.name, invoked_t) else one
@@ -137,7 +154,7 @@ class Overtakings:
     def _is_explained(self, waiting: Pending) -> bool:
         one, parted = waiting.one, self._subscription.parted
         if waiting.again or waiting.next_t == inf:
-            return parted.may_have_taken(one.invoked_t, one.by.source, one.by.t)
+            return parted.may_have_taken(one.invoked_t, one.by.source, one.by.t, one.by.t)
         return parted.may_have_taken_both(one.invoked_t, one.by.source, one.by.t, one.source, one.t, waiting.next_t)
 
     def _tell(self, one: Overtaking, doubt: str) -> None:

@@ -49,9 +49,9 @@ class Parted:
             alive_t, beside = min(one.alive_t, other.alive_t), one.beside or other.beside
             self._over = (Stream(ANYWHERE, opened_t, closed_t, alive_t, beside, several=True), *others)
 
-    def may_have_taken(self, invoked_t: float, by: Source, t: float) -> bool:
-        """Whether what was published at `invoked_t` may have been sent on one before what came at `t` on another."""
-        return any(True for _ in self._took(invoked_t, by, t, t))
+    def may_have_taken(self, invoked_t: float, by: Source, since_t: float, until_t: float) -> bool:
+        """Whether what was published at `invoked_t` may have been sent on one before what came between two times on another."""
+        return any(True for _ in self._took(invoked_t, by, since_t, until_t))
 
     def may_have_taken_both(self, invoked_t: float, by: Source, t: float, again: Source, again_t: float, next_t: float) -> bool:
         """The same; and what came at `t` was sent again, on yet another one, between what came `again` and what came next there.

@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SHARED, UNPROVEN, LearnedLog
+from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SENT_BESIDE, SHARED, UNPROVEN, LearnedLog
 from prober.core.racing import Abreast, First
-from prober.core.sessions import Arrival
+from prober.core.sessions import Arrival, Tracks
 
 if TYPE_CHECKING:
     from prober.core.order import OrderCheck
@@ -62,6 +62,10 @@ class Places:
             self._log.race(position)
         if 0 in raced:
             self.lose(first.position)
+
+    def came_since(self, invoked_t: float) -> list[float]:
+        """When records came for the first time, of those where sessions race, that may have come after a publish was invoked."""
+        return [t for t in self._came_t.values() if t >= invoked_t] if self._came_t else []
 
     def lose(self, position: int) -> None:
         """A record may stand anywhere."""
@@ -123,7 +127,7 @@ def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival
     """Whether what stands before a delivery in the learned log is also promised to be sent before it: no race decided that."""
     follower = arrival.position
     share, either = orders.share_region(position, follower), log.flags(position) | log.flags(follower)
-    if not share or not either & RACED:
+    if not share or not either & (RACED | SENT_BESIDE):
         return share
     if either & OLDER or orders.several_regions:
         return False
@@ -132,14 +136,28 @@ def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival
 
 def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
     """Whether a record certainly stands before another that was learned later: where it was learned, or by session order."""
-    if orders.places.in_order(one, other):
+    if not _was_sent_beside(log, other) and orders.places.in_order(one, other):
         return True
     return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
 
 
+def drop_held(arrival: Arrival, tracks: Tracks, orders: OrderCheck, log: LearnedLog, *, racing: bool) -> None:
+    """The key began again: nobody certainly holds what stands there, or above, or where sessions race may stand above."""
+    arrival.track.rewound_t = arrival.t
+    for track in tracks:
+        track.drop_from(arrival.position)
+        if racing:
+            track.drop_where(lambda held: may_stand_above(orders, log, held, arrival.position))
+
+
 def may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
     """Whether a record may have changed places with that at `floor`, though it was learned before."""
-    return log.has_raced(position) and not precedes(orders, log, position, floor)
+    return (log.has_raced(position) or _was_sent_beside(log, floor)) and not precedes(orders, log, position, floor)
+
+
+def _was_sent_beside(log: LearnedLog, position: int) -> bool:
+    """Whether a record may have been sent before others that were learned first."""
+    return log.holds(position) and bool(log.flags(position) & SENT_BESIDE)
 
 
 def must_precede(orders: OrderCheck, log: LearnedLog, position: int, follower: int) -> bool:

@@ -13,9 +13,8 @@ Only the last `window` positions are kept. What has left the window is *retired*
 begins a run without being judged. Forgetting can therefore hide a violation and never invent one.
 
 A position is kept in 31 bytes (39 with publish times, 8 more once numbers outgrow 32 bits): columns in arrays, and a chained hash
-table over them. Chains lead
-from newer to older positions and simply end where the window ends, so nothing is ever deleted from them. Chains hold positions modulo
-2^16; a link so old that it points to a wrong position leads through records whose tokens do not match, and always downwards.
+table over them. Chains lead from newer to older positions and simply end where the window ends, so nothing is ever deleted from them.
+They hold positions modulo 2^16; a link so old that it points to a wrong position leads downwards, through tokens that do not match.
 """
 
 from __future__ import annotations
@@ -46,6 +45,10 @@ UNPROVEN = 256
 """Received while sessions race, and not known to be the primary then: what had to follow it did not wait for it."""
 PLACELESS = 512
 """Received where nothing says before or behind which others it stands."""
+SENT_BESIDE = 1024
+"""May have been sent before others that were received first, on a stream that broke."""
+STAYED = 2048
+"""Delivered since the latest control operation had settled, which therefore has not passed over it."""
 
 STRANGERS_KEPT = 64
 """Records that no publish can have stored remembered after they left the window; the oldest are forgotten beyond that."""
@@ -55,13 +58,9 @@ _LOW_32_BITS = 0xFFFF_FFFF
 _LOW_63_BITS = 0x7FFF_FFFF_FFFF_FFFF
 _SMALLEST = 8
 
-
-_NO_NUMBERS = array("q")
-_NO_SMALL_NUMBERS = array("H")
-_NO_TIMES = array("d")
-
 NO_STAMP = 0
 """Stands for the publish time of a delivery that does not state one."""
+_NO_NUMBERS, _NO_SMALL_NUMBERS, _NO_TIMES = array("q"), array("H"), array("d")
 """Columns of a log that holds nothing, shared by all idle keys; never written to."""
 
 
@@ -247,6 +246,11 @@ class LearnedLog:
     def mark(self, position: int, flag: int) -> None:
         """Sets a flag on a position inside the window."""
         self._flags[position & self._mask] |= flag
+
+    def unmark(self, flag: int) -> None:
+        """Takes a flag from all positions."""
+        for slot, flags in enumerate(self._flags):
+            self._flags[slot] = flags & ~flag
 
     def race(self, position: int) -> None:
         """The place of a position, which may have left the window, is not certain."""

@@ -41,7 +41,7 @@ from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.places import precedes
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
-from prober.core.returned import NOTHING
+from prober.core.returned import NOTHING, PassedOver
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
@@ -73,7 +73,7 @@ class RedeliveryCheck:
 
     held                the skips on hold.
     returned            what the latest seek brings back.
-    sought_frontier     positions up to it may have been passed over by a control operation.
+    passed_over         what a control operation may have passed over.
     beginning           where the key began again, until it goes on from there.
     """
 
@@ -87,8 +87,8 @@ class RedeliveryCheck:
         "_tracks",
         "beginning",
         "held",
+        "passed_over",
         "returned",
-        "sought_frontier",
     )
 
     def __init__(
@@ -109,7 +109,7 @@ class RedeliveryCheck:
         self._nacked_push: tuple[int, int, float] | None = None
         self.beginning = Beginning(collector, log, holder.acks, subscription)
         self.held: tuple[Skip, ...] = ()
-        self.sought_frontier = 0
+        self.passed_over = PassedOver(log)
         self.returned = NOTHING
 
     def judge(self, arrival: Arrival) -> bool:
@@ -167,7 +167,7 @@ class RedeliveryCheck:
         for skip in self.held:
             self._file(skip, SOUGHT.format(self._collector.grace_cause))
         self.held = ()
-        self.sought_frontier = frontier
+        self.passed_over.begin(frontier)
         self.returned = NOTHING
         self.rest()
 
@@ -182,7 +182,7 @@ class RedeliveryCheck:
         skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
-        skipped = self.returned.certain(skipped) or skipped
+        skipped = self.returned.certain(skipped) or self.passed_over.others(skipped) or skipped
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
@@ -357,16 +357,15 @@ class RedeliveryCheck:
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
     def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
-        if skipped[-1] <= self.sought_frontier and not self.returned.certain(skipped):
+        if not self.returned.certain(skipped) and not self.passed_over.others(skipped):
             return SOUGHT.format(self._collector.grace_cause)
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
         if self._orders.several_regions and not self._is_behind(after, arrival) and not in_response:
             return ELSEWHERE
         here = self._of_region(after, skipped, arrival)
-        if self._orders.is_anywhere(after) or not here:
-            return ELSEWHERE
-        return self._doubt_place((after, arrival.position), here)
+        elsewhere = self._orders.is_anywhere(after) or not here
+        return ELSEWHERE if elsewhere else self._doubt_place((after, arrival.position), here)
 
     def _doubt_own(self, arrival: Arrival, before: Predecessor, skipped: list[int]) -> str:
         """Whether what its session had last may in truth stand behind what was left out."""
@@ -395,6 +394,5 @@ class RedeliveryCheck:
 
     def _race_doubt(self, other: int, one: int) -> str:
         """Why it is not certain that a response holds messages in the wrong order; it is if another held them in the opposite one."""
-        return (
-            "" if one == other or precedes(self._orders, self._log, one, other) or self._orders.places.apart(one, other) else RACING
-        )
+        certain = one == other or precedes(self._orders, self._log, one, other) or self._orders.places.apart(one, other)
+        return "" if certain else RACING

@@ -1,4 +1,8 @@
-"""What a seek brings back for certain: everything that was published since some moment is unacknowledged again, and comes in order.
+"""What a control operation may have passed over, and what a seek brings back for certain.
+
+A seek or a change of the filter may pass over everything that was published before it had settled. What comes after that, it has not.
+
+What a seek back brings: everything that was published since some moment is unacknowledged again, and comes in order.
 
 That can be proven only of what comes when the seek has settled, and only if nothing of the key came in between: what did may have been
 acknowledged since. So who wants to know lets nobody consume until then. An acknowledgement that was sent before, and may be applied after
@@ -15,7 +19,7 @@ from typing import Final
 
 from prober.core.collector import Counts
 from prober.core.owed import RedeliveryRun
-from prober.core.positions import REMOVED, LearnedLog
+from prober.core.positions import REMOVED, STAYED, LearnedLog
 from prober.core.sessions import Arrival
 from prober.core.skips import Predecessor
 from prober.core.splits import Acknowledgements
@@ -80,3 +84,31 @@ def brought_back(seek: Returned, log: LearnedLog, acks: Acknowledgements) -> Ret
     while log.holds(start - 1) and log.invoked_t(start - 1) > seek.since_t and not log.flags(start - 1) & REMOVED:
         start -= 1
     return Return(seek, acks, start, log.frontier)
+
+
+class PassedOver:
+    """What of one key the latest control operation may have passed over: positions up to `frontier` that did not come since."""
+
+    __slots__ = ("_log", "frontier")
+
+    def __init__(self, log: LearnedLog) -> None:
+        self._log = log
+        self.frontier = 0
+
+    def begin(self, frontier: int) -> None:
+        """Another control operation."""
+        self.frontier = frontier
+        self._log.unmark(STAYED)
+
+    def came(self, position: int) -> None:
+        """A position was sent when the control operation had settled."""
+        if position <= self.frontier:
+            self._log.mark(position, STAYED)
+
+    def others(self, positions: list[int]) -> list[int]:
+        """Those that it has certainly not passed over."""
+        return [position for position in positions if not self.may_have(position)]
+
+    def may_have(self, position: int) -> bool:
+        """Whether it may have passed over a position inside the window."""
+        return position <= self.frontier and not self._log.flags(position) & STAYED

@@ -80,10 +80,10 @@ class Session:
 class Span:
     """Deliveries of one session from `first_t` to `last_t` whose highest position is `position`, delivered by event `number`.
 
-    `sent_after_t`: nothing on the session was sent before.
+    `besides` is the highest of the others, 0 if there are none. `sent_after_t`: nothing on the session was sent before.
     """
 
-    __slots__ = ("first_t", "last_t", "number", "position", "sent_after_t")
+    __slots__ = ("besides", "first_t", "last_t", "number", "position", "sent_after_t")
 
     def __init__(self, first_t: float, last_t: float, position: int, number: int, sent_after_t: float) -> None:
         self.first_t = first_t
@@ -91,17 +91,26 @@ class Span:
         self.position = position
         self.number = number
         self.sent_after_t = sent_after_t
+        self.besides = 0
 
     def absorb(self, t: float, position: int, number: int) -> None:
         """Takes one more delivery into the span."""
         self.last_t = t
         if position > self.position:
+            self.besides = self.position
             self.position = position
             self.number = number
+        elif position > self.besides:
+            self.besides = position
+
+    def without(self, number: int) -> Span:
+        """The same but for what was delivered by event `number`, if that is the highest; position 0 if nothing is left."""
+        return self if self.number != number else Span(self.first_t, self.last_t, self.besides, 0, self.sent_after_t)
 
     def take_in(self, other: Span) -> None:
         """Becomes one span with that of another session."""
         self.absorb(self.last_t if self.last_t > other.last_t else other.last_t, other.position, other.number)
+        self.besides = max(self.besides, other.besides)
         if other.first_t < self.first_t:
             self.first_t = other.first_t
         self.sent_after_t = LONG_AGO

@@ -133,7 +133,9 @@ def _possible(rules: Rules, tracks: Tracks, arrival: Arrival, besides: int) -> t
 def _pasts(tracks: Tracks, arrival: Arrival, besides: int) -> list[list[Span]]:
     """What was delivered elsewhere, session by session."""
     pasts = [*(track.past() for track in tracks.others(arrival.track)), *tracks.past]
-    return [[span for span in spans if span.number != besides] for spans in pasts] if besides else pasts
+    if not besides:
+        return pasts
+    return [[rest for span in spans if (rest := span.without(besides)).position] for spans in pasts]
 
 
 def facts_of(log: LearnedLog, orders: OrderCheck, rules: Rules, arrival: Arrival, after: int, skipped: list[int]) -> Facts:

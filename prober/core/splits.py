@@ -159,11 +159,19 @@ class Splits:
         rules = self._collector.rules
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
-        kept = [held for held in split.held if not self._subscription.may_have_lost(held.left_out_t, split.t)]
+        first = [held for held in split.held if not self._may_have_come_beside(held, split)]
+        kept = [held for held in first if not self._subscription.may_have_lost(held.left_out_t, split.t)]
         alive = [held for held in kept if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
         proven = bool(alive) and (same or split.session.closed_t > alive_t)
-        self._file(split, "" if proven else BROKEN if kept else LEFT_OUT if split.held else REWOUND)
+        broken = kept or len(first) < len(split.held)
+        self._file(split, "" if proven else BROKEN if broken else LEFT_OUT if split.held else REWOUND)
+
+    def _may_have_come_beside(self, held: Certain, split: Split) -> bool:
+        """Whether what is held may have been sent to the other subscriber before, on a stream that took it with it when it broke."""
+        if held.overtook_t == LONG_AGO or not self._log.holds(held.position):
+            return False
+        return self._subscription.parted.may_have_taken(self._log.invoked_t(held.position), split.session.source, split.t, split.t)
 
     def _file(self, split: Split, doubt: str) -> None:
         counts = self._collector.counts

@@ -7,13 +7,13 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant, excuse, rule
 
 MUTANTS: tuple[Mutant, ...] = (
-    excuse("stuck-although-moving", "liveness.py", "since_t = self._up_since(max(first.confirmed_t, quiet_since_t))", "since_t = first.confirmed_t", "A slow key is stuck."),
-    excuse("stuck-since-invoked", "liveness.py", "self._up_since(max(first.confirmed_t, quiet_since_t))", "self._up_since(max(first.invoked_t, quiet_since_t))", "A message is owed before it was accepted."),
+    excuse("stuck-although-moving", "liveness.py", "since_t = self._up_since(max(first.confirmed_t, quiet_since_t, self._orders.excused_until_t))", "since_t = first.confirmed_t", "A slow key is stuck."),
+    excuse("stuck-since-invoked", "liveness.py", "max(first.confirmed_t, quiet_since_t, self", "max(first.invoked_t, quiet_since_t, self", "A message is owed before it was accepted."),
     excuse("unbound-is-lost", "epoch_order.py", "(overtaken for overtaken in self.overtaken.values() if overtaken.bound)", "(overtaken for overtaken in self.overtaken.values())", "A publish of unknown outcome can be lost."),
-    excuse("run-of-what-was-sought", "key.py", "if self.log.frontier > self._redelivery.sought_frontier and not", "if self.log.frontier and not", "A run over what a seek may have passed over must come to its end."),
+    excuse("run-of-what-was-sought", "key.py", "if not self._redelivery.passed_over.may_have(self.log.frontier) and not", "if self.log.frontier and not", "A run over what a seek may have passed over must come to its end."),
     excuse("run-must-bring-dead-letters", "liveness.py", "        while self._log.holds(target) and self._log.flags(target) & REMOVED:\n            target -= 1\n", "", "A run must bring dead-lettered messages again."),
     rule("ack-alone-clears-a-run", "liveness.py", "        if self.run is not None:\n            self._advance(self.run, self.run.reached, self.run.target)", "        self.run = None", "An acknowledgement ends a run."),
-    excuse("acked-once-is-owed-again", "key.py", "if not acked_before and position > self._redelivery.sought_frontier:", "if position > self._redelivery.sought_frontier:", "A message acknowledged once is owed when it comes again."),
+    excuse("acked-once-is-owed-again", "key.py", "if not acked_before and not self._redelivery.passed_over.may_have(position):", "if not self._redelivery.passed_over.may_have(position):", "A message acknowledged once is owed when it comes again."),
     excuse("longer-lease-ignored", "key.py", "            self._liveness.postpone(position, end_t)\n", "", "A prolonged lease ends when the first one would have."),
     excuse("shorter-lease-is-owed-sooner", "liveness.py", "        elif due_t > owed.due_t:", "        else:", "A shortened lease is taken to be known to the service."),
     excuse("unacked-cannot-be-dead-lettered", "liveness.py", "self._judge_overdue(now, doubtful, DEAD_LETTER))", 'self._judge_overdue(now, doubtful, ""))', "The dead-letter policy never explains a missing message."),

@@ -29,8 +29,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("eviction-retires-nothing", "positions.py", "            self._retire(self.floor + 1)\n", "", "What leaves the window is not retired."),
     excuse("idle-retires-nothing", "positions.py", "            self._retire(position)\n        self.floor", "            self._retired = self._retired + []\n        self.floor", "An idle key forgets that it had delivered anything."),
     excuse("seek-settles-once", "key.py", "            self._unsettled = False\n            self._start_over()", "            self._unsettled = False", "What comes while a seek settles is trusted."),
-    excuse("seek-passes-over-nothing", "redelivery.py", "if skipped[-1] <= self.sought_frontier and not self.returned.certain(skipped):", "if skipped[-1] < 0:", "A seek never explains a skip."),
-    rule("seek-passes-over-everything", "redelivery.py", "if skipped[-1] <= self.sought_frontier and not self.returned.certain(skipped):", "if skipped[0] <= self.sought_frontier + 1e9 and self.sought_frontier:", "A seek explains every skip ever after."),
+    excuse("seek-passes-over-nothing", "redelivery.py", "if not self.returned.certain(skipped) and not self.passed_over.others(skipped):", "if skipped[-1] < 0:", "A seek never explains a skip."),
+    rule("seek-passes-over-everything", "redelivery.py", "if not self.returned.certain(skipped) and not self.passed_over.others(skipped):", "if self.passed_over.frontier:", "A seek explains every skip ever after."),
     excuse("no-grace-period", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and t < LONG_AGO:", "Control operations excuse nothing."),
     rule("grace-period-for-ever", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and self.grace_until_t > LONG_AGO:", "A control operation excuses everything ever after."),
 )  # fmt: skip

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 from fastapi import Request
 
-from api import response_cache
+from api import response_cache, threads
 from api.app import create_app
 from api.models.base import Answer
-from api.response_cache import Busy, EncodedAnswer, ResponseCache, encode_answer
+from api.response_cache import EncodedAnswer, ResponseCache, encode_answer
+from api.threads import Busy
 from prober.core.verdict import Verdict
 from tests.unit.api.asking import EUROPE, US, StubView, archive_at, ask, client_of, copy_of, end, view
 from tests.unit.api.kept import full_view
@@ -132,12 +133,12 @@ class TestThreads:
         assert asyncio.run(asking()) == 4  # the first was forgotten
 
     def test_who_waits_for_too_long_is_sent_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(response_cache, "WAIT_MAX_S", 0.0)
+        monkeypatch.setattr(threads, "WAIT_MAX_S", 0.0)
         release = threading.Event()
 
         async def asking() -> None:
             desk = ResponseCache()
-            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(response_cache.THREADS_MAX)]
+            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(threads.THREADS_MAX)]
             await asyncio.sleep(0)
             with pytest.raises(Busy) as refused:
                 await desk.ask(lambda: None)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Definite, legal, limit, wrong
+from tests.unit.core.cases import PULL, PUSH, Case, Definite, case, legal, limit, wrong
 
 HELD = "P1,2,3,4 A<1,2@1"
+BESIDE = "open A of client A open B1 of client B open B2 of client B P1,2"
 LOST = "open C of client C P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 A<1@20 A ack 1@20.1 close C@29.5"
 ONE_ACKED = f"{HELD} A ack 1@1.4"
 EOD = {"exactly_once": True}
@@ -54,6 +55,8 @@ def test_it_may_come_again_elsewhere(one: Definite) -> None:
     "one",
     [
         wrong("what was refused comes elsewhere at once, above what is held", "open A of client A open B of client B P1,2 A<1,2@1 A nack 2@1.5 B<2@3 end @20", "V:AFFINITY_SPLIT"),
+        wrong("what is held came long before, and then a stream broke", f"{BESIDE} A<1@3.1 B2<2@9.2 A<2@9.3 A ack 1,2@12 B2 ack 2@12 close B1@13 end @500", "V:AFFINITY_SPLIT", close_detection_max_s=30),
+        wrong("a stream breaks, long after what is held came", f"{BESIDE} B2<2@3.2 A<1@5.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@40 end @500", "V:AFFINITY_SPLIT", close_detection_max_s=30),
         wrong("the next message elsewhere", f"{HELD} B<3@10", "V:AFFINITY_SPLIT"),
         wrong("refused below, but what is between is held", f"{HELD} A nack 1@1.4 B<3@2", "V:AFFINITY_SPLIT"),
         wrong("the upper held one elsewhere", f"{HELD} B<2@10", "V:AFFINITY_SPLIT"),
@@ -146,10 +149,13 @@ RUN = "P1,2,3,4 A<1,2,3,4@1 A ack 1,3,4@1.5 A nack 2@1.6"
         legal("the stream with the copy is gone, as turns out later", f"{RUN} B<2@40 B ack 2@40.05 A<4@40.1 B<3@40.2 close B@60", close_detection_max_s=30),
         legal("the copy is on another stream of the client", f"open A of client A open A2 of client A {RUN} A<2@40 A<4@40.1 A2<3@40.2"),
         legal("everything below the copy was acknowledged, and so was the copy", "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@9 A<2@10 A<4@10.1 B<3@10.2"),
+        legal("what is held had been sent on a stream that took it with it", f"{BESIDE} B2<2@3.2 A<1@5.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@9 end @500", close_detection_max_s=30),
+        case("the same, and it comes sooner", f"{BESIDE} A<1@3.1 B2<2@3.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@9 end @500", "I:AFFINITY_SPLIT", close_detection_max_s=30),
+        legal("the run begins again before the copies of another stream come", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 2,3,4@2 A1 nack 1@2.1 A1<1@20 A1<3@20.1 A1<5@20.2 A1 nack 1@20.21 A1<1@20.25 A2<2,4@20.4 A1<2,3,4,5@20.6 A1 ack 1,2,3,4,5@22 A2 ack 2,4@22 end @90"),
         legal("an early copy and its own late acknowledgement", "P1,2,3 A<1,2@1 A ack 1@9 B<1,2@10 A ack 2@10.1 A<3@24"),
     ],
 )  # fmt: skip
-def test_an_excuse_that_a_release_explains(one: Definite) -> None:
+def test_an_excuse_that_a_release_explains(one: Case | Definite) -> None:
     one.check()
 
 

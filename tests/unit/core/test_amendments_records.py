@@ -44,6 +44,7 @@ EOD = {"exactly_once": True}
         legal("a copy that was stored later overtakes the first on another stream", f"{STREAMS} P1,2 A1<2~2@1 A1<1~9@1.1 A2<1~1@1.2"),
         legal("the copies of two messages come crosswise", f"{STREAMS} P1,2,3 A1<2~2@1 A2<1~1@1.1 A1<1~9@1.2 A2<2~9@1.3 A1<3~3@1.4"),
         legal("it is stored at the very same place on the clock of another message", "P1,2 A<1~5@1 A<2~5@1.1"),
+        legal("a primary that came before a baseline was known comes again", "P2@0 info1@0.3 info2@0.3 P1'gen1@0.4 P2'gen1@0.4 ok1'gen1=b1@0.6 ok2'gen1=b2@0.6 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A nack 1@1.5 A<b1(1)@3 A<b2(2)@3.1 A ack 1,2@4", subscription_predates_first_publish=False),
         legal("what came before a baseline was known comes again", "open A of client A@5 open B of client A@5 P1@0 P2@0.1 P3@0.2 P4@0.3 A<1~1@6 B<4~4@6.1 A<2~2@6.2 A<3~3@6.3 B<3~5@6.4 A ack 1,2,3@6.5 B ack 3,4@6.6 ok1=m1@7 ok2=m2@7 ok3=m3@7 ok4=m4@7 P5@10 ok5=m5@10.1 A<5@11 A ack 5@11.1 A<4~4@20 A<3~5@20.1 A<5@20.2", subscription_predates_first_publish=False, delivery_delay_max_s=0.6),
     ],
 )  # fmt: skip

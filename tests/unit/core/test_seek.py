@@ -20,6 +20,7 @@ from tests.unit.core.cases import PUSH, Case, across, case, observe, only, words
 UNDULY_DOUBTED = pytest.mark.xfail(reason="the leases of what a session held before a seek are remembered")
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
 BACK = f"{FOUR} close A@19 seek 5/0.05@20 open B of client B@26"
+CAME = "P1,2,3 A<1,2,3@3 A ack 1,2,3@4 seek 5@30 A<1,2,3@60 A ack 1,2,3@61"
 THREE = "P1,2,3,4,5 A<1,2,3@1"
 
 
@@ -56,6 +57,11 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
         case("a leak when it has changed", "P1,2 A<1@1 filter 5@2 A<2!filter@10", "V:FILTER_LEAK"),
         case("the last moment of settling counts", "P1,2 A<1@1 filter 5@2 A<2!filter@7", "I:FILTER_LEAK"),
         case("two seeks, the later end counts", "P1,2 A<1@1 filter 50@2 filter 5@3 A<2!filter@20", "I:FILTER_LEAK"),
+        case("what comes when it has settled was not passed over", f"{CAME} A<1@120 A<3@120.1", "V:REDELIVERY_SKIP"),
+        case("a filter change passes over it as little", f"{CAME.replace('seek', 'filter')} A<1@120 A<3@120.1", "V:REDELIVERY_SKIP"),
+        case("it must come again", f"{CAME} A<1@120 end @900", "L:REDELIVERY_STALL"),
+        case("until the next seek", f"{CAME} seek 5@70 A<1@120 A<3@120.1", "I:REDELIVERY_SKIP"),
+        case("what may have been sent while it settled", f"{CAME.replace('@60', '@38')} A<1@120 A<3@120.1", "I:REDELIVERY_SKIP"),
         case("push: refused before", "P1,2 r1<1@1 r1 nack 1@1.1 seek 0@2 r2<1@20 r3<2@40", "V:PUSH_OVERLAP", mode=PUSH),
     ],
 )  # fmt: skip
@@ -88,7 +94,11 @@ def test_seek(one: Case) -> None:
         case("nothing of what may have been acknowledged since", "P1,2,3@0.5 A<1,2,3@1 A ack 1,2,3@2 seek 10/0@5 end @900"),
         case("it is not known what comes back", f"{FOUR} close A@19 seek 5@20 open B of client B@26 B<2,4@27", "I:REDELIVERY_SKIP"),
         case("sought once more", f"{FOUR} close A@19 seek 5/0.05@20 seek 4@20.5 open B of client B@26 B<2,4@27", "I:REDELIVERY_SKIP"),
-        case("a skip of what was acknowledged since", f"{BACK} B<2,3@27 B ack 3@27.2 B<2,4@28", "I:REDELIVERY_SKIP"),
+        case("a skip of what was acknowledged since", f"{BACK} B<2,3@27 B ack 3@27.2 B<2,4@28", "V:REDELIVERY_SKIP"),
+        case("what was never received, and never comes", "open A of client A P1@1 ok1=m1@1.05 P2@1.1 ok2=m2@1.15 seek 5/0.5@2 end @900", "L:STUCK@127"),
+        case("published while it settles", "P1 seek 5/0@2 P2@3 ok2=m2@3.1 A<1@10 A ack 1@11 end @900", "L:STUCK@130"),
+        case("what was never received comes later", "open A of client A P1@1 ok1=m1@1.05 seek 60/0.5@100 A<1@200 A ack 1@201 end @900"),
+        case("published before, and never received", "open A of client A P1@1 ok1=m1@1.05 seek 5/50@100 end @900"),
     ],
 )  # fmt: skip
 def test_what_a_seek_brings_back(one: Case) -> None:
