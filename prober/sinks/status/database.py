@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, Double, Table, cast, create_en
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from prober.errors import ProberError
 from prober.slo.objectives import DAY_S
@@ -93,7 +94,8 @@ class Database:
         return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
     def close(self) -> None:
-        """Closes what is open and unused."""
+        """Closes what is open: what is in use when it is returned, which may be later where a thread still waits for an answer."""
+        event.listen(self.engine.pool, "checkin", _close_returned)
         self.engine.dispose()
 
     def _new_engine(self) -> Engine:
@@ -152,6 +154,10 @@ def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # the driver begins no transactions by itself: SQLAlchemy does
     connection.execute("PRAGMA synchronous=FULL")
+
+
+def _close_returned(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.invalidate()
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,14 @@ def test_readers_do_not_wait_for_a_writer_and_see_no_half_of_it(tmp_path: Path) 
     assert StatusQueries(reading).runs().items == ()
     for each in (writing, reading):
         each.close()
+
+
+def test_what_is_in_use_when_it_is_closed_is_closed_when_it_is_returned(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    with database.reading() as connection:
+        used = connection.connection.driver_connection
+        assert isinstance(used, sqlite3.Connection)
+        database.close()
+        used.execute("SELECT 1")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        used.execute("SELECT 1")
