@@ -9,6 +9,7 @@ stream, for the first time, then no stream that broke explains it, unless anothe
 
 from __future__ import annotations
 
+from collections import deque
 from math import inf
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ from prober.core.subscription import Subscription
 
 PENDING_MAX: Final = 64
 """Findings per key that wait to be explained; beyond that they are told at once, and are not certain."""
+AGAIN_KEPT: Final = 64
+"""Of how many messages that came again it is remembered; anything may have come before those."""
 
 BESIDE: Final = "it may have been sent in time on another stream of the same subscriber, and been lost when that broke"
 
@@ -75,11 +78,12 @@ class Pending(NamedTuple):
 class Overtakings:
     """The findings of one key that wait, and how they are told."""
 
-    __slots__ = ("_collector", "_subscription", "pending")
+    __slots__ = ("_again", "_collector", "_subscription", "pending")
 
     def __init__(self, collector: FindingsCollector, subscription: Subscription) -> None:
         self._collector = collector
         self._subscription = subscription
+        self._again: deque[tuple[int, float]] | None = None
         self.pending: tuple[Pending, ...] = ()
 
     @property
@@ -95,7 +99,7 @@ class Overtakings:
         if explained and one.source.session:
             due_t = max(due_t, one.t + subscription.rules.delivery_delay_max_s)
         if not doubt and due_t > one.t and len(self.pending) < PENDING_MAX:
-            self.pending += (Pending(due_t, one),)
+            self.pending += (Pending(due_t, one, again=self._came_again_before(one)),)
             return True
         explained = explained or (not doubt and due_t > one.t)  # nobody will know
         self._tell(one, BESIDE if explained else doubt)
@@ -130,8 +134,17 @@ class Overtakings:
 
     def came_again(self, position: int, t: float) -> None:
         """What stands at a place in the log came again."""
+        if self._again is None:
+            self._again = deque(maxlen=AGAIN_KEPT)
+        self._again.append((position, t))
         late_s = self._late_s
         self.pending = tuple(one._replace(again=True) if one.comes_again(position, t, late_s) else one for one in self.pending)
+
+    def _came_again_before(self, one: Overtaking) -> bool:
+        """Whether what overtook it had come again already: behind it, which was slower on its way."""
+        again, since_t = self._again or (), max(one.t - self._late_s, one.by.t)
+        forgotten = len(again) == AGAIN_KEPT and again[0][1] > since_t
+        return forgotten or any(position >= one.by.position and t > since_t for position, t in again)
 
     @property
     def _late_s(self) -> float:

@@ -127,6 +127,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("sought-since-it-was-published", "liveness.py", "max(first.confirmed_t, quiet_since_t, self._orders.excused_until_t)", "max(first.confirmed_t, quiet_since_t)", "What a seek brings back is owed since it was published."),
     excuse("holders-never-had-it-before", "splits.py", "if not self._may_have_come_beside(held, split)", "if True", "What a holder has was never sent to another before."),
     rule("holders-had-it-whenever", "splits.py", "if held.overtook_t == LONG_AGO or not", "if not", "What was held long before was sent to another in between."),
+    excuse("again-is-later", "overtakings.py", "Pending(due_t, one, again=self._came_again_before(one))", "Pending(due_t, one)", "What came again before what it had overtaken did not come again."),
+    rule("again-whenever", "overtakings.py", "max(one.t - self._late_s, one.by.t)", "one.by.t", "What came again long before came again behind it."),
     rule("streams-begin-anew", "presence.py", "max(0.0, self._earlier_s - self._steady.total_at(quiet_t))", "0.0", "Who opens a stream again and again is owed nothing."),
     excuse("dead-streams-wait", "presence.py", "self._steady.stop(t - self._dead_s)", "self._steady.stop(t)", "A stream delivers until somebody notices that it is dead."),
     excuse("lost-leases-wait", "presence.py", "self._steady_from_t = t + self._lease_s", "self._steady_from_t = t", "What was lost with a stream comes at once."),

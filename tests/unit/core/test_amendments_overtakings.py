@@ -38,6 +38,7 @@ ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
         legal("what it took was given up", f"{TWO} P1 P2@0.2 info2@0.3 abandon2@0.4 P3@0.5 ok3=m3@0.6 P4@0.7 ok4=m4@0.8 A2<1@1 A2 ack 1@1.1 A2<3@1.2 close A1@1.3 A2<x2(2)@2 A2<3,4@2.1 A2 ack 2,3,4@3 end @500"),
         legal("the same, noticed later, given up", f"{TWO} P1 P2@0.2 info2@0.3 abandon2@0.4 P3@0.5 ok3=m3@0.6 P4@0.7 ok4=m4@0.8 A2<1@1 A2 ack 1@1.1 A2<3@1.2 A2<x2(2)@2 A2<3,4@2.1 A2 ack 2,3,4@3 close A1@9 end @500", **NOTICED),
         case("what it took was a client's first try", f"{TWO} P1@0 P2@0 P3@0 A2<a1(1)@0.5 A2<a3(3)@0.6 close A1@0.8 ok1=b1@2 ok2=b2@2 ok3=b3@2 A2<a2(2)@3 A2<a3(3)@3.1 A2<b1(1)@3.2 A2<b2(2)@3.3 A2<b3(3)@3.4 A2 ack 1,2,3@4 stop @50", "I:REDELIVERY_SKIP"),
+        legal("it comes behind what overtook it and comes again, on a slower stream", f"{TWO} P1,2,3 A1<2@3 close A2@4 open A3 of client A@4.1 A1<2@10 A1 ack 2@10.9 A3<1@11.5 A3<3@11.6 A3 ack 1,3@12 end @500", **NOTICED),
         legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
     ],
 )  # fmt: skip
@@ -67,6 +68,7 @@ def test_no_stream_took_it(one: Definite) -> None:
     [
         case("something later comes next", f"{ACROSS} close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 A1 ack 2,3,4@6 end @900", "V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
         case("another stream may have taken it as well", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 close A3@6 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
+        case("what overtook it had come again long before", f"{TWO} P1,2,3 A1<2@3 close A2@4 open A3 of client A@4.1 A1<2@5 A1 ack 2@5.9 A3<1@11.5 A3<3@11.6 A3 ack 1,3@12 end @500", "I:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
         case("it comes on another stream", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A3<4@5 A1 ack 2,3@6 A3 ack 4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
         case("it was overtaken as well", f"{ACROSS} P4@2.31 ok4=m4@2.35 close A2@2.5 A1<4@3 A1<2,3,4@3.5 A1 ack 2,3,4@6 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION I:REDELIVERY_STALL", **NOTICED),
         case("what overtook it comes again on another stream", f"{ACROSS} open A3 of client A@2.4 close A2@2.5 A1<3@3 A1<2@3.5 P4@4 ok4=m4@4.1 A1<4@5 A3<3@6 A1 ack 2,4@6.1 A3 ack 3@6.2 end @900", "I:ORDER_INVERSION I:REALTIME_INVERSION", **NOTICED),
