@@ -142,7 +142,7 @@ class Overtakings:
 
     def _came_again_before(self, one: Overtaking) -> bool:
         """Whether what overtook it had come again already: behind it, which was slower on its way."""
-        again, since_t = self._again or (), max(one.t - self._late_s, one.by.t)
+        again, since_t = list(self._again or ()), max(one.t - self._late_s, one.by.t)
         forgotten = len(again) == AGAIN_KEPT and again[0][1] > since_t
         return forgotten or any(position >= one.by.position and t > since_t for position, t in again)
 
