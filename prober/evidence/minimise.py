@@ -36,8 +36,9 @@ from prober.core.events import (
 )
 from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
 from prober.core.kinds import KINDS, Promise
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
+from prober.evidence.beside import streams_beside
 from prober.evidence.naming import NamedMessage, named_in
 from prober.evidence.redelivered import redelivery_of
 
@@ -278,12 +279,17 @@ def is_proven_by(events: Sequence[Numbered], finding: Finding, rules: Rules, *, 
 def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial) -> list[Numbered]:
     """What a sceptic asks for and the proof lacks, at most `EVIDENCE_MAX`.
 
-    First comes the redelivery that it is about, then what belongs to that and to what the finding names, then what belongs to the rest.
+    First comes the redelivery that it is about, then when the streams of its subscribers were open where they had several, then what
+    belongs to that and to what the finding names, then what belongs to the rest.
     """
     needed, kind = {number for number, _ in best}, trial.wanted.kind
     redelivered = redelivery_of(events, trial.wanted) if KINDS[kind].promise is Promise.REDELIVERY else []
     wanted = {number: event for number, event in redelivered if number not in needed}
     named = [*redelivered, *(one for one in best if trial.is_about(*one))]
+    if trial.rules.mode is Mode.STREAMING:
+        delivered = [event for _, event in named if isinstance(event, Delivered)]
+        beside = streams_beside(events, delivered, trial.rules.delivery_delay_max_s)
+        wanted |= dict([one for one in beside if one[0] not in needed][-EVIDENCE_MAX:])
     for deliveries in (named, best):
         asked = Asked(kind, (event for _, event in deliveries))
         found = [one for one in asked.among(events) if one[0] not in needed | wanted.keys()]

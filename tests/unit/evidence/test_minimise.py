@@ -165,6 +165,7 @@ def in_words(event: Event) -> str:
 
 EOD = Rules(exactly_once=True, close_detection_max_s=0.0)
 OPEN = Rules(close_detection_max_s=0.0)
+NOTICED = Rules(close_detection_max_s=30.0)
 ON_PULL = Rules(mode=Mode.PULL, close_detection_max_s=0.0)
 ON_PUSH = Rules(mode=Mode.PUSH, close_detection_max_s=0.0)
 
@@ -188,6 +189,21 @@ class TestEvidence:
                 OPEN,
                 "A opened, A<m2, A<m3, A acked m2, A acked m3, B opened, A closed, B<m2, B<m4",
                 id="a stream ended in between",
+            ),
+            pytest.param(
+                "open A1 of client A open A2 of client A P1,2,3 A1<2@3 close A2@4 open A3 of client A@4.1 "
+                "A1<2@5 A1 ack 2@5.9 A3<1@11.5 A3<3@11.6 A3 ack 1,3@12 end @500",
+                Kind.ORDER_INVERSION,
+                NOTICED,
+                "A1 opened, A2 opened, A1<m2, A2 closed, A3 opened, A3<m1, A3<m3",
+                id="another stream of the subscriber ended in between",
+            ),
+            pytest.param(
+                "open A of client A open B1 of client B open B2 of client B P1,2 B2<2@3.2 A<1@5.2 A ack 1@8 B2 ack 2@8 close B1@40 end @99",
+                Kind.AFFINITY_SPLIT,
+                NOTICED,
+                "A opened, B1 opened, B2 opened, B2<m2, A<m1, A acked m1, B2 acked m2, B1 closed",
+                id="the other subscriber had a second stream",
             ),
             pytest.param(
                 "P1,2,3 pull b@0.9 b<1,2,3@1 b ack 1,3@1.1 b nack 2@1.2 close b@1.3 pull c@20 c<1,3@20.1 c ack 1,3@21",

@@ -1,0 +1,55 @@
+"""Which streams a subscriber had beside the one that delivered, for whoever doubts a finding: what was lost on one of them explains much.
+
+What a stream took with it when it broke comes later on another (`prober.core.parted`). Where the checker says that no stream did, a reader
+wants to see when they began and ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import NamedTuple
+
+from prober.core.events import Closed, Delivered, Event, Opened
+
+
+class _Stream(NamedTuple):
+    """One that began and perhaps ended, by events of a history."""
+
+    subscriber: tuple[str, str]
+    session: str
+    began: tuple[int, Event]
+    ended: tuple[int, Event] | None
+
+    def was_open(self, since_t: float, until_t: float) -> bool:
+        return self.began[1].t <= until_t and since_t <= (inf if self.ended is None else self.ended[1].t)
+
+
+def streams_beside(
+    events: Iterable[tuple[int, Event]], deliveries: Sequence[Delivered], delay_max_s: float
+) -> list[tuple[int, Event]]:
+    """When the streams began and ended of each subscriber that had several while these deliveries were made, or a delay before."""
+    streams = list(_streams(events))
+    concerned = {(delivery.subscription, delivery.session) for delivery in deliveries}
+    subscribers = {stream.subscriber for stream in streams if (stream.subscriber[0], stream.session) in concerned}
+    times = [delivery.t for delivery in deliveries]
+    since_t, until_t = min(times, default=inf) - delay_max_s, max(times, default=-inf)
+    open_then = [one for one in streams if one.subscriber in subscribers and one.was_open(since_t, until_t)]
+    several = Counter(one.subscriber for one in open_then)
+    of = [one for one in open_then if several[one.subscriber] > 1]
+    return [event for stream in of for event in (stream.began, stream.ended) if event is not None]
+
+
+def _streams(events: Iterable[tuple[int, Event]]) -> Iterator[_Stream]:
+    """All that were seen to begin; a name that is used again is another stream."""
+    still_open: dict[tuple[str, str], _Stream] = {}
+    for number, event in events:
+        if isinstance(event, Opened):
+            name = (event.subscription, event.session)
+            if name in still_open:
+                yield still_open[name]
+            still_open[name] = _Stream((event.subscription, event.subscriber), event.session, (number, event), None)
+        elif isinstance(event, Closed) and (stream := still_open.pop((event.subscription, event.session), None)) is not None:
+            yield stream._replace(ended=(number, event))
+    yield from still_open.values()
