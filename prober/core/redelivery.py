@@ -36,7 +36,7 @@ from typing import Final
 
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
-from prober.core.findings import Facts, Kind
+from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.places import precedes
@@ -57,6 +57,7 @@ from prober.core.skips import (
     Predecessor,
     Skip,
     facts_of,
+    facts_of_push,
     highest_predecessor,
     possible_predecessors,
 )
@@ -267,7 +268,8 @@ class RedeliveryCheck:
         sent_t = arrival.lo - self._collector.rules.clock_error_s
         for skip in self.held:
             lowest = (skip.leaning or skip.position) - 1
-            explains = arrival.position <= skip.nacked if skip.nacked else arrival.position >= lowest
+            below = arrival.position < lowest and not self._may_adjoin(arrival.position, skip)
+            explains = arrival.position <= skip.nacked if skip.nacked else not below
             explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
@@ -281,6 +283,11 @@ class RedeliveryCheck:
             else:
                 kept.append(skip)
         self.held = tuple(kept)
+
+    def _may_adjoin(self, position: int, skip: Skip) -> bool:
+        """Whether between a copy of what was left out and what was skipped to nothing certainly stands: what raced may stand elsewhere."""
+        between = [one for one in skip.skipped if one > position]
+        return position in skip.skipped and bool(between) and bool(self._doubt_place((position, skip.between[1]), between))
 
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
@@ -340,14 +347,7 @@ class RedeliveryCheck:
             doubt = RACING
         eps, session = self._collector.rules.clock_error_s, arrival.track.session
         witnesses = (self._log.number(position), number, arrival.number)
-        facts: Facts = {
-            "seq": arrival.seq,
-            "epoch": arrival.epoch,
-            "message_id": arrival.message_id,
-            "nacked": self._log.seq(position),
-            "nacked_epoch": self._orders.epoch_name(self._log.epoch(position)),
-        }
-        kind = Kind.PUSH_ADVANCE_PAST_NACK
+        facts, kind = facts_of_push(self._log, self._orders, arrival, position), Kind.PUSH_ADVANCE_PAST_NACK
         skip = Skip(arrival.t + eps, arrival.t, arrival.position, session, arrival.t, False, witnesses, facts, kind, position)
         if doubt or not eps:
             self._file(skip, doubt)

@@ -159,6 +159,17 @@ def facts_of(log: LearnedLog, orders: OrderCheck, rules: Rules, arrival: Arrival
     return facts
 
 
+def facts_of_push(log: LearnedLog, orders: OrderCheck, arrival: Arrival, nacked: int) -> Facts:
+    """What is told of a push request that went past the position of one that had been refused."""
+    return {
+        "seq": arrival.seq,
+        "epoch": arrival.epoch,
+        "message_id": arrival.message_id,
+        "nacked": log.seq(nacked),
+        "nacked_epoch": orders.epoch_name(log.epoch(nacked)),
+    }
+
+
 class Beginning:
     """Where one key began again below its frontier, until it goes on from there.
 

@@ -129,6 +129,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("holders-had-it-whenever", "splits.py", "if held.overtook_t == LONG_AGO or not", "if not", "What was held long before was sent to another in between."),
     excuse("again-is-later", "overtakings.py", "Pending(due_t, one, again=self._came_again_before(one))", "Pending(due_t, one)", "What came again before what it had overtaken did not come again."),
     rule("again-whenever", "overtakings.py", "max(one.t - self._late_s, one.by.t)", "one.by.t", "What came again long before came again behind it."),
+    excuse("only-neighbours-adjoin", "redelivery.py", "arrival.position < lowest and not self._may_adjoin(arrival.position, skip)", "arrival.position < lowest", "What raced stands where it was learned."),
     rule("streams-begin-anew", "presence.py", "max(0.0, self._earlier_s - self._steady.total_at(quiet_t))", "0.0", "Who opens a stream again and again is owed nothing."),
     excuse("dead-streams-wait", "presence.py", "self._steady.stop(t - self._dead_s)", "self._steady.stop(t)", "A stream delivers until somebody notices that it is dead."),
     excuse("lost-leases-wait", "presence.py", "self._steady_from_t = t + self._lease_s", "self._steady_from_t = t", "What was lost with a stream comes at once."),

@@ -15,6 +15,7 @@ from tests.unit.core.cases import PULL, PUSH, Case, Definite, case, legal, limit
 
 HELD = "P1,2,3,4 A<1,2@1"
 BESIDE = "open A of client A open B1 of client B open B2 of client B P1,2"
+RACED = "open A1 of client A open A2 of client A P1@0 info1@0.3 abandon1@0.4 P2@0.5 ok2=m2@0.55 P3@0.6 ok3=m3@0.65 P4@5 ok4=m4@5.1 A1<2@1 A1<3@1.1 A2<x1(1)@1.3 A1<4@10 A1 ack 2,3,4@11 A2 ack 1@11"
 LOST = "open C of client C P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 A<1@20 A ack 1@20.1 close C@29.5"
 ONE_ACKED = f"{HELD} A ack 1@1.4"
 EOD = {"exactly_once": True}
@@ -57,6 +58,7 @@ def test_it_may_come_again_elsewhere(one: Definite) -> None:
         wrong("what was refused comes elsewhere at once, above what is held", "open A of client A open B of client B P1,2 A<1,2@1 A nack 2@1.5 B<2@3 end @20", "V:AFFINITY_SPLIT"),
         wrong("what is held came long before, and then a stream broke", f"{BESIDE} A<1@3.1 B2<2@9.2 A<2@9.3 A ack 1,2@12 B2 ack 2@12 close B1@13 end @500", "V:AFFINITY_SPLIT", close_detection_max_s=30),
         wrong("a stream breaks, long after what is held came", f"{BESIDE} B2<2@3.2 A<1@5.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@40 end @500", "V:AFFINITY_SPLIT", close_detection_max_s=30),
+        wrong("a copy that is late and stands before it never comes", f"{RACED} A1<2@40 A1<4@40.2 A1 ack 2,4@44 end @60", "V:REDELIVERY_SKIP"),
         wrong("the next message elsewhere", f"{HELD} B<3@10", "V:AFFINITY_SPLIT"),
         wrong("refused below, but what is between is held", f"{HELD} A nack 1@1.4 B<3@2", "V:AFFINITY_SPLIT"),
         wrong("the upper held one elsewhere", f"{HELD} B<2@10", "V:AFFINITY_SPLIT"),
@@ -151,6 +153,7 @@ RUN = "P1,2,3,4 A<1,2,3,4@1 A ack 1,3,4@1.5 A nack 2@1.6"
         legal("everything below the copy was acknowledged, and so was the copy", "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@9 A<2@10 A<4@10.1 B<3@10.2"),
         legal("what is held had been sent on a stream that took it with it", f"{BESIDE} B2<2@3.2 A<1@5.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@9 end @500", close_detection_max_s=30),
         case("the same, and it comes sooner", f"{BESIDE} A<1@3.1 B2<2@3.2 A<2@5.3 A ack 1,2@8 B2 ack 2@8 close B1@9 end @500", "I:AFFINITY_SPLIT", close_detection_max_s=30),
+        legal("a copy that is late stands before it, but for one that raced", f"{RACED} A1<2@40 A1<4@40.2 A2<3@43 A1 ack 2,4@44 A2 ack 3@44 end @60"),
         legal("the run begins again before the copies of another stream come", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 2,3,4@2 A1 nack 1@2.1 A1<1@20 A1<3@20.1 A1<5@20.2 A1 nack 1@20.21 A1<1@20.25 A2<2,4@20.4 A1<2,3,4,5@20.6 A1 ack 1,2,3,4,5@22 A2 ack 2,4@22 end @90"),
         legal("an early copy and its own late acknowledgement", "P1,2,3 A<1,2@1 A ack 1@9 B<1,2@10 A ack 2@10.1 A<3@24"),
     ],
