@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.events import LONG_AGO
+from prober.core.sessions import ANYWHERE, Arrival, Source
 
 GENERATIONS_KEPT: Final = 64
 """Attempts before the record that are told apart from those on it; of the others it is not known either when they began."""
 
 
 class Early(NamedTuple):
-    """A delivery on the subscription of that index that was not (yet) known to be the primary.
+    """A delivery on the subscription of that index that was not (yet) known to be the primary. It came at `t`, at `source`.
 
     `position` is 0 when the delivery could no longer be placed.
     """
@@ -20,6 +22,13 @@ class Early(NamedTuple):
     token: int
     position: int
     number: int
+    t: float = inf
+    source: Source = ANYWHERE
+
+    @classmethod
+    def of(cls, subscription: int, arrival: Arrival) -> Early:
+        """A delivery."""
+        return cls(subscription, arrival.token, arrival.position, arrival.number, arrival.t, arrival.track.session.source)
 
 
 class PublishAttempts:

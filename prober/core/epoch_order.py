@@ -68,7 +68,10 @@ class RealTime:
 
 
 class Primary(NamedTuple):
-    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch, where."""
+    """A primary that was received: where in the log, delivered and confirmed by which events, when handed over, of which epoch, where.
+
+    `came_t`: when, inf where that is not known.
+    """
 
     position: int
     seq: int
@@ -77,6 +80,7 @@ class Primary(NamedTuple):
     ordered_t: float
     epoch: str
     source: Source = ANYWHERE
+    came_t: float = inf
 
     def inverts(self, other: Primary) -> bool:
         """Whether the two, of one epoch, break session order: the lower was handed over first, yet stands later in the log."""
@@ -161,10 +165,12 @@ class EpochOrder:
                 yield publication
             publication = publication.following
 
-    def primary(self, publication: Publication, position: int, number: int, source: Source = ANYWHERE) -> Primary:
+    def primary(
+        self, publication: Publication, position: int, number: int, source: Source = ANYWHERE, came_t: float = inf
+    ) -> Primary:
         """What is to be known of a primary that was received."""
         confirmed_number, ordered_t = publication.confirmed_number, publication.ordered_t
-        return Primary(position, publication.seq, number, confirmed_number, ordered_t, self.record.name, source)
+        return Primary(position, publication.seq, number, confirmed_number, ordered_t, self.record.name, source, came_t)
 
     @property
     def last_primary(self) -> Primary:

@@ -368,7 +368,7 @@ class OrderCheck:
             self._primary(order, publication, arrival.position, arrival.number, arrival.t, arrival.track.session.source)
             return not counted
         if not publication.abandoned:
-            publication.delivered_early(Early(self._subscription.index, arrival.token, arrival.position, arrival.number))
+            publication.delivered_early(Early.of(self._subscription.index, arrival))
         return False
 
     def learn(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> None:
@@ -381,7 +381,7 @@ class OrderCheck:
     def unplaced(self, publication: Publication | None, arrival: Arrival) -> None:
         """A delivery that can no longer be placed may be the primary that its publish names, or names later: it has come."""
         if publication is not None and not publication.confirmed:
-            publication.delivered_early(Early(self._subscription.index, arrival.token, 0, arrival.number))
+            publication.delivered_early(Early.of(self._subscription.index, arrival))
         elif publication is not None and publication.token == arrival.token:
             self.dismiss(publication)
 
@@ -393,7 +393,7 @@ class OrderCheck:
                     continue
                 if seen.position:
                     # In real time there is nothing to compare: this publish completed only now, after whatever was invoked so far.
-                    self._primary(order, publication, seen.position, seen.number, t)
+                    self._primary(order, publication, seen.position, seen.number, t, seen.source, seen.t)
                 else:
                     order.dismiss(publication)
                 return True
@@ -419,13 +419,13 @@ class OrderCheck:
             order.await_late(publication)
 
     def _primary(
-        self, order: EpochOrder, publication: Publication, position: int, number: int, t: float, source: Source = ANYWHERE
+        self, order: EpochOrder, publication: Publication, position: int, number: int, t: float, source: Source, came_t: float = inf
     ) -> None:
         self._collector.counts.chances_order += order.last is not None
         if order.is_next(publication, position):
             order.come_past(publication)
         elif order.settled:
-            self._judge_primary(order, publication, order.primary(publication, position, number, source), t)
+            self._judge_primary(order, publication, order.primary(publication, position, number, source, came_t), t)
         else:
             order.settled = True
             order.come_past(publication)

@@ -38,8 +38,8 @@ class By(NamedTuple):
 
     @classmethod
     def of(cls, first: Primary, t: float) -> By:
-        """A primary that came at `t`."""
-        return cls(first.source, t, first.ordered_t, first.position)
+        """A primary that came at `t`, or before."""
+        return cls(first.source, min(t, first.came_t), first.ordered_t, first.position)
 
 
 class Overtaking(NamedTuple):

@@ -79,5 +79,5 @@ class Parted:
         """Whether the other is another stream of the same subscriber, which was there when this one broke."""
         if one.source.subscriber and other.subscriber and one.source.subscriber != other.subscriber:
             return False
-        there = one.beside or (other != ANYWHERE and other.opened_t <= one.closed_t + self._rules.clock_error_s)
+        there = one.beside or (other != ANYWHERE and other.opened_t < one.closed_t + self._rules.clock_error_s)
         return there and one.source != other

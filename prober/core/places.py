@@ -136,7 +136,7 @@ def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival
 
 def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
     """Whether a record certainly stands before another that was learned later: where it was learned, or by session order."""
-    if not _was_sent_beside(log, other) and orders.places.in_order(one, other):
+    if not was_sent_beside(log, other) and orders.places.in_order(one, other):
         return True
     return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
 
@@ -152,10 +152,10 @@ def drop_held(arrival: Arrival, tracks: Tracks, orders: OrderCheck, log: Learned
 
 def may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
     """Whether a record may have changed places with that at `floor`, though it was learned before."""
-    return (log.has_raced(position) or _was_sent_beside(log, floor)) and not precedes(orders, log, position, floor)
+    return (log.has_raced(position) or was_sent_beside(log, floor)) and not precedes(orders, log, position, floor)
 
 
-def _was_sent_beside(log: LearnedLog, position: int) -> bool:
+def was_sent_beside(log: LearnedLog, position: int) -> bool:
     """Whether a record may have been sent before others that were learned first."""
     return log.holds(position) and bool(log.flags(position) & SENT_BESIDE)
 

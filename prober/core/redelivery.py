@@ -39,7 +39,8 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
-from prober.core.places import precedes
+from prober.core.overtakings import BESIDE
+from prober.core.places import precedes, was_sent_beside
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.returned import NOTHING, PassedOver
 from prober.core.rules import Mode
@@ -215,10 +216,9 @@ class RedeliveryCheck:
         everywhere = chain(*(track.past() for track in self._tracks), *self._tracks.past)
         if not self._came_since(before, skipped, everywhere):
             return ()
-        positions = {one.position for one in possible_predecessors(self._collector.rules, self._tracks, arrival)} - {
-            before.position
-        }
-        return tuple(sorted(filter(self._log.has_raced, positions)))
+        moved = any(was_sent_beside(self._log, one) for one in skipped)
+        positions = {one.position for one in possible_predecessors(self._collector.rules, self._tracks, arrival)}
+        return tuple(sorted(one for one in positions - {before.position} if moved or self._log.has_raced(one)))
 
     def _stands_behind(self, arrival: Arrival, skipped: list[int]) -> int:
         """Where a delivery stands at least: if it raced, behind the last of what was left out that certainly comes before it."""
@@ -244,8 +244,9 @@ class RedeliveryCheck:
         if skip.nacked and self._log.holds(skip.nacked) and self._log.flags(skip.nacked) & ACKED:
             self._file(skip, ACKED_BEFORE)
             return
-        lost = self._loss_behind(skip) or self._place_doubt(skip)
-        if lost or not (skip.acked and self._subscription.loss_may_show(skip.t, now)):
+        lost, subscription = self._loss_behind(skip) or self._place_doubt(skip), self._subscription
+        may_show = subscription.loss_may_show(skip.t, now) if skip.acked else now <= subscription.parting_shows_t(skip.t)
+        if lost or not may_show:
             self._file(skip, lost)
         elif now == inf:
             self._file(skip, LOST)
@@ -261,7 +262,11 @@ class RedeliveryCheck:
         return self._race_doubt(*skip.between) if skip.kind is Kind.PULL_BATCH_ORDER else ""
 
     def _loss_behind(self, skip: Skip) -> str:
-        return LOST if skip.acked and self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
+        """Whether what was acknowledged was sent and lost; or the rest, which comes again then, beside what came instead."""
+        if skip.acked:
+            return LOST if self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
+        beside = self._subscription.parted.may_have_taken(skip.sent_after_t, skip.session.source, skip.t, skip.t)
+        return BESIDE if beside and skip.kind is Kind.REDELIVERY_SKIP else ""
 
     def _explain_held(self, arrival: Arrival) -> None:
         kept = []
@@ -269,8 +274,7 @@ class RedeliveryCheck:
         for skip in self.held:
             lowest = (skip.leaning or skip.position) - 1
             below = arrival.position < lowest and not self._may_adjoin(arrival.position, skip)
-            explains = arrival.position <= skip.nacked if skip.nacked else not below
-            explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER
+            explains = skip.kind is not Kind.PULL_BATCH_ORDER and (arrival.position <= skip.nacked if skip.nacked else not below)
             if explains and skip.nacked and sent_t <= skip.t:
                 continue
             elsewhere = arrival.track.session is not skip.session and sent_t <= skip.t
@@ -292,10 +296,8 @@ class RedeliveryCheck:
     def _leans_on(self, arrival: Arrival, skip: Skip) -> bool:
         """Whether a copy can itself only have been sent after the skip that it is to explain: then neither is an excuse."""
         number = skip.witnesses[-1]
-        if (
-            arrival.position <= arrival.own + 1
-            or highest_predecessor(self._collector.rules, self._tracks, arrival).number != number
-        ):
+        highest = highest_predecessor(self._collector.rules, self._tracks, arrival)
+        if arrival.position <= arrival.own + 1 or highest.number != number:
             return False
         before = highest_predecessor(self._collector.rules, self._tracks, arrival, besides=number)
         skipped = self._skipped(before.position, arrival) if before.position < arrival.position - 1 else []

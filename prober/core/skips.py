@@ -120,8 +120,8 @@ def _possible(rules: Rules, tracks: Tracks, arrival: Arrival, besides: int) -> t
                 known = span if span.last_t < moment_t else None
                 latest_t = max(latest_t, span.last_t if known else span.first_t)
                 opened_t = span.sent_after_t if span.sent_after_t > opened_t else opened_t
-            if span.last_t >= moment_t:
-                found.append(span)
+            if span.last_t >= moment_t and max(span.first_t - rules.delivery_delay_max_s, span.sent_after_t) <= arrival.t + eps:
+                found.append(span)  # not what was sent later, if this one was put back
         if known is not None:
             certain.append(known)
     followed_t = max(latest_t - rules.delivery_delay_max_s, opened_t) - eps

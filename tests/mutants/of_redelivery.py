@@ -17,7 +17,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("pull-sent-when-answered", "subscription.py", "invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)", "invoked_t = LONG_AGO", "A response may have been sent before the pull."),
     rule("batch-hole-not-told", "redelivery.py", "        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "        return\n        doubt = self._doubt(arrival, arrival.own, skipped, in_response=True) if", "Holes inside a pull response are not told."),
     excuse("batch-told-at-once", "redelivery.py", "if doubt or not rules.clock_error_s:", "if doubt or rules.clock_error_s >= 0:", "A response is judged although a second copy of what it holds may be on its way."),
-    rule("batch-hole-filled-elsewhere", "redelivery.py", "            explains = explains and skip.kind is not Kind.PULL_BATCH_ORDER\n", "", "What comes on another session explains a hole inside a response."),
+    rule("batch-hole-filled-elsewhere", "redelivery.py", "explains = skip.kind is not Kind.PULL_BATCH_ORDER and (", "explains = (", "What comes on another session explains a hole inside a response."),
     rule("batch-step-back-is-fine", "redelivery.py", "if arrival.position > arrival.own and not skipped:", "if not skipped:", "A pull response may step back."),
     excuse("batch-after-the-unknown", "redelivery.py", "if arrival.own == ANCIENT or arrival.position == arrival.own + 1:", "if arrival.position == arrival.own + 1:", "A pull response is judged after a message beyond the window."),
     excuse("push-bound-for-ever", "redelivery.py", "        self._nacked_push, flags = None, self._log", "        flags = self._log", "A failed request binds more than the next one."),

@@ -39,6 +39,11 @@ ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
         legal("the same, noticed later, given up", f"{TWO} P1 P2@0.2 info2@0.3 abandon2@0.4 P3@0.5 ok3=m3@0.6 P4@0.7 ok4=m4@0.8 A2<1@1 A2 ack 1@1.1 A2<3@1.2 A2<x2(2)@2 A2<3,4@2.1 A2 ack 2,3,4@3 close A1@9 end @500", **NOTICED),
         case("what it took was a client's first try", f"{TWO} P1@0 P2@0 P3@0 A2<a1(1)@0.5 A2<a3(3)@0.6 close A1@0.8 ok1=b1@2 ok2=b2@2 ok3=b3@2 A2<a2(2)@3 A2<a3(3)@3.1 A2<b1(1)@3.2 A2<b2(2)@3.3 A2<b3(3)@3.4 A2 ack 1,2,3@4 stop @50", "I:REDELIVERY_SKIP"),
         legal("it comes behind what overtook it and comes again, on a slower stream", f"{TWO} P1,2,3 A1<2@3 close A2@4 open A3 of client A@4.1 A1<2@10 A1 ack 2@10.9 A3<1@11.5 A3<3@11.6 A3 ack 1,3@12 end @500", **NOTICED),
+        case("what waited for what it took was not sent behind what came meanwhile", f"{TWO} P1,2,3 A1<1,2,3@1 P4@9 ok4=m4@9.1 P5@9.2 ok5=m5@9.3 A1<1@10 A1<5@10.4 close A2@11.4 open A3 of client A@13.7 A3<1@14.5 A3<2@14.6 A3<3,4,5@16 A3 ack 1,2,3,4,5@17 end @90", "I:ORDER_GAP I:ORDER_INVERSION I:REALTIME_INVERSION I:REDELIVERY_SKIP"),
+        legal("a later run comes past what overtook it", f"{TWO} P1,2,3,4,5 A1<4@3 close A2@3.2 A1<1,2,3,4,5@10 A1 ack 1,2,3,4,5@11 open A3 of client A@20 A1<1@40 A3<3@41 A3<4@41.1 A3<5@41.5 A1<2@42 A1 ack 1,2@43 A3 ack 3,4,5@43 end @60"),
+        legal("all were confirmed when they had come", f"{TWO} P1 P2@0.2 P3@0.3 A1<1@0.9 A2<3@1 close A1@1.2 ok2=m2@7 ok3=m3@7.1 A2<2,3@8 A2 ack 2,3@9 end @60"),
+        case("it had come before, and was not acknowledged", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 nack 1@5 A1<1@6 close A2@6.5 A1<4@8 A1<2,3,4@9 A1 ack 1,2,3,4@10 end @500", "I:REDELIVERY_SKIP"),
+        case("the same, noticed later, not acknowledged", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 nack 1@5 A1<1@6 A1<4@8 A1<2,3,4@9 A1 ack 1,2,3,4@10 close A2@30 end @500", "I:REDELIVERY_SKIP", **NOTICED),
         legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
     ],
 )  # fmt: skip
@@ -49,6 +54,7 @@ def test_what_a_stream_took_with_it_was_sent_in_time(one: Case | Definite) -> No
 @pytest.mark.parametrize(
     "one",
     [
+        wrong("what comes again is left out, and one breaks long after", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 nack 1@5 A1<1@6 A1<4@8 A1<2,3,4@9 A1 ack 1,2,3,4@10 close A2@60 end @500", "V:REDELIVERY_SKIP", **NOTICED),
         wrong("what it left out had come before", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 ack 1,2,3@1.5 A1 nack 1@2 A1<1@3 A1<4@3.1 end @500", "V:REDELIVERY_SKIP"),
         wrong("no stream breaks", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),
         wrong("one breaks long after", f"{ACROSS} A1<3@3 A1<2,3@13 A1 ack 2,3@14 close A2@60 end @900", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", **NOTICED),

@@ -34,7 +34,7 @@ from tests.unit.core.cases import PULL, Case, case
         case("the name of a session is used again: the old one is over", "P1,2 A<1@1 open A of client A@2 A<1@2.5 B<2@9", "V:AFFINITY_SPLIT"),
         case("what the old one held is released", "P1,2,3 A<1,2@1 open A of client C@2 A<1@2.5", "I:AFFINITY_SPLIT"),
         case("used again by another subscriber: a move", "P1,2,3 A<1@1 A ack 1@1.1 open A of client C@2 A<2@20", "N:AFFINITY_MOVE"),
-        case("nothing on the new one was sent before it opened", "P1,2,3,4 A<1,2,3@1 A ack 1,2@1.4 B<1@20 B ack 1@20.1 open A of client A@20.2 A<4@20.3", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
+        case("nothing on the new one was sent before it opened", "open A of client A open B of client B P1,2,3,4 A<1,2,3@1 A ack 1,2@1.4 B<1@20 B ack 1@20.1 open A of client A@20.2 A<4@20.3", "V:REDELIVERY_SKIP I:AFFINITY_SPLIT"),
         case("the old one is still what came before", "P1,2,3 A<1,2@1 open A of client A@2 A<3@2.5"),
         case("pull: the second response of a name is another batch", "P1,2,3 pull b@0.9 b<1,2@1 b ack 1,2@1.1 pull b@20 b<1,2,3@20.1", mode=PULL),
         case("a session closed twice", "P1,2 A<1@1 A ack 1@1.1 close A@1.2 close A@1.3 B<2@30"),
