@@ -114,13 +114,16 @@ class Overtakings:
         session.alive_t = max(session.alive_t, invoked_t)
         if self.pending and self._all_come_again:
             self._came_next(session, t, invoked_t)
-        return self._may_have_been_sent_beside(arrival, invoked_t, places.came_since(invoked_t))
+        return self._may_have_been_sent_beside(arrival, invoked_t, places)
 
-    def _may_have_been_sent_beside(self, arrival: Arrival, invoked_t: float, came: list[float]) -> bool:
-        """Of what came at these times. What may yet turn out is waited for where a primary is judged by itself."""
+    def _may_have_been_sent_beside(self, arrival: Arrival, invoked_t: float, places: Places) -> bool:
+        """What may yet turn out is waited for where a primary is judged by itself."""
+        subscription = self._subscription
+        may_show = not arrival.proven and subscription.parting_shows_t(arrival.t) > arrival.t
+        came = places.came_since(invoked_t) if may_show or not subscription.parted.is_empty else []
         if not came:
             return False
-        subscription, since_t, until_t = self._subscription, min(came), max(came)
+        since_t, until_t = min(came), max(came)
         if subscription.parted.may_have_taken(invoked_t, ANYWHERE, since_t, until_t):
             return True
         return not arrival.proven and subscription.parting_shows_t(until_t) > max(until_t, arrival.t)

@@ -49,6 +49,11 @@ class Parted:
             alive_t, beside = min(one.alive_t, other.alive_t), one.beside or other.beside
             self._over = (Stream(ANYWHERE, opened_t, closed_t, alive_t, beside, several=True), *others)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are none."""
+        return not self._over
+
     def may_have_taken(self, invoked_t: float, by: Source, since_t: float, until_t: float) -> bool:
         """Whether what was published at `invoked_t` may have been sent on one before what came between two times on another."""
         return any(True for _ in self._took(invoked_t, by, since_t, until_t))

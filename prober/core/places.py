@@ -147,10 +147,10 @@ def drop_held(arrival: Arrival, tracks: Tracks, orders: OrderCheck, log: Learned
     for track in tracks:
         track.drop_from(arrival.position)
         if racing:
-            track.drop_where(lambda held: may_stand_above(orders, log, held, arrival.position))
+            track.drop_where(lambda held: _may_stand_above(orders, log, held, arrival.position))
 
 
-def may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
+def _may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
     """Whether a record may have changed places with that at `floor`, though it was learned before."""
     return (log.has_raced(position) or was_sent_beside(log, floor)) and not precedes(orders, log, position, floor)
 

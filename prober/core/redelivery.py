@@ -249,7 +249,7 @@ class RedeliveryCheck:
         if lost or not may_show:
             self._file(skip, lost)
         elif now == inf:
-            self._file(skip, LOST)
+            self._file(skip, LOST if skip.acked else BESIDE)
         else:
             self._put_on_hold(skip._replace(due_t=now + PATIENCE_S))
 
