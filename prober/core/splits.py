@@ -13,11 +13,13 @@ holds the key may have been sent before that one's run began: the key was let go
 
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
-of which nothing held is left is filed as indeterminate.
+of which nothing held is left is filed as indeterminate. A rewind to what is held excuses nothing if it brings it to a third subscriber: that
+one held it then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -103,11 +105,31 @@ class Splits:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._collector.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
+            split._replace(held=tuple(self._still_held(arrival, sent_t, split)))
             if sent_t <= split.t and arrival.position not in split.begun_by_none
             else split
             for split in self.pending
         )
+
+    def _still_held(self, arrival: Arrival, sent_t: float, split: Split) -> Iterator[Certain]:
+        """What was held whether a delivery was sent before the split or after it."""
+        for held in split.held:
+            if not self._may_drop(arrival, sent_t, held, split):
+                yield held
+            elif self._takes_over(arrival, held, split):
+                yield held._replace(number=arrival.number, session=arrival.track.session)
+
+    def _takes_over(self, arrival: Arrival, held: Certain, split: Split) -> bool:
+        """Whether a message was held by whom a rewind brought it to, if not by whom it was taken from.
+
+        It was if the rewind begins with it, at another subscriber than that of the split, and no answer can have ended that hold before
+        the split: the message had come but once by then. Its new lease is not over before the old one.
+        """
+        begins_there = arrival.position == held.position < split.position and not arrival.copies_id
+        known = self._log.holds(held.position) and not self._collector.rules.clock_error_s
+        session = arrival.track.session
+        elsewhere = session.subscriber != split.session.subscriber and not session.unseen
+        return begins_there and known and self._log.number(held.position) == held.number and elsewhere
 
     def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
         """Whether a delivery is a rewind to what is held or perhaps below, or the other copy of it, which may be the first.
