@@ -13,8 +13,8 @@ holds the key may have been sent before that one's run began: the key was let go
 
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
-of which nothing held is left is filed as indeterminate. A rewind to what is held excuses nothing if it brings it to a third subscriber: that
-one held it then.
+of which nothing held is left is filed as indeterminate. A rewind to what is held excuses nothing if it brings it to a third subscriber:
+that one held it then.
 """
 
 from __future__ import annotations
