@@ -122,14 +122,12 @@ class Splits:
     def _takes_over(self, arrival: Arrival, held: Certain, split: Split) -> bool:
         """Whether a message was held by whom a rewind brought it to, if not by whom it was taken from.
 
-        It was if the rewind begins with it, at another subscriber than that of the split, and no answer can have ended that hold before
-        the split: the message had come but once by then. Its new lease is not over before the old one.
+        It was if the rewind begins with it, at another subscriber than that of the split: no answer was under way that could have ended
+        that hold before the split, or the other would not have been certain, and its lease was over later than that of the other.
         """
-        begins_there = arrival.position == held.position < split.position and not arrival.copies_id
-        known = self._log.holds(held.position) and not self._collector.rules.clock_error_s
-        session = arrival.track.session
+        session, clocks_agree = arrival.track.session, not self._collector.rules.clock_error_s
         elsewhere = session.subscriber != split.session.subscriber and not session.unseen
-        return begins_there and known and self._log.number(held.position) == held.number and elsewhere
+        return arrival.position == held.position < split.position and elsewhere and clocks_agree
 
     def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
         """Whether a delivery is a rewind to what is held or perhaps below, or the other copy of it, which may be the first.
