@@ -7,8 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
-SEEDS ?= 1..200
-HOURS ?= 0.05
+SEEDS ?= 1..26000
+HOURS ?= 0.2
 MINUTES ?= 20
 PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
@@ -73,8 +73,8 @@ chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboar
 simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 times: every fault must be found, and nobody accused in vain
 	$(BIN)/ordering-prober simulate --seeds 1..200
 
-detection: $(VENV)/runtime.stamp  ## Write docs/detection.md again: which probe finds which fault (SEEDS=1..26000 HOURS=0.2 for 10,000 hours of probes; goes on where it was stopped)
-	$(BIN)/python -m prober.simulation.page docs/detection.md --seeds $(SEEDS) --hours $(HOURS) --results build/detection.jsonl
+detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write docs/detection.md: which probe finds which fault (hours; after Ctrl-C it goes on from there)
+	$(BIN)/python -m prober.simulation.page docs/detection.md --seeds $(SEEDS) --hours $(HOURS) --results docs/detection.json
 
 costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
 	@$(BIN)/python -m tests.helm.costs_page docs/costs.md

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +32,7 @@ def simulate(
     ] = None,
     history: Annotated[str | None, typer.Option(metavar="DIR", help="Write what happens as a history, too.")] = None,
     results: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep what came of each seed, and go on from there at the next start.")
+        Path | None, typer.Option(metavar="FILE", help="Keep the sum of all simulations, and go on from there at the next start.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
@@ -49,8 +50,12 @@ def simulate(
     kept = None if results is None else Results(results, order.hours, order.faults)
     prepare()
     with while_running() as show:
-        every = simulated(order, jobs or os.cpu_count() or 1, kept)
-        detection = Detection.of(_shown(every, order, show))
+        every = _shown(simulated(order, jobs or os.cpu_count() or 1, kept), order, show)
+        if kept is None:
+            detection = Detection.of(every)
+        else:
+            deque(every, maxlen=0)
+            detection = kept.detection
     print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
     raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))
 
@@ -82,7 +87,7 @@ def as_text(detection: Detection, order: Order) -> str:
 
 def _matrix(detection: Detection) -> Iterator[Sequence[str]]:
     yield ("fault", "probe", "found", "of", "after", *rules(), "as")
-    for (fault, probe), cell in sorted(detection.cells.items()):
+    for fault, probe, cell in detection.matrix:
         after = "" if cell.median_after_s is None else f"{cell.median_after_s:.1f} s"
         kinds = ", ".join(f"{kind} {count}" for kind, count in cell.kinds.most_common(2))
         yield (fault, probe, str(cell.found), str(cell.observable), after, *(str(cell.others[name]) for name in rules()), kinds)
@@ -123,7 +128,7 @@ def as_json(detection: Detection, order: Order) -> str:
                 "findings": dict(cell.kinds),
                 "other_rules": {name: cell.others[name] for name in rules()},
             }
-            for (fault, probe), cell in sorted(detection.cells.items())
+            for fault, probe, cell in detection.matrix
         ],
         "false_alarms_of_other_rules": {name: detection.false_alarms[name] for name in rules()},
     }

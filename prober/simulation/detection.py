@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Final
 
 from prober.simulation.observation import RunNote, caught_as
@@ -25,7 +24,10 @@ CERTAIN: Final = 0.999
 class Cell:
     """The runs of one probe that one fault struck while they were judged, and in which it must be found.
 
-    `calm`, `found_calm`: those of simulations in which nothing else went wrong, and of these the ones in which it was found.
+    calm, found_calm    those of simulations in which nothing else went wrong, and of these the ones in which it was found.
+    kinds               how many of them each finding was made in.
+    after_s             how long after the fault it was found, in tenths of a second, and how often.
+    others              in how many of them each other rule raised an alarm.
     """
 
     observable: int = 0
@@ -33,7 +35,7 @@ class Cell:
     calm: int = 0
     found_calm: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    after_s: list[float] = field(default_factory=list)
+    after_s: Counter[float] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
 
     def add(self, note: RunNote, fault: str, *, calm: bool) -> None:
@@ -46,7 +48,8 @@ class Cell:
             self.found_calm += calm
             self.kinds.update(kind for kind in note.found if kind in caught_as(fault, note.probe))
             after_s = note.after_s(fault)
-            self.after_s += [] if after_s is None else [after_s]
+            if after_s is not None:
+                self.after_s[round(after_s, 1)] += 1
 
     @property
     def bounds(self) -> ProportionBounds:
@@ -60,8 +63,13 @@ class Cell:
 
     @property
     def median_after_s(self) -> float | None:
-        """How long after the fault it was found, at the median."""
-        return median(self.after_s) if self.after_s else None
+        """How long after the fault it was found, at the median; of two in the middle the shorter one."""
+        middle = (self.after_s.total() + 1) // 2
+        for after_s in sorted(self.after_s):
+            middle -= self.after_s[after_s]
+            if middle <= 0:
+                return after_s
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Detection:
-    """The sum of simulations, in any order."""
+    """The sum of simulations, in any order. `cells` has what is known of each fault at each probe."""
 
     simulations: int = 0
     hours: float = 0.0
@@ -83,7 +91,7 @@ class Detection:
     runs: int = 0
     events: int = 0
     clean_runs: int = 0
-    cells: defaultdict[tuple[str, str], Cell] = field(default_factory=lambda: defaultdict(Cell))
+    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
     false_alarms: Counter[str] = field(default_factory=Counter)
     """Clean runs in which another rule raised an alarm, by rule."""
     failures: list[Failure] = field(default_factory=list)
@@ -120,7 +128,7 @@ class Detection:
             self.clean_runs += 1
             self.false_alarms.update(name for name, alarms in note.alarms.items() if alarms)
         for fault in observable_in(note):
-            self.cells[fault, note.probe].add(note, fault, calm=calm)
+            self.cells.setdefault(fault, {}).setdefault(note.probe, Cell()).add(note, fault, calm=calm)
 
     def _add_missing(self, simulated: Simulated) -> None:
         struck = [note for note in simulated.notes if simulated.plan.fault in observable_in(note)]
@@ -129,13 +137,18 @@ class Detection:
 
     def best(self, fault: str) -> tuple[str, Cell]:
         """The probe that finds a fault best, by what is proven."""
-        cells = [(probe, cell) for (name, probe), cell in self.cells.items() if name == fault]
-        return max(cells, key=lambda one: (one[1].bounds.low, one[0]))
+        return max(self.cells[fault].items(), key=lambda one: (one[1].bounds.low, one[0]))
+
+    @property
+    def matrix(self) -> Iterator[tuple[str, str, Cell]]:
+        """Each fault at each probe, in the order of their names."""
+        for fault in self.faults:
+            yield from ((fault, probe, cell) for probe, cell in sorted(self.cells[fault].items()))
 
     @property
     def faults(self) -> Sequence[str]:
         """Those that were observable at all."""
-        return sorted({fault for fault, _ in self.cells})
+        return sorted(self.cells)
 
     @property
     def below(self) -> Sequence[str]:

@@ -43,16 +43,17 @@ def prepare() -> None:
 def simulated(order: Order, jobs: int, results: Results | None = None) -> Iterator[Simulated]:
     """Carries them out in so many processes of their own; with one, in this one.
 
-    What `results` has already comes first, and is not simulated again; it keeps the others.
+    What `results` has already is not simulated again; the others are added to them, and written whenever the caller stops.
     """
     if results is None:
         yield from _carried_out(order, order.seeds, jobs)
         return
-    left = [seed for seed in order.seeds if seed not in results.seeds]
-    yield from results.of(order.seeds)
-    for one in _carried_out(order, left, jobs):
-        results.add(one)
-        yield one
+    try:
+        for one in _carried_out(order, results.without(order.seeds), jobs):
+            results.add(one)
+            yield one
+    finally:
+        results.write()
 
 
 def _carried_out(order: Order, seeds: Sequence[int], jobs: int) -> Iterator[Simulated]:

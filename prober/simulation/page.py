@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,8 @@ from prober.schedule.power import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
-from prober.simulation.results import Results, program
+from prober.simulation.program import program
+from prober.simulation.results import Results
 from prober.simulation.seeds import read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
@@ -33,13 +35,13 @@ service in virtual time ([ARCHITECTURE.md](../ARCHITECTURE.md)). The service not
 where; so it is known what could have been found. `python -m prober.simulation.page docs/detection.md` writes this page. Nothing
 on it was measured on the real service.
 
-This page is the sum of {simulations:,} simulations (seeds {first} to {last}) of {each:g} hours each: {runs:,} runs, {events:,} events,
+This page is the sum of {simulations:,} simulations (seeds {seeds}) of {each:g} hours each: {runs:,} runs, {events:,} events,
 {hours:,.0f} simulated hours, {probe_hours:,.0f} hours of probes, at the wire: Google's client library has threads of its own, which no
 simulation can put into an order. Every run is at a network and with workloads drawn from its seed; a quarter of the simulations has
 no fault that must be found, but everything that is allowed: benign faults, connections that break, probers that begin again, clocks
-that are set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection SEEDS=1..26000
-HOURS=0.2` gathers 10,000 hours of probes over as many starts as it takes: it keeps what it has in `build/detection.jsonl`. The program
-that was simulated is known by the digest of its source, `{program}`.
+that are set, machines that stand still. Half have such a fault and nothing else, a quarter both. `make detection` goes on from what
+[detection.json](detection.json) has: the same as numbers, for programs. It gathers 10,000 hours of probes over as many starts as it takes,
+as long as the program that is simulated stays the same. That is known by the digest of its source, `{program}`.
 """
 
 MATRIX: Final = """\
@@ -71,15 +73,14 @@ over all probes that give them.
 """
 
 
-def page(order: Order, detection: Detection, probes: Mapping[ProbeName, ProbeSettings]) -> str:
-    """The page."""
+def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, probes: Mapping[ProbeName, ProbeSettings]) -> str:
+    """The page, of simulations of so many hours; `seeds`: the first and the last of each row of them."""
     introduction = INTRODUCTION.format(
         simulations=detection.simulations,
-        first=order.seeds[0],
-        last=order.seeds[-1],
+        seeds=", ".join(f"{first} to {last}" for first, last in seeds),
         runs=detection.runs,
         events=detection.events,
-        each=order.hours,
+        each=hours,
         hours=detection.hours,
         probe_hours=detection.probe_hours,
         program=program(),
@@ -124,7 +125,7 @@ def _found_too_rarely(detection: Detection) -> Sequence[str]:
 def _matrix(detection: Detection) -> str:
     head = ("fault", "probe", "found", "as", "after", *rules())
     rows = []
-    for (fault, probe), cell in sorted(detection.cells.items()):
+    for fault, probe, cell in detection.matrix:
         after_s = cell.median_after_s
         others = [f"{cell.others[name]} of {cell.observable}" for name in rules()]
         kinds = ", ".join(kind for kind, _ in cell.kinds.most_common(2))
@@ -136,7 +137,7 @@ def _matrix(detection: Detection) -> str:
 def _others(detection: Detection) -> str:
     """How each rule did."""
     observable, found, by_rule = 0, 0, Counter[str]()
-    for cell in detection.cells.values():
+    for _, _, cell in detection.matrix:
         observable += cell.observable
         found += cell.found
         by_rule += cell.others
@@ -173,10 +174,13 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Writes the page. `--results` alone: of all simulations that the file has. What cannot be used as results is one line on stderr."""
+    """Writes the page. With `--results` it is of all simulations that the file has, those that are wanted among them.
+
+    What cannot be used as results is one line on stderr. Whoever interrupts it has the page of what there is by then.
+    """
     parser = argparse.ArgumentParser(prog="python -m prober.simulation.page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}")
+    parser.add_argument("--seeds", type=read_seeds, help=f"such as 1..200; without results {SEEDS[0]}..{SEEDS[-1]}, else none more")
     parser.add_argument("--hours", type=float, default=HOURS_DEFAULT, help="how long each is; %(default)g without this")
     parser.add_argument("--results", type=Path, help="file that keeps what was simulated: the next start goes on from there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -185,12 +189,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = None if wanted.results is None else Results(wanted.results, wanted.hours)
     except ConfigError as error:
         parser.error(str(error))
-    kept = range(min(results.seeds), max(results.seeds) + 1) if results is not None and results.seeds else SEEDS
-    order = Order(wanted.seeds or kept, wanted.hours)
+    order = Order(wanted.seeds or (SEEDS if results is None else SEEDS[:0]), wanted.hours)
     prepare()
-    detection = Detection.of(simulated(order, wanted.jobs, results))
     (target,) = defaults().targets
-    wanted.page.write_text(page(order, detection, target.probes), encoding="utf-8")
+    if results is None:
+        detection, seeds = Detection.of(simulated(order, wanted.jobs)), [(order.seeds[0], order.seeds[-1])]
+    else:
+        with suppress(KeyboardInterrupt):
+            deque(simulated(order, wanted.jobs, results), maxlen=0)
+        detection, seeds = results.detection, results.seeds
+    wanted.page.write_text(page(seeds, wanted.hours, detection, target.probes), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from prober.embedded.catalogue import CATALOGUE
 from prober.probes.catalogue import PROBES
+from prober.simulation import many
 from prober.simulation.detection import Detection
 from prober.simulation.many import Order
 from prober.simulation.page import main, page
@@ -21,7 +22,7 @@ from tests.unit.simulation.test_detection import note, plan
 
 def test_what_is_missed_and_what_was_never_met_is_said() -> None:
     notes = (note("drop", {"ORDER_GAP": 2.0}), note("drop"), note(clean=True))
-    text = page(Order(range(3, 9)), Detection.of([Simulated(plan("drop"), notes, ())]), SETTINGS)
+    text = page([(3, 8)], 0.05, Detection.of([Simulated(plan("drop"), notes, ())]), SETTINGS)
     assert "seeds 3 to 8" in text
     assert "**False alarms: 0 in 1 clean runs**" in text
     assert "- `drop`: 1 of 2 (1 to 99 %) at `ordering`; too few runs" in text
@@ -33,24 +34,35 @@ def test_what_is_missed_and_what_was_never_met_is_said() -> None:
 def test_how_often_it_is_found_where_nothing_else_goes_wrong_is_said() -> None:
     rough = replace(plan("drop"), temper=Temper.BOTH)
     simulated = [Simulated(plan("drop"), (note("drop", {"ORDER_GAP": 2.0}),), ()), Simulated(rough, (note("drop"),), ())]
-    text = page(Order(range(2)), Detection.of(simulated), SETTINGS)
+    text = page([(0, 1)], 0.05, Detection.of(simulated), SETTINGS)
     assert "- `drop`: 1 of 2 (1 to 99 %) at `ordering`; too few runs to say that it is missed; 1 of 1 where nothing else" in text
 
 
 def test_nothing_is_missed() -> None:
     notes = [note(name, {CATALOGUE[name].findings[0]: 2.0}) for name in TO_BE_FOUND if CATALOGUE[name].findings]
-    text = page(Order(range(1)), Detection.of([Simulated(plan("drop"), tuple(notes), ())]), SETTINGS)
+    text = page([(0, 0)], 0.05, Detection.of([Simulated(plan("drop"), tuple(notes), ())]), SETTINGS)
     assert "At its best probe, every fault was found in at least 99% of the observable runs." in text
 
 
-def test_results_of_another_program_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (kept := tmp_path / "kept.jsonl").write_text(
-        '{"format": "ordering-prober-simulations", "program": "older"}\n', encoding="utf-8"
-    )
+def test_the_page_is_of_all_results_and_of_what_there_was_when_somebody_interrupts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def simulate(_order: Order, seed: int) -> Simulated:
+        if seed == 4:
+            raise KeyboardInterrupt
+        return Simulated(plan("drop", seed), (note("drop", {"ORDER_GAP": 2.0}),), ())
+
+    monkeypatch.setattr(many, "_simulated", simulate)
+    out, kept = tmp_path / "page.md", tmp_path / "kept.json"
+    main([str(out), "--results", str(kept), "--jobs", "1", "--seeds", "1..9"])
+    assert "3 simulations (seeds 1 to 3) of 0.05 hours each" in out.read_text(encoding="utf-8")
+    main([str(out), "--results", str(kept), "--jobs", "1"])
+    assert "3 simulations (seeds 1 to 3) of 0.05 hours each" in out.read_text(encoding="utf-8")
+    out.unlink()
     with pytest.raises(SystemExit):
-        main([str(tmp_path / "page.md"), "--results", str(kept)])
+        main([str(out), "--results", str(kept), "--hours", "1"])
     assert "has simulations of another program" in capsys.readouterr().err.splitlines()[-1]
-    assert not (tmp_path / "page.md").exists()
+    assert not out.exists()
 
 
 def test_the_committed_page_speaks_of_every_fault_and_probe() -> None:
