@@ -22,24 +22,27 @@ from rich.table import Table
 
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
-from prober.cli.observe_own import beside
 from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
 from prober.cli.observe_report import Observation
 from prober.cli.process import Format
+from prober.clock import wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
 from prober.config.observe import Observe
 from prober.config.problems import validated
-from prober.config.sections import OwnSubscription
+from prober.config.sections import Monitoring, OwnSubscription
 from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.errors import ConfigError
+from prober.monitoring.cloud import CloudMonitoring, MonitoringError
+from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
 from prober.probes.observe import observing, stream_of
 from prober.probes.observed import ObservedStream
 from prober.runs.resources import Provisioner
+from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
 from prober.traces.header import TraceHeader
@@ -244,3 +247,31 @@ def _table(run: Run, stream: ObservedStream) -> Table:
         "" if half_s is None else f"{half_s:.3g} s",
     )
     return table
+
+
+ENDPOINT_VARIABLE: Final = "ORDERING_PROBER_MONITORING__ENDPOINT"
+"""Where Cloud Monitoring is, as in the configuration of the service."""
+
+
+async def beside(
+    own: OwnSubscription, environ: Mapping[str, str], stream: ObservedStream, result: RunResult
+) -> OwnSubscriptionSnapshot:
+    """What Cloud Monitoring says of it now, beside the messages that were observed. It is only read about, never used.
+
+    That Cloud Monitoring says nothing makes it unknown who is late, and is no error.
+    """
+    now = wall_s()
+    stream.waits.ran(result.started_at, now, received=bool(stream.ages.count))
+    failure, reading = "", Reading()
+    cloud = CloudMonitoring(parse_endpoint(environ.get(ENDPOINT_VARIABLE) or Monitoring().endpoint))
+    try:
+        reading = (await asyncio.to_thread(cloud.read, [own.name], now))[own.name]
+    except MonitoringError as error:
+        failure = str(error)
+    finally:
+        await asyncio.to_thread(cloud.close)
+    point, late_after_s = reading.oldest_unacked_age, own.late_after.total_seconds()
+    side = stream.waits.side(now if point is None else point.at, late_after_s)
+    topic = result.topic.rpartition("/")[2]
+    (snapshot,) = shown([OwnSubscriptionStatus(own.name, topic, late_after_s, now, failure, reading, side)], now)
+    return snapshot

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from prober.cli.observe import ALONE, Beside, observe_once
-from prober.cli.observe_own import ENDPOINT_VARIABLE
+from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, observe_once
 from prober.cli.observe_record import Records
 from prober.cli.observe_report import Observation
 from prober.cli.process import ExitCode
