@@ -34,7 +34,7 @@ from google.cloud import pubsub_v1
 from benchmarks.memory import MIB, resident_bytes
 from prober.cli.observe import observe_once
 from prober.cli.observe_report import Observation
-from prober.config.observe import Observe
+from prober.config.sections import Observe
 from prober.core.events import Acked, Delivered, Opened
 from prober.core.kinds import is_told
 from prober.core.rules import Rules

@@ -29,9 +29,8 @@ from prober.cli.observe_report import Observation
 from prober.cli.process import Format
 from prober.clock import wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
-from prober.config.observe import Observe
 from prober.config.problems import validated
-from prober.config.sections import Monitoring, OwnSubscription
+from prober.config.sections import Monitoring, Observe, OwnSubscription
 from prober.config.values import duration_s
 from prober.core.events import Event
 from prober.core.findings import Kind

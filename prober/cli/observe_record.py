@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from prober.config.observe import Observe
+from prober.config.sections import Observe
 from prober.core.events import Delivered, Opened, Published
 from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules

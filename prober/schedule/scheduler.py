@@ -302,3 +302,19 @@ async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> Non
         task.cancel()
     if rest:
         await asyncio.wait(rest)
+
+
+class Regular:
+    """Something to be done again and again, `every_s` seconds after the time before."""
+
+    def __init__(self, every_s: float, action: Callable[[], None]) -> None:
+        self._every_s, self._action = every_s, action
+        self._due_t = monotonic_s() + every_s
+
+    def at(self, now: float, *, at_once: bool = False) -> None:
+        """Does it if it is due, or wanted at once."""
+        if now >= self._due_t:
+            self._due_t = max(now, self._due_t + self._every_s)
+            at_once = True
+        if at_once:
+            self._action()

@@ -17,8 +17,7 @@ from prober.cli.observe_record import Records
 from prober.cli.observe_report import Observation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
-from prober.config.observe import KeysKept, Observe
-from prober.config.sections import OwnSubscription
+from prober.config.sections import KeysKept, Observe, OwnSubscription
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.embedded import protobuf, servicer

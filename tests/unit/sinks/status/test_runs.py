@@ -11,9 +11,8 @@ import pytest
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status import retention
-from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import Database, NotStorable
-from prober.sinks.status.listings import PAGE_MAX
+from prober.sinks.status.listings import PAGE_MAX, BadCursor
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import (
     Entry,
