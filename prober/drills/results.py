@@ -75,22 +75,6 @@ class DrillResult:
         return {step.name: step.took_s for step in self.steps if step.followed}
 
 
-@dataclass(frozen=True, slots=True)
-class DrillReport:
-    """How the drills of a service stand.
-
-    drills      their names, in their order; empty if none are configured.
-    results     the newest result of each that has ended.
-    under_way   the drill that is being carried out, empty if none is.
-    next_at     when they run next, seconds since 1970; None if never, or not known yet.
-    """
-
-    drills: tuple[str, ...] = ()
-    results: tuple[DrillResult, ...] = ()
-    under_way: str = ""
-    next_at: float | None = None
-
-
 def concluded(steps: Sequence[Step]) -> tuple[Verdict, str]:
     """What the steps mean together, and why it is no PASS: the first step that says so, since the others only follow from it."""
     followed = [step for step in steps if step.followed]

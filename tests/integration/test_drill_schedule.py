@@ -1,9 +1,10 @@
-"""Drills of a service: nothing that is said about services changes, results are shown and logged, and what is under way can be stopped."""
+"""Drills of a service: nothing that is said about services changes, results are counted and logged, what is under way can be stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,9 +13,7 @@ import pytest
 from prober.config.loading import load
 from prober.config.sections import CONTROL, Drills
 from prober.core.findings import Kind, Status
-from prober.core.verdict import Verdict
-from prober.drills.results import StepName
-from prober.drills.schedule import FireDrills, drills_of
+from prober.drills.schedule import NAME, FireDrills, drills_of
 from prober.errors import ConfigError
 from prober.service import Service
 from prober.sinks.metrics import Metrics
@@ -30,6 +29,16 @@ def settings(names: tuple[str, ...] = NAMES, **given: object) -> Drills:
 
 def drilling(metrics: Metrics, chosen: Drills) -> FireDrills:
     return FireDrills(chosen, metrics.drills(drills_of(chosen)), metrics.health)
+
+
+def begin(drills: FireDrills) -> bool:
+    """As if it were time; False if they are under way."""
+    return drills._scheduler.run_now(NAME)
+
+
+def ended(metrics: Metrics) -> list[str]:
+    """The drills that have ended, by the metrics."""
+    return re.findall(r'drill_runs_total\{drill="(\w+)",verdict="\w+"\} 1\.0', page(metrics)[1].decode())
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -67,23 +76,18 @@ def test_drills_change_nothing_that_is_said_about_services(caplog: pytest.LogCap
     async def scenario(metrics: Metrics) -> None:
         before = about_services(metrics)
         async with drilling(metrics, settings()) as drills:
-            assert (drills.report.drills, drills.report.results, drills.report.under_way) == (NAMES, (), "")
-            assert drills.report.next_at is not None
-            assert drills.run_now()
-            assert not drills.run_now(), "one at a time"
-            await until(lambda: drills.report.under_way == NAMES[0])
-            await until(lambda: len(drills.report.results) == len(NAMES) and not drills.report.under_way)
-            results = drills.report.results
-        assert [(one.drill, one.verdict, one.found) for one in results] == [
-            ("swap_in_batch", Verdict.PASS, ("ORDER_GAP", "ORDER_INVERSION")),
-            (CONTROL, Verdict.PASS, ()),
-        ]
-        assert all(one.not_followed == (StepName.RULE, StepName.ALERTMANAGER, StepName.RECEIVER) for one in results)
+            assert begin(drills)
+            assert not begin(drills), "one at a time"
+            await until(lambda: len(ended(metrics)) == len(NAMES))
         assert about_services(metrics) == before
 
     metrics = run(scenario)
     counted = page(metrics)[1].decode()
     assert 'pubsub_prober_drill_runs_total{drill="swap_in_batch",verdict="pass"} 1.0' in counted
+    assert 'pubsub_prober_drill_runs_total{drill="control",verdict="pass"} 1.0' in counted
+    found = re.findall(r'drill_findings_total\{drill="(\w+)",kind="(\w+)",status="\w+"\} [1-9]', counted)
+    assert set(found) == {("swap_in_batch", "ORDER_GAP"), ("swap_in_batch", "ORDER_INVERSION")}
+    assert set(re.findall(r'drill_step_seconds\{drill="swap_in_batch",step="(\w+)"', counted)) == {"finding", "counter"}
     assert 'pubsub_prober_drill_step_seconds{drill="swap_in_batch",step="finding"}' in counted
     assert 'pubsub_prober_drill_last_success_timestamp_seconds{drill="control"} 1.' in counted
     assert [record.levelname for record in caplog.records if record.getMessage().startswith("drill ")] == ["INFO", "INFO"]
@@ -95,8 +99,8 @@ def test_a_drill_that_does_not_pass_is_a_warning(caplog: pytest.LogCaptureFixtur
     async def scenario(metrics: Metrics) -> None:
         unheard = settings(("drop",), port=0, deadline="1s")
         async with drilling(metrics, unheard) as drills:
-            drills.run_now()
-            await until(lambda: drills.report.results)
+            begin(drills)
+            await until(lambda: ended(metrics))
 
     metrics = run(scenario)
     (record,) = caplog.records
@@ -109,10 +113,9 @@ def test_a_drill_that_does_not_pass_is_a_warning(caplog: pytest.LogCaptureFixtur
 def test_what_is_under_way_is_stopped_with_the_service() -> None:
     async def scenario(metrics: Metrics) -> None:
         async with drilling(metrics, settings(("stall_key",))) as drills:
-            drills.run_now()
+            begin(drills)
             await until(lambda: any(task.get_name().endswith(" beat") for task in asyncio.all_tasks()))
-            assert drills.report.under_way == "stall_key"
-        assert (drills.report.results, drills.report.under_way) == ((), "")
+        assert ended(metrics) == []
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(scenario)
@@ -120,8 +123,8 @@ def test_what_is_under_way_is_stopped_with_the_service() -> None:
 
 def test_without_a_schedule_there_is_nothing() -> None:
     async def scenario(metrics: Metrics) -> None:
-        async with drilling(metrics, Drills(port=0)) as drills:
-            assert (drills.report.drills, drills.report.next_at, drills.run_now()) == ((), None, False)
+        async with drilling(metrics, Drills(port=0)):
+            assert page(metrics)
 
     assert "pubsub_prober_drill_runs_total{" not in page(run(scenario))[1].decode()
 
