@@ -27,8 +27,8 @@ def span_of(since: str | None, until: str | None) -> TimeSpan:
     return TimeSpan(*(time_of(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
 
 
-@history_app.command()
-def export(
+@history_app.command("export")
+def export_key(
     location: Annotated[str, typer.Argument(metavar="HISTORY", help="Folder, or gs:// or s3:// URI.")],
     key: Annotated[str, typer.Option(help="The ordering key.")],
     output: Annotated[

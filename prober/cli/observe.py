@@ -25,7 +25,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
 from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
-from prober.cli.observe_report import Observation
+from prober.cli.observe_report import StreamObservation
 from prober.cli.process import Format
 from prober.clock import wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
@@ -114,7 +114,7 @@ class Beside(NamedTuple):
 ALONE: Final = Beside()
 
 
-async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> Observation:
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> StreamObservation:
     """An observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
@@ -128,7 +128,7 @@ async def observe_once(
     trace: str = "",
     stop: asyncio.Event | None = None,
     beside_it: Beside = ALONE,
-) -> Observation:
+) -> StreamObservation:
     """One observation, until `stop` is set if that is sooner.
 
     Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
@@ -161,7 +161,7 @@ async def observe_once(
     if trace and judged is not None:
         write_judged(trace, result.subscription, judged)
     late = None if beside_it.own is None else await beside(beside_it.own, environ, stream, result)
-    return Observation(result, stream, known, judged, late)
+    return StreamObservation(result, stream, known, judged, late)
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:

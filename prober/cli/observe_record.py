@@ -72,7 +72,7 @@ def write_judged(path: str, subscription: str, judgement: RecordJudgement) -> No
         raise ConfigError(f"{beside}: cannot be written: {error.strerror or error}") from error
 
 
-def as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterator[str]:
+def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterator[str]:
     """What is printed of it, line by line."""
     counts = judgement.counts
     told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
@@ -89,7 +89,7 @@ def as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterator[str]
         yield f"  not judged by the record: {', '.join(left)}"
 
 
-def as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[str, object]:
+def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[str, object]:
     """The same as values."""
     return {
         "verdict": judgement.verdict,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prober.cli.observe_record import as_json, as_text
+from prober.cli.observe_record import record_as_json, record_as_text
 from prober.cli.process import ExitCode, code_of
 from prober.core.findings import Kind, Status
 from prober.core.judge import RecordedFinding
@@ -42,7 +42,7 @@ _UNREAD: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class StreamObservation:
     """A stream that was observed once: what was judged under which rules, what was measured.
 
     recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
@@ -65,7 +65,7 @@ class Observation:
 
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
-        by_record = () if self.recorded is None else as_text(self.recorded, self.result.clock_offset_s)
+        by_record = () if self.recorded is None else record_as_text(self.recorded, self.result.clock_offset_s)
         return "\n".join(
             [*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._late(), *self._left_out()]
         )
@@ -88,7 +88,7 @@ class Observation:
             "counters": dict(result.counters),
         }
         if self.recorded is not None:
-            document["recorded"] = as_json(self.recorded, result.clock_offset_s)
+            document["recorded"] = record_as_json(self.recorded, result.clock_offset_s)
         if self.own is not None:
             document["own_subscription"] = {"name": self.own.status.name, "late": self.own.late, "sentence": self.own.sentence}
         return json.dumps(document, allow_nan=False)

@@ -22,7 +22,7 @@ from prober.simulation.seeds import read_seeds
 from prober.simulation.world import Simulated
 
 
-def simulate(
+def simulate_seeds(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="Which simulations.")] = "1..200",
     hours: Annotated[float, typer.Option(help="Simulated hours of each.")] = HOURS_DEFAULT,
     fault: Annotated[
@@ -51,7 +51,7 @@ def simulate(
     with while_running() as show:
         every = simulated(order, jobs or os.cpu_count() or 1, kept)
         detection = Detection.of(_shown(every, order, show))
-    print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
+    print(detection_as_json(detection, order) if output is Format.JSON else detection_as_text(detection, order))
     raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))
 
 
@@ -61,7 +61,7 @@ def _shown(results: Iterable[Simulated], order: Order, show: Any) -> Iterator[Si
         yield one
 
 
-def as_text(detection: Detection, order: Order) -> str:
+def detection_as_text(detection: Detection, order: Order) -> str:
     """The matrix of faults and findings; then what was not as expected, each with the command that repeats it."""
     lines = [
         f"{detection.simulations:,} simulations, {detection.hours:.1f} hours, {detection.runs:,} runs, {detection.events:,} events"
@@ -95,7 +95,7 @@ def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def as_json(detection: Detection, order: Order) -> str:
+def detection_as_json(detection: Detection, order: Order) -> str:
     """The same as one JSON document."""
     document = {
         "simulations": detection.simulations,

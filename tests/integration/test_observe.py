@@ -14,7 +14,7 @@ import pytest
 
 from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, observe_once
 from prober.cli.observe_record import Records
-from prober.cli.observe_report import Observation
+from prober.cli.observe_report import StreamObservation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
 from prober.config.sections import KeysKept, Observe, OwnSubscription
@@ -106,11 +106,11 @@ def observed(
     trace: str = "",
     beside_it: Beside = ALONE,
     environ: Mapping[str, str] | None = None,
-) -> Observation:
+) -> StreamObservation:
     """What is observed while somebody publishes, from when the observer listens until all of it has come."""
     address = clients._address
 
-    async def both() -> Observation:
+    async def both() -> StreamObservation:
         stop = asyncio.Event()
         observing = asyncio.create_task(observe_once(wanted, address, environ or {}, trace, stop, beside_it))
 
