@@ -29,7 +29,6 @@ from prober.config.models import (
     TargetSettings,
 )
 from prober.config.problems import fields_by_key
-from prober.config.rates import FEEDS
 from prober.config.sections import (
     Budget,
     Drills,
@@ -42,7 +41,7 @@ from prober.config.sections import (
     Telemetry,
 )
 from prober.config.values import Written, mask_password, write_duration, write_size
-from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
+from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, FEEDS, HEADROOM, MESSAGES_PER_S
 from prober.slo.indicators import MEANINGS
 
 INTRODUCTION: Final = """\

@@ -12,9 +12,8 @@ from prober.config.models import Schedule
 from prober.config.sections import Drills
 from prober.core.verdict import Verdict
 from prober.drills.chain import open_chain
-from prober.drills.drill import Drill
+from prober.drills.drill import Drill, DrillResult
 from prober.drills.plans import chosen
-from prober.drills.results import DrillResult
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.metrics import Component, DrillMetrics, ProberHealth, SkipReason
 

@@ -26,10 +26,9 @@ from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.config.sections import CONTROL
 from prober.core.verdict import Verdict
-from prober.drills.chain import PAGES, Chain, Patience, Prometheus
-from prober.drills.drill import Drill
+from prober.drills.chain import PAGES, Chain, Patience, Prometheus, StepName
+from prober.drills.drill import Drill, DrillResult
 from prober.drills.plans import PLANS, DrillPlan, DrillSort
-from prober.drills.results import DrillResult, StepName
 from prober.embedded.faults import Fault
 from prober.sinks.metrics import Metrics
 from tests.alerts.stories import ALERTS

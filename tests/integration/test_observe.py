@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, observe_once
-from prober.cli.observe_record import Records
+from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, Records, observe_once
 from prober.cli.observe_report import StreamObservation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
