@@ -74,7 +74,8 @@ def _outcome(work: Work, before: int, after: int, deleted: int) -> JobOutcome:
 def merge(history: History, table: Table, folder: str, crash: Callable[[str], None] = lambda _step: None) -> tuple[int, int]:
     """Merges what counts in a folder; returns how many files counted before and after.
 
-    `crash` is told before each step which one comes; tests end there.
+    Raises `JobError` if files cannot be read or written, as where another compaction is at work. `crash` is told before each step which
+    one comes; tests end there.
     """
     present = history.present(folder)
     files = counting(present)
@@ -94,7 +95,7 @@ def merge(history: History, table: Table, folder: str, crash: Callable[[str], No
 
 
 def clear(history: History) -> None:
-    """Deletes what compactions that were cut short have left half written."""
+    """Deletes what compactions that were cut short have left half written. Raises `JobError` if the history cannot be read."""
     for entry in history.storage.entries():
         if entry.name.startswith(_HIDDEN):
             history.storage.delete(entry.name)

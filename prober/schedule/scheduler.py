@@ -163,10 +163,10 @@ class Scheduler:
         self._timer.add_job(self._beat, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action, *, first_at_once: bool = True) -> None:
-        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. A name is added once.
+        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
 
         The first run of an interval starts at once, unless `first_at_once` is false: then one interval later. Instead of the random wait
-        it keeps `FIRST_RUNS_APART_S` from the first runs of others.
+        it keeps `FIRST_RUNS_APART_S` from the first runs of others. Raises ValueError if the name is scheduled already.
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
