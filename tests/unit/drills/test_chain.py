@@ -11,13 +11,18 @@ from typing import Any, TypeVar
 
 import aiohttp
 import pytest
+import yaml
 from aiohttp import web
 
+from prober.alerting.files import rule_files
+from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.drills.chain import (
     ALERT,
     ANSWER_MAX,
     BODY_MAX,
+    DRILL,
+    PAGES,
     Alertmanager,
     Conversation,
     NoAnswer,
@@ -27,13 +32,19 @@ from prober.drills.chain import (
     StepName,
     concluded,
 )
-from prober.drills.drill import DrillResult
+from prober.drills.drill import EARLIER_S, DrillResult
 from prober.errors import ConfigError
 from prober.sinks.metrics import Metrics, Scrapes
+from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
+from tests.commands import ROOT
 
 Result = TypeVar("Result")
 OURS = {"alertname": ALERT, "drill": "drop"}
 OVERDUE = {"alertname": "PubsubProberDrillOverdue", "drill": "drop"}
+PASSED = Step(StepName.FINDING, Verdict.PASS, 0.5)
+FAILED = Step(StepName.RULE, Verdict.FAIL, note="did not come within 60 s")
+UNSEEN = Step(StepName.ALERTMANAGER, Verdict.UNKNOWN, note="nobody answers")
+LEFT_OUT = Step(StepName.RECEIVER, Verdict.UNKNOWN, note="not followed: no port", followed=False)
 
 
 @asynccontextmanager
@@ -145,12 +156,6 @@ def test_where_nobody_listens_there_is_no_answer() -> None:
         asyncio.run(scenario())
 
 
-PASSED = Step(StepName.FINDING, Verdict.PASS, 0.5)
-FAILED = Step(StepName.RULE, Verdict.FAIL, note="did not come within 60 s")
-UNSEEN = Step(StepName.ALERTMANAGER, Verdict.UNKNOWN, note="nobody answers")
-LEFT_OUT = Step(StepName.RECEIVER, Verdict.UNKNOWN, note="not followed: no port", followed=False)
-
-
 @pytest.mark.parametrize(
     ("steps", "verdict", "reason"),
     [
@@ -257,3 +262,33 @@ def test_a_port_that_is_taken_is_one_line() -> None:
             await second.start()
 
     receiving(scenario)
+
+
+def rule() -> dict[str, Any]:
+    texts = rule_files(load(None, {}).objectives).values()
+    rules = [one for text in texts for group in yaml.safe_load(text)["groups"] for one in group["rules"]]
+    (found,) = [one for one in rules if one.get("alert") == ALERT]
+    return dict(found)
+
+
+def test_the_alert_is_about_findings_of_drills_and_keeps_their_name() -> None:
+    expression = rule()["expr"]
+    assert DRILL_FINDINGS.full_name in expression
+    assert not [family for family in FAMILIES if family.full_name in expression and "target" in family.labels]
+    assert f"sum by ({DRILL}, " in expression
+
+
+def test_it_wakes_up_nobody() -> None:
+    assert rule()["labels"] == {"severity": "none", "owner": "prober"}
+
+
+def test_it_ends_while_the_next_drill_waits_for_it() -> None:
+    assert "offset 3m" in rule()["expr"]
+    assert EARLIER_S > 180.0 + 60.0
+
+
+def test_the_example_of_alertmanager_sends_it_here() -> None:
+    config = yaml.safe_load((ROOT / "alerts" / "alertmanager.example.yaml").read_text(encoding="utf-8"))
+    (route,) = [one for one in config["route"]["routes"] if f'alertname="{ALERT}"' in one["matchers"]]
+    (receiver,) = [one for one in config["receivers"] if one["name"] == route["receiver"]]
+    assert [webhook["url"].endswith(PAGES) for webhook in receiver["webhook_configs"]] == [True]
