@@ -375,20 +375,18 @@ def comparison_group() -> RuleGroup:
 def _worse() -> AlertingRule:
     """Not while the candidate is under maintenance: whoever works on it knows."""
     worse = f"{max_by(COMPARED, series(families.COMPARISON_STANDING, standing=Standing.WORSE))} == 1"
-    return AlertingRule(
+    told = _measured(
         "PubsubCandidateWorse",
         binary(f"unless {on(('candidate',))}", worse, f"({_candidates_maintained()} == 1)"),
         Severity.WARNING,
-        Owner.SERVICE,
         "A candidate is worse than its baseline.",
         f"For {prom_duration(TROUBLE_FOR_S)} the target {{{{ $labels.candidate }}}} has been worse than {{{{ $labels.baseline }}}} in "
         "every look. The page of comparisons says in what, by how much, and how much is allowed.",
         Dashboard.OVERVIEW,
         COMPARED,
         TROUBLE_FOR_S,
-        {"evidence": str(AlertBasis.MEASUREMENT)},
-        "comparisons",
     )
+    return replace(told, page="comparisons")
 
 
 def _candidates_maintained() -> str:
