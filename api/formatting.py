@@ -16,7 +16,7 @@ from prober.monitoring.comparison import Late
 from prober.probes.power import one_in
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
-from prober.schedule.power import Detectable
+from prober.schedule.forecast import Detectable
 from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS

@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.templates import absent_page
 from api.view import View
 from prober.sinks.history.store import HistoryError
-from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
+from prober.sinks.status.listings import BadCursor
 
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 5

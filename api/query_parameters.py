@@ -21,8 +21,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.status.cursors import LENGTH_MAX
-from prober.sinks.status.listings import PAGE_MAX
+from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX
 from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
 PAGE: Final = 50
@@ -62,7 +61,7 @@ class Paged(QueryParameters):
 
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
     """How many items at most."""
-    cursor: Annotated[str | None, Field(max_length=LENGTH_MAX)] = None
+    cursor: Annotated[str | None, Field(max_length=CURSOR_LENGTH_MAX)] = None
     """`next_cursor` of the page before, with the same filter; without it the list begins."""
 
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api import charts, formatting, headline, operations, words
 from api.runbooks import runbook_address
-from prober.comparison import words as comparing
+from prober.comparison import comparison as comparing
 
 PAGES: Final = Path(__file__).parent / "pages"
 STATIC: Final = PAGES / "static"

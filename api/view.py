@@ -12,7 +12,7 @@ from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ReportReader
 from prober.runs.site import SiteKey
-from prober.schedule.power import Detectable, detectable_on
+from prober.schedule.forecast import Detectable, detectable_on
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.status.queries import StatusQueries

@@ -24,7 +24,7 @@ from api.query_parameters import (
 from api.recent import Recent, tallies_of
 from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
-from prober.config.rates import is_fed
+from prober.config.workloads import is_fed
 from prober.core.chances import chances_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL

@@ -242,7 +242,10 @@ def benchmark(name: str, url: str, options: argparse.Namespace) -> Mapping[str, 
 
 
 def stores(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The empty stores that are wanted, one after the other; each is gone when the next one is asked for."""
+    """The empty stores that are wanted, one after the other; each is gone when the next one is asked for.
+
+    Raises CannotMeasureError if PostgreSQL is wanted and not installed.
+    """
     if options.store != "postgresql":
         with tempfile.TemporaryDirectory(prefix="okp-bench-") as folder:
             yield "SQLite", f"sqlite:///{folder}/status.db"

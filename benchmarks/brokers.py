@@ -138,7 +138,7 @@ def server(endpoint: str) -> Iterator[str]:
 
 
 def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
-    """What the report says of the servers: one load at the wire, on each in turn."""
+    """What the report says of the servers: one load at the wire, on each in turn. Raises CannotMeasureError without Google's emulator."""
     command = find_emulator()
     if command is None:
         raise CannotMeasureError("Google's emulator is missing: install it with `gcloud components install pubsub-emulator`")

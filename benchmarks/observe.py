@@ -33,8 +33,8 @@ from google.cloud import pubsub_v1
 
 from benchmarks.memory import MIB, resident_bytes
 from prober.cli.observe import observe_once
-from prober.cli.observe_report import Observation
-from prober.config.observe import Observe
+from prober.cli.observe_report import StreamObservation
+from prober.config.sections import Observe
 from prober.core.events import Acked, Delivered, Opened
 from prober.core.kinds import is_told
 from prober.core.rules import Rules
@@ -128,7 +128,7 @@ async def observed(address: str, messages: int, writers: int) -> None:
     print(f"{messages:,} published in {perf_counter() - began:.0f} s, {received:,} received, {judged:,} of them judged")
 
 
-async def observed_once(address: str, goes_on: Callable[[], bool]) -> Observation:
+async def observed_once(address: str, goes_on: Callable[[], bool]) -> StreamObservation:
     """One run: for `RUN_S`, or until a while after the last message."""
     wanted = Observe(topic=TOPIC, group="attributes.writer", sequence="attributes.seq", duration=timedelta(hours=2))
     stop, ends_t = asyncio.Event(), perf_counter() + RUN_S
@@ -140,7 +140,7 @@ async def observed_once(address: str, goes_on: Callable[[], bool]) -> Observatio
     return await observing
 
 
-def told(seen: Observation) -> str:
+def told(seen: StreamObservation) -> str:
     """A run in a line."""
     result = seen.result
     accused = {sort: n for sort, n in result.counts.items() if is_told(*sort)}

@@ -47,7 +47,10 @@ class PlainClient:
             self._done.set()
 
     def one_round(self, messages: int) -> float:
-        """Publishes so many, waits until all have come, and returns microseconds of CPU per message."""
+        """Publishes so many, waits until all have come, and returns microseconds of CPU per message.
+
+        Raises TimeoutError if they do not come.
+        """
         self._wanted, self._received = messages, count(1)
         self._done.clear()
         began = process_time()

@@ -10,17 +10,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from zlib import crc32
 
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
 
-from dashboards.panels import Panel
-from dashboards.promql import increase, select, total
-from dashboards.variables import DATASOURCE, variables
+from dashboards.panels import DATASOURCE, Panel
+from dashboards.promql import NARROWED, SCRAPE_LABELS, increase, select, total
+from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
+from prober.sinks.metrics.families import Family
 
 SCHEMA_VERSION: Final = 39
 COLUMNS: Final = 24
@@ -49,6 +51,21 @@ _LATER: Final = {
     "links": {"placement"},
     "options": {"footer", "percentChangeColorMode", "perPage", "selectionMode", "showPercentChange", "showTypeIcons", "wideLayout"},
     "templating": {"auto", "auto_count", "auto_min", "allowCustomValue", "definition"},
+}
+EVERYTHING: Final = ".*"
+
+Variable: TypeAlias = builders.DatasourceVariable | builders.QueryVariable | builders.CustomVariable | builders.TextBoxVariable
+
+# Where the values of a label are looked up.
+_SOURCES: Final[dict[str, Family]] = {
+    "environment": families.TARGET_INFO,
+    "region": families.TARGET_INFO,
+    "target": families.TARGET_INFO,
+    "topic": families.PUBLISHES,
+    "subscription": families.DELIVERIES,
+    "probe": families.PROBE_RUNS_EXPECTED,
+    "job": families.BUILD,
+    "instance": families.BUILD,
 }
 
 
@@ -222,3 +239,74 @@ def _portable(node: Any, inside: str = "") -> Any:
         return node
     dropped = _LATER.get(inside, set()) | (set() if "repeat" in node else {"repeatDirection"})
     return {key: _portable(value, inside if key == "list" else key) for key, value in node.items() if key not in dropped}
+
+
+# --- variables ---------------------------------------------------------------------------------------------------------------
+
+
+def variables(used: Callable[[str], bool], by: Iterable[str], pages: Iterable[tuple[str, str]]) -> Iterable[Variable]:
+    """The variables that are used, in their order: the data source, what narrows, how to break down, where pages are."""
+    yield builders.DatasourceVariable("datasource").label("Data source").type("prometheus")
+    labels = [label for label in (*NARROWED, *SCRAPE_LABELS) if used(label)]
+    for label in (one for one in labels if one not in SCRAPE_LABELS):
+        yield _narrowing(label, labels)
+    if used("vantage"):
+        yield _vantage()
+    for label in (one for one in labels if one in SCRAPE_LABELS):
+        yield _narrowing(label, labels)
+    if used("by"):
+        yield _by(tuple(by))
+    for name, address in pages:
+        if used(name):
+            yield _page(name, address)
+
+
+def _narrowing(label: str, labels: list[str]) -> builders.QueryVariable:
+    """Any number of a label's values; those on the left narrow those on the right."""
+    family = _SOURCES[label]
+    left = [other for other in labels[: labels.index(label)] if other in family.labels]
+    matchers = ",".join(f'{other}=~"${other}"' for other in left)
+    query = f"label_values({family.full_name}{{{matchers}}}, {label})"
+    return (
+        builders.QueryVariable(label)
+        .label(label.capitalize())
+        .datasource(DATASOURCE)
+        .query(query)
+        .include_all(True)
+        .multi(True)
+        .all_value(".+" if label in SCRAPE_LABELS else EVERYTHING)
+        .current(_everything())
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.ALPHABETICAL_ASC)
+    )
+
+
+def _vantage() -> builders.CustomVariable:
+    return (
+        builders.CustomVariable("vantage")
+        .label("Vantage")
+        .values(",".join(Vantage))
+        .include_all(True)
+        .multi(True)
+        .all_value(EVERYTHING)
+        .current(_everything())
+    )
+
+
+def _by(labels: tuple[str, ...]) -> builders.CustomVariable:
+    first = labels[0]
+    return (
+        builders.CustomVariable("by")
+        .label("Break down by")
+        .values(",".join(labels))
+        .multi(True)
+        .current(VariableOption(selected=True, text=[first], value=[first]))
+    )
+
+
+def _page(name: str, address: str) -> builders.TextBoxVariable:
+    return builders.TextBoxVariable(name).label(name.replace("_", " ").capitalize()).default_value(address)
+
+
+def _everything() -> VariableOption:
+    return VariableOption(selected=True, text=["All"], value=["$__all"])

@@ -20,7 +20,8 @@ from grafana_foundation_sdk.models import text as texts
 
 from dashboards.promql import Query
 from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
-from dashboards.variables import DATASOURCE
+
+DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
 Builder: TypeAlias = timeseries.Panel | stat.Panel | table.Panel | heatmap.Panel | statetimeline.Panel | text.Panel
 

@@ -32,12 +32,12 @@ from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
 from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments, Unshared
-from prober.schedule.budget import billed_sites, check_budget, price_of
 from prober.schedule.connections import Connections, PushReceivers
+from prober.schedule.forecast import billed_sites, check_budget, price_of
 from prober.schedule.instances import Changes, changes_of, sites_of
 from prober.schedule.own_subscriptions import OwnSubscriptions
 from prober.schedule.probe_loop import ProbeInstance, Surroundings
-from prober.schedule.regular import Regular
+from prober.schedule.scheduler import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot

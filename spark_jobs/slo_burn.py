@@ -32,6 +32,7 @@ from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_un
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
+NAMES_SHOWN: Final = 5
 HOURS_AROUND: Final = 1
 """A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
 
@@ -179,6 +180,6 @@ def _is_period(work: Work, row: Mapping[str, Any]) -> bool:
     return any(one.name == row["objective"] and one.window_s == row["window_s"] for one in work.settings.objectives)
 
 
-def _few(names: Sequence[str], shown: int = 5) -> str:
-    rest = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+def _few(names: Sequence[str]) -> str:
+    rest = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -235,7 +235,10 @@ class Work:
     began_s: float = field(default_factory=monotonic_s)
 
     def publish(self, draft: Draft, outcome: JobOutcome, numbers: Mapping[str, object]) -> JobOutcome:
-        """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back."""
+        """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back.
+
+        Raises `JobError` if somebody else writes the report too.
+        """
         told = {
             "verdict": outcome.exit.name,
             "line": outcome.line,

@@ -11,9 +11,9 @@ import gc
 from pyspark.daemon import manager
 
 import spark_jobs.burn
+import spark_jobs.compact
 import spark_jobs.fold
 import spark_jobs.loads
-import spark_jobs.merging
 import spark_jobs.messages
 import spark_jobs.packing
 import spark_jobs.points  # noqa: F401

@@ -12,7 +12,7 @@ from api.models.base import Answer, Count, Seconds, Target
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
-from prober.comparison.words import comparison_as_document
+from prober.comparison.comparison import comparison_as_document
 from prober.slo.comparison import Standing
 
 Measurement = Annotated[FiniteFloat, Field(examples=[0.0021])]

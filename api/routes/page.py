@@ -32,8 +32,8 @@ from api.view import Archive
 from api.view_models import PageContents, PageNotFound
 from prober.config.models import Api
 from prober.sinks.history.store import HistoryError
-from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import NotStorable, StatusError
+from prober.sinks.status.listings import BadCursor
 
 _FORM_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 

@@ -5,7 +5,7 @@
 `setting` starts what is needed, as a user would: the embedded server with every benign fault armed, PostgreSQL as status store, and the
 service with all probes on their default schedules; and beside it, on the same store, a second prober with a server of its own and
 `ordering` at `--load` messages a second (5,000 unless told otherwise), which is more than one prober can do beside all the probes without
-waking up late. `troubles` go wrong meanwhile, each for a while (`timetable`). Every few seconds `samples`
+waking up late. `troubles` go wrong meanwhile, each for a while (`Timetable`). Every few seconds `samples`
 reads how everything is, and `judgement` says in the end what was to hold and did not; `telling` prints and draws it. The faults of what
 is promised with exactly-once delivery only are armed for all other keys. The exit code is 1 if one of these is broken:
 

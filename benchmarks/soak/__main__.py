@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import soak as package
-from benchmarks.drawing import picture
-from benchmarks.soak import stored, telling
+from benchmarks.soak import samples, telling
 from benchmarks.soak.judgement import Soak
 from benchmarks.soak.samples import Sample, sample
 from benchmarks.soak.setting import Setting, started
-from benchmarks.soak.timetable import Timetable
-from benchmarks.soak.troubles import troubles
+from benchmarks.soak.telling import picture
+from benchmarks.soak.troubles import Timetable, troubles
 from prober.config.loading import load
 from tests.integration.programs import get
 
@@ -64,10 +63,10 @@ def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
     """Reads what is told in the end."""
     for _ in range(LOOKS):
         seen.samples.append(look(setting, time.monotonic() - began_t))
-        seen.counted, seen.runs = stored.counted(seen.last), stored.runs(setting.service.url)
+        seen.counted, seen.runs = samples.counted(seen.last), samples.runs(setting.service.url)
         if seen.counted.total() == len(seen.runs):
             break
-    seen.findings = list(stored.accusations(setting.service.url))
+    seen.findings = list(samples.accusations(setting.service.url))
     seen.struck = json.loads(get(f"{setting.admin}/ledger"))["counts"]
 
 

@@ -1,23 +1,38 @@
-"""All dashboards, made from objectives: one module each, whose `board` makes it."""
+"""All dashboards, made from objectives: each module has the board, or the two boards, of one question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from dashboards.board import Board, LinkTargets, dashboard_json
-from dashboards.boards import control_plane, jobs, keys, latency, ordering, overview, prober, publisher
+from dashboards.boards.durations import control_plane_board, latency_board
+from dashboards.boards.jobs import jobs_board
+from dashboards.boards.keys import keys_board
+from dashboards.boards.ordering import ordering_board
+from dashboards.boards.overview import overview_board
+from dashboards.boards.prober import prober_board
+from dashboards.boards.publisher import publisher_board
 from dashboards.thresholds import Thresholds
 from prober.slo.objectives import Objective
 
-BOARDS: Final = (overview, ordering, latency, keys, publisher, control_plane, prober, jobs)
+BOARDS: Final[tuple[Callable[[Thresholds], Board], ...]] = (
+    overview_board,
+    ordering_board,
+    latency_board,
+    keys_board,
+    publisher_board,
+    control_plane_board,
+    prober_board,
+    jobs_board,
+)
 UID_PREFIX: Final = "okp-"
 
 
 def boards(objectives: Iterable[Objective]) -> tuple[Board, ...]:
     """Every dashboard."""
     thresholds = Thresholds.of(objectives)
-    return tuple(one.board(thresholds) for one in BOARDS)
+    return tuple(board(thresholds) for board in BOARDS)
 
 
 def files(objectives: Iterable[Objective], places: LinkTargets) -> dict[str, str]:

@@ -15,7 +15,7 @@ AGE: Final = red_above(JOB_LATE_S)
 SITE: Final = "environment, region, target"
 
 
-def board(thresholds: Thresholds) -> Board:
+def jobs_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     del thresholds  # the jobs have no objectives
     return Board(

@@ -37,7 +37,7 @@ _LATE = {0: ("unknown", UNKNOWN), 1: ("nobody", GOOD), 2: ("only yours", BAD), 3
 _CODES = {Late.UNKNOWN: 0, Late.NOBODY: 1, Late.ONLY_YOURS: 2, Late.SERVICE: 3, Late.BOTH: 4}
 
 
-def board(thresholds: Thresholds) -> Board:
+def keys_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-keys",

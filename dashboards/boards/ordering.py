@@ -15,7 +15,7 @@ SURE = (Status.VIOLATION, Status.LIVENESS)
 DECIDED = (CheckResult.GOOD, CheckResult.BAD)
 
 
-def board(thresholds: Thresholds) -> Board:
+def ordering_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-ordering",

@@ -40,7 +40,7 @@ VERDICTS: Final = {0: ("PASS", GOOD), 1: ("UNKNOWN", UNKNOWN), 2: ("FAIL", BAD),
 BURNS: Final = {"Burn, 1 h": HOUR_S, "Burn, 6 h": 6 * HOUR_S, "Burn, 3 d": 3 * DAY_S}
 
 
-def board(thresholds: Thresholds) -> Board:
+def overview_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-overview",

@@ -43,7 +43,7 @@ DRILL_AGE: Final = red_above(DRILL_LATE_S)
 PROBE: Final = "environment, region, target, probe"
 
 
-def board(thresholds: Thresholds) -> Board:
+def prober_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     del thresholds  # objectives are about services
     return Board(

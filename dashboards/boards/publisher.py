@@ -29,7 +29,7 @@ from prober.sinks.metrics.label_values import PublishOutcome
 from prober.slo.indicators import Indicator
 
 
-def board(thresholds: Thresholds) -> Board:
+def publisher_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
         "okp-publisher",

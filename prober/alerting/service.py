@@ -1,4 +1,6 @@
-"""Alerts about what is probed that need no objective: proven findings, what stands still, what grows old, what nobody answered."""
+"""Alerts about what is probed that need no objective: proven findings, what stands still, what grows old, what nobody answered, a
+candidate that is worse than its baseline.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,7 @@ from prober.alerting.rules import (
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
     ON_TARGET,
+    TROUBLE_FOR_S,
     AlertBasis,
     AlertingRule,
     Dashboard,
@@ -45,6 +48,7 @@ from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
 from prober.sinks.metrics.label_values import PublishOutcome
+from prober.slo.comparison import Standing
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
@@ -57,6 +61,7 @@ HOT: Final = (*TARGET, "class")
 URGENT: Final = (HotKeyClass.STALLED, HotKeyClass.THROUGHPUT_BOUND)
 FOUND_LATE: Final = (*TARGET, "kind")
 LESS_URGENT: Final = (HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED)
+COMPARED: Final = ("baseline", "candidate")
 
 UNREACHABLE_RUNS_MIN: Final = 2
 """A lost run is no news."""
@@ -356,3 +361,34 @@ def _severity_of(kind: Kind) -> Severity:
     """How severe its alert is when it is found at once."""
     promise = KINDS[kind].promise
     return VIOLATED[promise][1] if promise in VIOLATED else Severity.CRITICAL
+
+
+def comparison_group() -> RuleGroup:
+    """The rules about comparisons; nothing fires without any in the configuration.
+
+    A comparison is looked at each minute, and who looks often enough sees one of many aspects differ by chance: so the candidate must be
+    worse in every look for a while. It is a ticket: what breaks a promise there, or burns a budget, has alerts of its own.
+    """
+    return RuleGroup("pubsub-prober-comparisons", INTERVAL_S, (_worse(),))
+
+
+def _worse() -> AlertingRule:
+    """Not while the candidate is under maintenance: whoever works on it knows."""
+    worse = f"{max_by(COMPARED, series(families.COMPARISON_STANDING, standing=Standing.WORSE))} == 1"
+    told = _measured(
+        "PubsubCandidateWorse",
+        binary(f"unless {on(('candidate',))}", worse, f"({_candidates_maintained()} == 1)"),
+        Severity.WARNING,
+        "A candidate is worse than its baseline.",
+        f"For {prom_duration(TROUBLE_FOR_S)} the target {{{{ $labels.candidate }}}} has been worse than {{{{ $labels.baseline }}}} in "
+        "every look. The page of comparisons says in what, by how much, and how much is allowed.",
+        Dashboard.OVERVIEW,
+        COMPARED,
+        TROUBLE_FOR_S,
+    )
+    return replace(told, page="comparisons")
+
+
+def _candidates_maintained() -> str:
+    """Whether each target is under maintenance, as if all were candidates."""
+    return f'label_replace({max_by(("target",), series(families.UNDER_MAINTENANCE))}, "candidate", "$1", "target", "(.*)")'

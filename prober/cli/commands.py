@@ -19,9 +19,8 @@ from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES
 from prober.probes.power import SURE, one_in, power_as_text
-from prober.schedule.budget import between, check_budget, monthly_cost, price_as_text, price_of
+from prober.schedule.forecast import between, check_budget, detectable_on, monthly_cost, price_as_text, price_of
 from prober.schedule.instances import PlannedSite, sites_of
-from prober.schedule.power import detectable_on
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 

@@ -28,10 +28,9 @@ from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.process import ExitCode, Format, must_know, warn
 from prober.clock import monotonic_s, wall_s
-from prober.comparison.comparison import Comparison, compare_pairs
+from prober.comparison.comparison import Comparison, compare_pairs, comparison_as_json, comparison_as_text
 from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, targets_of
 from prober.comparison.stored import compare_stored
-from prober.comparison.words import comparison_as_json, comparison_as_text
 from prober.config.comparisons import ComparisonSettings
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings

@@ -16,10 +16,9 @@ from prober.clock import wall_s
 from prober.config.loading import load
 from prober.config.sections import Drills, overlaid
 from prober.core.verdict import Verdict
-from prober.drills.chain import open_chain
-from prober.drills.drill import Drill
+from prober.drills.chain import Step, StepName, open_chain
+from prober.drills.drill import Drill, DrillResult
 from prober.drills.plans import PLANS, DrillPlan, chosen
-from prober.drills.results import DrillResult, Step, StepName
 from prober.errors import ConfigError
 from prober.sinks.metrics import Metrics, Scrapes
 

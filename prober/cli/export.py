@@ -16,8 +16,7 @@ from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.errors import ConfigError
 from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement, judge_export
-from prober.exports.message import ExportedMessage, MessageFields, field_path
-from prober.exports.sources import is_table, places, rows, table_rows
+from prober.exports.sources import ExportedMessage, MessageFields, field_path, is_table, places, rows, table_rows
 
 MESSAGES_MAX: Final = 2_000_000
 FILES_SAY: Final = "In a file the messages of a key must be in order. Over several files they need not be: files are not compared."

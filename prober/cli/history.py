@@ -14,9 +14,8 @@ import typer
 
 from prober.cli.process import ExitCode, Format, Since, Until, time_of
 from prober.cli.verify_report import Examples, judgement_as_json, judgement_as_text, worst_code
-from prober.sinks.history.export import export_traces
+from prober.sinks.history.one_key import export_traces, rejudge
 from prober.sinks.history.reader import HistoryReader, TimeSpan
-from prober.sinks.history.rejudge import rejudge
 from prober.traces.judgement import Judgement
 
 history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
@@ -28,8 +27,8 @@ def span_of(since: str | None, until: str | None) -> TimeSpan:
     return TimeSpan(*(time_of(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
 
 
-@history_app.command()
-def export(
+@history_app.command("export")
+def export_key(
     location: Annotated[str, typer.Argument(metavar="HISTORY", help="Folder, or gs:// or s3:// URI.")],
     key: Annotated[str, typer.Option(help="The ordering key.")],
     output: Annotated[

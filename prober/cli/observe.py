@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
@@ -22,33 +23,48 @@ from rich.table import Table
 
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
-from prober.cli.observe_own import beside
-from prober.cli.observe_record import NO_RECORDS, Records, judged_with_records, write_judged
-from prober.cli.observe_report import Observation
+from prober.cli.observe_report import StreamObservation
 from prober.cli.process import Format
+from prober.clock import wall_s
 from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
-from prober.config.observe import Observe
 from prober.config.problems import validated
-from prober.config.sections import OwnSubscription
+from prober.config.sections import Monitoring, Observe, OwnSubscription
 from prober.config.values import duration_s
-from prober.core.events import Event
+from prober.core.events import Event, Opened
 from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.errors import ConfigError
-from prober.probes.observe import observing, stream_of
+from prober.monitoring.cloud import CloudMonitoring, MonitoringError
+from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
+from prober.probes.observe import observed_key, observing, stream_of
 from prober.probes.observed import ObservedStream
+from prober.runs.recorder import Recording
 from prober.runs.resources import Provisioner
+from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
 from prober.traces.header import TraceHeader
-from prober.traces.trace import write_trace
+from prober.traces.judgement import RecordJudgement, judge_with, read_records
+from prober.traces.trace import TraceError, write_trace
 
 SHOWN_EVERY_S: Final = 0.5
 INSTANCE: Final = "observe"
 EVERYWHERE: Final = "global"
 NO_PROJECT: Final = "nats-stream"
+ENDPOINT_VARIABLE: Final = "ORDERING_PROBER_MONITORING__ENDPOINT"
+"""Where Cloud Monitoring is, as in the configuration of the service."""
+
+
+class Records(NamedTuple):
+    """The files of publishers' records, and how far the clocks that they were written by may differ from this machine's."""
+
+    paths: tuple[str, ...] = ()
+    clock_error_s: float = 1.0
+
+
+NO_RECORDS: Final = Records()
 
 
 def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
@@ -112,7 +128,7 @@ class Beside(NamedTuple):
 ALONE: Final = Beside()
 
 
-async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> Observation:
+async def _until_interrupted(settings: Observe, endpoint: str, trace: str, beside_it: Beside) -> StreamObservation:
     """An observation that Ctrl-C ends with a report."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
@@ -126,7 +142,7 @@ async def observe_once(
     trace: str = "",
     stop: asyncio.Event | None = None,
     beside_it: Beside = ALONE,
-) -> Observation:
+) -> StreamObservation:
     """One observation, until `stop` is set if that is sooner.
 
     Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
@@ -155,11 +171,11 @@ async def observe_once(
     if trace:
         _write(trace, rules, run.recording.events)
     known = rules[result.subscription]
-    judged = judged_with_records(records, run.recording, known, settings, stream, result)
+    judged = _judged_with_records(records, run.recording, known, settings, stream, result)
     if trace and judged is not None:
-        write_judged(trace, result.subscription, judged)
-    late = None if beside_it.own is None else await beside(beside_it.own, environ, stream, result)
-    return Observation(result, stream, known, judged, late)
+        _write_judged(trace, result.subscription, judged)
+    late = None if beside_it.own is None else await _who_is_late(beside_it.own, environ, stream, result)
+    return StreamObservation(result, stream, known, judged, late)
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:
@@ -244,3 +260,60 @@ def _table(run: Run, stream: ObservedStream) -> Table:
         "" if half_s is None else f"{half_s:.3g} s",
     )
     return table
+
+
+async def _who_is_late(
+    own: OwnSubscription, environ: Mapping[str, str], stream: ObservedStream, result: RunResult
+) -> OwnSubscriptionSnapshot:
+    """What Cloud Monitoring says now of a subscription of the user's, beside what was observed. It is only read about, never used.
+
+    That Cloud Monitoring says nothing makes it unknown who is late, and is no error.
+    """
+    now = wall_s()
+    stream.waits.ran(result.started_at, now, received=bool(stream.ages.count))
+    failure, reading = "", Reading()
+    cloud = CloudMonitoring(parse_endpoint(environ.get(ENDPOINT_VARIABLE) or Monitoring().endpoint))
+    try:
+        reading = (await asyncio.to_thread(cloud.read, [own.name], now))[own.name]
+    except MonitoringError as error:
+        failure = str(error)
+    finally:
+        await asyncio.to_thread(cloud.close)
+    point, late_after_s = reading.oldest_unacked_age, own.late_after.total_seconds()
+    side = stream.waits.side(now if point is None else point.at, late_after_s)
+    topic = result.topic.rpartition("/")[2]
+    (snapshot,) = shown([OwnSubscriptionStatus(own.name, topic, late_after_s, now, failure, reading, side)], now)
+    return snapshot
+
+
+def _judged_with_records(
+    records: Records, recording: Recording, rules: Rules, settings: Observe, stream: ObservedStream, result: RunResult
+) -> RecordJudgement | None:
+    """What the records prove; None without any, or if nothing was observed. Raises ConfigError if one cannot be read.
+
+    `recording`: that of the run, `rules` those of its subscription.
+    """
+    events = recording.events[: recording.judge.judged]
+    opened_t = next((event.t for event in events if isinstance(event, Opened)), None)
+    if not records.paths or opened_t is None:
+        return None
+    offset_s = result.clock_offset_s or 0.0  # it is known of a run of this process
+    rules = replace(rules, clock_error_s=records.clock_error_s, keys_max=0)
+    until_s = stream.observed_until
+    if not until_s or len(events) < recording.events_seen:  # what came last is not there
+        until_s = events[-1].t + offset_s - rules.delivery_delay_max_s
+    try:
+        since_s = opened_t + offset_s + rules.clock_error_s
+        known = read_records(records.paths, result.topic, since_s, until_s, lambda key: observed_key(key, settings))
+    except TraceError as error:
+        raise ConfigError(f"--record {error}") from error
+    return judge_with(known, events, result.subscription, rules, offset_s)
+
+
+def _write_judged(path: str, subscription: str, judgement: RecordJudgement) -> None:
+    """Writes the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
+    beside = str(Path(path).with_suffix(".record.jsonl"))
+    try:
+        write_trace(beside, TraceHeader(subscription, "", rules=judgement.rules), judgement.events)
+    except OSError as error:
+        raise ConfigError(f"{beside}: cannot be written: {error.strerror or error}") from error

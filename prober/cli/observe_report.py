@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prober.cli.observe_record import as_json, as_text
 from prober.cli.process import ExitCode, code_of
+from prober.core.events import Delivered, Published
 from prober.core.findings import Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import is_told
@@ -21,7 +21,7 @@ from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
 from prober.reports.values import HotKeyClass
 from prober.runs.result import RunResult
-from prober.traces.record import RecordJudgement
+from prober.traces.judgement import RecordJudgement
 
 FINDINGS_SHOWN: Final = 20
 KEYS_SHOWN: Final = 3
@@ -39,10 +39,15 @@ _UNREAD: Final = {
     "without_key": "without an ordering key",
     "not_sampled": "on keys that are not sampled",
 }
+_LEFT_OUT: Final = {
+    "early": "publishes that began before the subscription was there",
+    "beyond": "publishes beyond what there is room for",
+    "unread": "lines that are no events",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class StreamObservation:
     """A stream that was observed once: what was judged under which rules, what was measured.
 
     recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
@@ -65,7 +70,7 @@ class Observation:
 
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
-        by_record = () if self.recorded is None else as_text(self.recorded, self.result.clock_offset_s)
+        by_record = () if self.recorded is None else record_as_text(self.recorded, self.result.clock_offset_s)
         return "\n".join(
             [*self._head(), *self._order(), *self._findings(), *by_record, *self._keys(), *self._late(), *self._left_out()]
         )
@@ -88,7 +93,7 @@ class Observation:
             "counters": dict(result.counters),
         }
         if self.recorded is not None:
-            document["recorded"] = as_json(self.recorded, result.clock_offset_s)
+            document["recorded"] = record_as_json(self.recorded, result.clock_offset_s)
         if self.own is not None:
             document["own_subscription"] = {"name": self.own.status.name, "late": self.own.late, "sentence": self.own.sentence}
         return json.dumps(document, allow_nan=False)
@@ -214,3 +219,48 @@ def _sums(report: OrderReport) -> Counter[str]:
         sums["first_deliveries"] += stream.reordering.received
         sums["extent_max"] = max(sums["extent_max"], stream.reordering.extent_max)
     return sums
+
+
+def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterator[str]:
+    """What is printed of it, line by line."""
+    counts = judgement.counts
+    told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
+    yield f"  by the publishers' record: {judgement.verdict}, {told}{f'; {judgement.reason}' if judgement.reason else ''}"
+    for made in judgement.findings[:FINDINGS_SHOWN]:
+        finding = made.finding
+        yield f"  {finding.kind} ({finding.status}), key {finding.key}"
+        yield f"    {explain(finding, offset_s)}"
+        yield f"    by message id: {', '.join(_named(made, judgement))}"
+    if len(judgement.findings) > FINDINGS_SHOWN:
+        yield f"  and {len(judgement.findings) - FINDINGS_SHOWN:,} more"
+    left = [f"{counts[name]:,} {what}" for name, what in _LEFT_OUT.items() if counts.get(name)]
+    if left:
+        yield f"  not judged by the record: {', '.join(left)}"
+
+
+def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[str, object]:
+    """The same as values."""
+    return {
+        "verdict": judgement.verdict,
+        "reason": judgement.reason,
+        "counts": dict(judgement.counts),
+        "findings": [
+            {
+                "kind": made.finding.kind,
+                "status": made.finding.status,
+                "key": made.finding.key,
+                "facts": dict(made.finding.facts),
+                "explanation": explain(made.finding, offset_s),
+                "messages": list(_named(made, judgement)),
+                "witnesses": list(made.finding.witnesses),
+            }
+            for made in judgement.findings
+        ],
+    }
+
+
+def _named(made: RecordedFinding, judgement: RecordJudgement) -> Iterator[str]:
+    """The messages that prove a finding, by the number that the record gives them and their id: `3 is 1795414482446262`."""
+    proof = [judgement.events[number - 1] for number in made.finding.witnesses]
+    named = {event.message_id: event.seq for event in proof if isinstance(event, Published | Delivered)}
+    return (f"{seq or 'one that nobody recorded'} is {message_id}" for message_id, seq in named.items())

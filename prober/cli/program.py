@@ -35,7 +35,7 @@ _COMMANDS: Final = {
     "alerts": "commands:alerts",
     "api": "api:api",
     "drill": "drill:drill",
-    "simulate": "simulate:simulate",
+    "simulate": "simulate:simulate_seeds",
     "export": "export:export",
     "cleanup": "cleanup:cleanup",
     "history": "history:history_app",
@@ -76,7 +76,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def program(
+def _program(
     _shown: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,

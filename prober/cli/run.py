@@ -17,7 +17,7 @@ from prober.cli.process import collect_between_runs, favour_the_loop, own_versio
 from prober.config.following import ConfigurationFile
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
-from prober.schedule.budget import check_budget
+from prober.schedule.forecast import check_budget
 from prober.service import Service
 from prober.serving.server import reload_signal, serve_until, stop_signals
 

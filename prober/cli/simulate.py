@@ -23,7 +23,7 @@ from prober.simulation.seeds import read_seeds
 from prober.simulation.world import Simulated
 
 
-def simulate(
+def simulate_seeds(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="Which simulations.")] = "1..200",
     hours: Annotated[float, typer.Option(help="Simulated hours of each.")] = HOURS_DEFAULT,
     fault: Annotated[
@@ -56,7 +56,7 @@ def simulate(
         else:
             deque(every, maxlen=0)
             detection = kept.detection
-    print(as_json(detection, order) if output is Format.JSON else as_text(detection, order))
+    print(detection_as_json(detection, order) if output is Format.JSON else detection_as_text(detection, order))
     raise typer.Exit(int(ExitCode.PASS if detection.is_as_expected else ExitCode.FAIL))
 
 
@@ -66,7 +66,7 @@ def _shown(results: Iterable[Simulated], order: Order, show: Any) -> Iterator[Si
         yield one
 
 
-def as_text(detection: Detection, order: Order) -> str:
+def detection_as_text(detection: Detection, order: Order) -> str:
     """The matrix of faults and findings; then what was not as expected, each with the command that repeats it."""
     lines = [
         f"{detection.simulations:,} simulations, {detection.hours:.1f} hours, {detection.runs:,} runs, {detection.events:,} events"
@@ -100,7 +100,7 @@ def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def as_json(detection: Detection, order: Order) -> str:
+def detection_as_json(detection: Detection, order: Order) -> str:
     """The same as one JSON document."""
     document = {
         "simulations": detection.simulations,

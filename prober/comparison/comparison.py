@@ -1,22 +1,37 @@
-"""Two targets compared: every aspect of pairs of runs, how the candidate stands in all, and how much longer it takes to tell."""
+"""Two targets compared: every aspect of pairs of runs, how the candidate stands in all, and how much longer it takes to tell.
+
+And the same in words, for a terminal and for pages, and as one JSON document.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from datetime import timedelta
+from math import ceil, isfinite
+from typing import Final
 
 from prober.comparison.pairs import ComparedExperiment, PairOfRuns, measured_by
 from prober.config.comparisons import ComparisonSettings
+from prober.config.values import write_duration
 from prober.slo.comparison import (
     PAIRS_MIN,
+    Aspect,
     ComparedAspect,
     Standing,
+    Statistic,
     compare_aspect,
     confidence_of_each,
     overall,
 )
+from prober.slo.indicators import MEANINGS
+
+_UNITS: Final = {"s": "s", "m": "min", "h": "h", "d": "d"}
+_OF_RUN: Final = {Statistic.P50: "half", Statistic.P99: "99 %"}
+NO_USE: Final = "waiting is of no use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +118,136 @@ def why_unknown(aspect: ComparedAspect) -> str:
     if isfinite(aspect.pairs_needed):
         return f"{aspect.pairs} pairs of runs leave it open, about {aspect.pairs_needed:.0f} would tell"
     return "the difference is too close to the margin to be told by waiting"
+
+
+# --- in words ----------------------------------------------------------------------------------------------------------------
+
+
+def comparison_as_text(found: Comparison) -> str:
+    """The sentence, then a line for each aspect, the worst first."""
+    lines = [sentence(found)]
+    lines += [f"  {line}" for line in reasons(found)]
+    width = max((len(each.aspect.name) for each in found.aspects), default=0)
+    lines += [f"  {each.aspect.name:<{width}}  {each.standing:<8}  {numbers(each)}" for each in worst_first(found.aspects)]
+    return "\n".join(lines)
+
+
+def sentence(found: Comparison) -> str:
+    """How the candidate stands, in a line without a full stop."""
+    names = f"{found.candidate} is no worse than {found.baseline}"
+    if found.standing is Standing.NO_WORSE:
+        return f"{names} in any of {len(found.aspects)} aspects"
+    if found.standing is Standing.WORSE:
+        return (
+            f"{found.candidate} is worse than {found.baseline}: {', '.join(each.aspect.name for each in found.of(Standing.WORSE))}"
+        )
+    return f"Nobody can tell yet whether {names}"
+
+
+def reasons(found: Comparison) -> list[str]:
+    """Why it is unknown, and what would help; how many pairs say nothing."""
+    said = []
+    if found.standing is Standing.UNKNOWN and found.missing:
+        said.append(f"no pair of runs yet of: {', '.join(map(str, found.missing))}")
+    if found.standing is Standing.UNKNOWN and (how_long := waiting(found)):
+        said.append(how_long)
+    if found.left_out:
+        said.append(f"{found.left_out} pairs are left out, since an internal error of the prober ended a run")
+    return said
+
+
+def waiting(found: Comparison) -> str:
+    """How long it would probably take to tell; empty if nobody knows."""
+    needed_s = found.needed_s
+    if needed_s is None:
+        return ""
+    if not isfinite(needed_s):
+        return f"{NO_USE}: a difference lies too close to its margin, see below"
+    least = "at least " if found.missing else ""
+    return f"it probably takes the runs of {least}{in_words(needed_s)} to tell; these are of {in_words(found.took_s)}"
+
+
+def rounded_up(seconds: float) -> str:
+    """A duration as it may be written behind `--for`: whole seconds, from two minutes on whole minutes."""
+    unit_s = 1 if seconds <= 120.0 else 60
+    return write_duration(timedelta(seconds=ceil(seconds / unit_s) * unit_s))
+
+
+def in_words(seconds: float) -> str:
+    """The same for people: `10 s`, `1 h 37 min`."""
+    return re.sub(r"(\d+)([a-z])", lambda part: f" {part[1]} {_UNITS[part[2]]}", rounded_up(seconds)).strip()
+
+
+def what_is_compared(aspect: Aspect) -> str:
+    """What of a run is compared."""
+    if aspect.statistic is Statistic.SHARE:
+        counted = MEANINGS[aspect.indicator]
+        return f"the share that is bad: a {counted.unit} is bad if {counted.bad}"
+    return f"what {_OF_RUN[aspect.statistic]} of a run did not exceed"
+
+
+def numbers(each: ComparedAspect) -> str:
+    """What was measured of an aspect, and what it proves."""
+    if each.difference is None or each.baseline is None or each.candidate is None:
+        return why_unknown(each)
+    value, low, high = (aspect_amount(each, number, signed=True) for number in each.difference)
+    text = f"{aspect_amount(each, each.baseline)} -> {aspect_amount(each, each.candidate)}: {value}, between {low} and {high}"
+    text += f"; margin {aspect_amount(each, each.margin)}"
+    return f"{text}; {why_unknown(each)}" if each.standing is Standing.UNKNOWN else f"{text}; {each.pairs} pairs"
+
+
+def amount_or_unknown(each: ComparedAspect, value: float | None) -> str:
+    """What was measured."""
+    return "unknown" if value is None else aspect_amount(each, value)
+
+
+def aspect_amount(each: ComparedAspect, value: float, *, signed: bool = False) -> str:
+    """A share as a percentage, a duration with its unit; `signed`: with its sign, as a difference has one."""
+    if each.aspect.statistic is Statistic.SHARE:
+        return f"{_short(value * 100, signed)} %"
+    return f"{_short(value * 1000, signed)} ms" if abs(value) < 1.0 else f"{_short(value, signed)} s"
+
+
+def _short(value: float, signed: bool) -> str:
+    """To two digits, as everywhere on the pages, and to whole numbers from 10 on."""
+    plus = "+" if signed else ""
+    return f"{value:{plus},.0f}" if abs(value) >= 10.0 else f"{round(value, 2):{plus}.2g}"
+
+
+def comparison_as_json(found: Comparison) -> str:
+    """One document; the fields are those of the API (`GET /api/v1/comparisons`)."""
+    return json.dumps(comparison_as_document(found), allow_nan=False)
+
+
+def comparison_as_document(found: Comparison) -> dict[str, object]:
+    """The same as a mapping of texts, numbers and lists. What would take for ever or nobody knows is None."""
+    return {
+        "baseline": found.baseline,
+        "candidate": found.candidate,
+        "standing": found.standing,
+        "took_s": round(found.took_s, 3),
+        "needed_s": _finite(found.needed_s),
+        "missing": list(map(str, found.missing)),
+        "left_out": found.left_out,
+        "aspects": [_row(each) for each in found.aspects],
+    }
+
+
+def _row(each: ComparedAspect) -> dict[str, object]:
+    difference = each.difference
+    return {
+        "aspect": each.aspect.name,
+        "standing": each.standing,
+        "baseline": each.baseline,
+        "candidate": each.candidate,
+        "difference": None if difference is None else difference.value,
+        "low": None if difference is None else difference.low,
+        "high": None if difference is None else difference.high,
+        "margin": each.margin,
+        "pairs": each.pairs,
+        "pairs_needed": _finite(each.pairs_needed),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not isfinite(value) else round(value, 3)

@@ -17,7 +17,6 @@ from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.models import Api, Config, Embedded, ProbeName, ProbeSettings, Reads, Sharding, TargetSettings
 from prober.config.problems import Path, Problem
-from prober.config.regions import AS_OF, REGIONS, SOURCE
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED, write_duration
 from prober.config.workloads import MESSAGES_PER_S, busy_share
@@ -30,6 +29,58 @@ _LOOK_BACK: Final = timedelta(days=8)
 _KEY_BYTES_PER_S_MAX: Final = 1_000_000
 """What Pub/Sub takes per ordering key (documentation, "Quotas and limits")."""
 _LIKE_A_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+REGIONS_SOURCE: Final = "docs.cloud.google.com/bigquery/docs/locations"
+REGIONS_AS_OF: Final = "2026-04-15"
+REGIONS: Final = frozenset(
+    [
+        "africa-south1",
+        "asia-east1",
+        "asia-east2",
+        "asia-northeast1",
+        "asia-northeast2",
+        "asia-northeast3",
+        "asia-south1",
+        "asia-south2",
+        "asia-southeast1",
+        "asia-southeast2",
+        "asia-southeast3",
+        "australia-southeast1",
+        "australia-southeast2",
+        "europe-central2",
+        "europe-north1",
+        "europe-north2",
+        "europe-southwest1",
+        "europe-west1",
+        "europe-west2",
+        "europe-west3",
+        "europe-west4",
+        "europe-west6",
+        "europe-west8",
+        "europe-west9",
+        "europe-west10",
+        "europe-west12",
+        "me-central1",
+        "me-central2",
+        "me-west1",
+        "northamerica-northeast1",
+        "northamerica-northeast2",
+        "northamerica-south1",
+        "southamerica-east1",
+        "southamerica-west1",
+        "us-central1",
+        "us-east1",
+        "us-east4",
+        "us-east5",
+        "us-south1",
+        "us-west1",
+        "us-west2",
+        "us-west3",
+        "us-west4",
+    ]
+)
+"""The regions of Google Cloud, to notice one that is misspelled. Pub/Sub is in every region, and new ones open now and then: what is not in
+the list may be right, so it is a warning and no error.
+"""
 
 
 def history_problems(history: HistorySettings) -> Iterator[Problem]:
@@ -174,9 +225,8 @@ def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
 def _unknown(region: str) -> str:
     close = get_close_matches(region, sorted(REGIONS), n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}? " if close else ""
-    return (
-        f"{region} is not a region of Google Cloud that we know; {hint}(our list: {SOURCE}, {AS_OF}; newer ones are missing in it)"
-    )
+    ours = f"our list: {REGIONS_SOURCE}, {REGIONS_AS_OF}; newer ones are missing in it"
+    return f"{region} is not a region of Google Cloud that we know; {hint}({ours})"
 
 
 def _history(config: Config) -> Iterator[Problem]:

@@ -10,7 +10,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from prober.config.values import write_duration
+from prober.brokers.endpoint import parse_endpoint
+from prober.config.values import EMBEDDED, write_duration
 from prober.slo.objectives import DEFAULTS, Objective
 
 Raw = dict[str, Any]
@@ -73,6 +74,14 @@ DEFAULT_SLOS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({one.nam
 
 # What is written as a whole and not key by key.
 WHOLE: Final = frozenset({"schedule", "labels"})
+
+
+def region_of(endpoint: str) -> str:
+    """The region that an endpoint itself names: Google's, `global`, or `local` for anything else."""
+    if endpoint == EMBEDDED:
+        return "local"
+    parsed = parse_endpoint(endpoint)
+    return parsed.region or ("global" if parsed.secure else "local")
 
 
 def laid_over(base: Mapping[str, Any], written: Mapping[str, Any]) -> Raw:

@@ -115,7 +115,7 @@ class Following:
             await self.look(at_once=asked)
 
     async def look(self, *, at_once: bool = False) -> None:
-        """Looks once, and applies what is new and complete; `at_once`: whatever is there."""
+        """Looks once, and applies what is new and complete; `at_once`: whatever is there. Call it on the event loop; it raises nothing."""
         assert self._path is not None
         content: bytes | None = None
         try:

@@ -41,15 +41,13 @@ from prober.config.contradictions import (
     sharding_problems,
     warnings_of,
 )
-from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over
+from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over, region_of
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
-from prober.config.rates import feeding, rate_problems
-from prober.config.regions import region_of
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED
-from prober.config.workloads import capacity_problems, vacuous_problems, workload_problems
+from prober.config.workloads import capacity_problems, feeding, rate_problems, vacuous_problems, workload_problems
 from prober.errors import ConfigError
 from prober.slo.indicators import Indicator
 

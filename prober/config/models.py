@@ -15,8 +15,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from prober.brokers.base import Vantage
 from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
-from prober.config.observe import Observe
-from prober.config.sections import Budget, Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, Telemetry
+from prober.config.sections import Budget, Drills, HistorySettings, Monitoring, Observe, PushSettings, StatusSettings, Telemetry
 from prober.config.values import (
     EMBEDDED,
     Cronline,

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
 from prober.config.comparisons import ComparisonSettings, Margins
+from prober.config.contradictions import REGIONS_AS_OF, REGIONS_SOURCE
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
 from prober.config.models import (
     Api,
@@ -27,22 +28,20 @@ from prober.config.models import (
     Slo,
     TargetSettings,
 )
-from prober.config.observe import Observe
 from prober.config.problems import fields_by_key
-from prober.config.rates import FEEDS
-from prober.config.regions import AS_OF, SOURCE
 from prober.config.sections import (
     Budget,
     Drills,
     HistorySettings,
     Monitoring,
+    Observe,
     OwnSubscription,
     PushSettings,
     StatusSettings,
     Telemetry,
 )
 from prober.config.values import Written, mask_password, write_duration, write_size
-from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, HEADROOM, MESSAGES_PER_S
+from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, FEEDS, HEADROOM, MESSAGES_PER_S
 from prober.slo.indicators import MEANINGS
 
 INTRODUCTION: Final = """\
@@ -222,7 +221,7 @@ much is refused, and more than was measured is a warning.
 
 `config check`, `check` and `run` (in its log) warn of settings that may be right but look wrong:
 
-* a region that is not in our list of Google Cloud's regions ({SOURCE}, {AS_OF});
+* a region that is not in our list of Google Cloud's regions ({REGIONS_SOURCE}, {REGIONS_AS_OF});
 * a `region` that contradicts its endpoint;
 * a `drain` that is too short for what falls due last;
 * more than 1 MB a second on one key, which Pub/Sub throttles;

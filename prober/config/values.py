@@ -76,7 +76,7 @@ def needs_unit(unit: str) -> BeforeValidator:
 
 
 def duration_s(text: str) -> float:
-    """Seconds, from a duration on the command line, written as in the configuration; anything else is a ConfigError."""
+    """Seconds, from a duration on the command line, written as in the configuration. Raises ConfigError for anything else."""
     try:
         return read_duration(text).total_seconds()
     except ValueError as error:

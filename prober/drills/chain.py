@@ -1,5 +1,7 @@
 """The way of a drill's alert to whoever is told: Prometheus, Alertmanager, and a receiver of our own that Alertmanager pages.
 
+Each station is a step, which was seen or was not; `concluded` says what they mean together.
+
 The receiver is a small HTTP server, which Prometheus may scrape too where nobody else lets it:
 
     POST /pages    Alertmanager's webhook, version 4 (prometheus.io/docs/alerting/latest/configuration, "webhook_config")
@@ -12,9 +14,10 @@ wait of a drill; and the command `drill`, which has no API, takes the same.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar
 
 import aiohttp
@@ -22,6 +25,7 @@ from aiohttp import web
 
 from prober.clock import monotonic_s
 from prober.config.sections import Drills
+from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError, ProberError
 from prober.sinks.metrics import DrillMetrics
 
@@ -44,6 +48,42 @@ LOOK_S: Final = 1.0
 """Between two looks at the same place."""
 
 _T = TypeVar("_T")
+
+
+class StepName(StrEnum):
+    """The way of a fault to whoever is told, in this order."""
+
+    FINDING = "finding"
+    COUNTER = "counter"
+    RULE = "rule"
+    ALERTMANAGER = "alertmanager"
+    RECEIVER = "receiver"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step.
+
+    verdict   PASS: it came, or stayed away where it had to. FAIL: the contrary. UNKNOWN: it could not be seen.
+    took_s    seconds from when the fault first struck until the step was seen; None if nothing came.
+    note      what is to be known about it, in one line; empty for most that passed.
+    followed  False if the configuration does not say where to look. Such a step is UNKNOWN, and not held against the drill.
+    """
+
+    name: StepName
+    verdict: Verdict
+    took_s: float | None = None
+    note: str = ""
+    followed: bool = True
+
+
+def concluded(steps: Sequence[Step]) -> tuple[Verdict, str]:
+    """What the steps mean together, and why it is no PASS: the first step that says so, since the others only follow from it."""
+    followed = [step for step in steps if step.followed]
+    verdict = worst(step.verdict for step in followed)
+    if verdict is Verdict.PASS:
+        return verdict, ""
+    return verdict, next((f"{step.name}: {step.note}" for step in followed if step.verdict is verdict), "nothing was followed")
 
 
 class NoAnswer(ProberError):

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import inf
 from types import MappingProxyType
@@ -28,9 +28,8 @@ from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSetti
 from prober.config.sections import PushSettings
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
-from prober.drills.chain import Chain, NoAnswer, Patience, Sighting
+from prober.drills.chain import Chain, NoAnswer, Patience, Sighting, Step, StepName, concluded
 from prober.drills.plans import DrillPlan
-from prober.drills.results import DrillResult, Step, StepName, concluded
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
 from prober.runs.classification import Observation
@@ -69,6 +68,45 @@ _NOT_FOLLOWED: Final = {
 _log = logging.getLogger(__name__)
 EARLIER_S: Final = 300.0
 """How long an alert of an earlier drill is waited for to end; its rule lets it fire for three minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrillResult:
+    """One finished drill.
+
+    drill       its name; `sort` is what its fault breaks, `sentence` what it does.
+    verdict     PASS only if every step that was followed passed; FAIL if one failed.
+    reason      why it is FAIL or UNKNOWN, in one line; empty for PASS.
+    steps       all of them, in their order.
+    found       kinds of the findings that accused the drill's server.
+    struck      how often the fault struck.
+    started_at  seconds since 1970.
+    seed        repeats what was random.
+    internal_error   it ended by a mistake of ours.
+    """
+
+    drill: str
+    sort: str
+    sentence: str
+    verdict: Verdict
+    reason: str
+    steps: tuple[Step, ...]
+    found: tuple[str, ...]
+    struck: int
+    started_at: float
+    duration_s: float
+    seed: int
+    internal_error: bool = False
+
+    @property
+    def not_followed(self) -> tuple[StepName, ...]:
+        """The steps that the configuration leaves out."""
+        return tuple(step.name for step in self.steps if not step.followed)
+
+    @property
+    def steps_s(self) -> Mapping[str, float | None]:
+        """How long each step that was followed took."""
+        return {step.name: step.took_s for step in self.steps if step.followed}
 
 
 class Drill:

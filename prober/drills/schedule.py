@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from secrets import randbits
 from types import TracebackType
 from typing import Final, Self
@@ -13,9 +12,8 @@ from prober.config.models import Schedule
 from prober.config.sections import Drills
 from prober.core.verdict import Verdict
 from prober.drills.chain import open_chain
-from prober.drills.drill import Drill
+from prober.drills.drill import Drill, DrillResult
 from prober.drills.plans import chosen
-from prober.drills.results import DrillReport, DrillResult
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.metrics import Component, DrillMetrics, ProberHealth, SkipReason
 
@@ -31,11 +29,10 @@ def drills_of(settings: Drills) -> tuple[str, ...]:
 
 
 class FireDrills:
-    """The drills of a service. Without a schedule it does nothing. `report` says how they stand."""
+    """The drills of a service: how they end is logged and told to the metrics. Without a schedule it does nothing."""
 
     def __init__(self, settings: Drills, metrics: DrillMetrics, health: ProberHealth) -> None:
         self._settings, self._metrics, self._health = settings, metrics, health
-        self._report = DrillReport(drills_of(settings))
         self._scheduler = Scheduler(self)
         self._resources = AsyncExitStack()
 
@@ -52,26 +49,11 @@ class FireDrills:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self._resources.aclose()
 
-    @property
-    def report(self) -> DrillReport:
-        """How they stand now."""
-        return replace(self._report, next_at=None if self._settings.cron is None else self._scheduler.next_run_at(NAME))
-
-    def run_now(self) -> bool:
-        """Begins them beyond the schedule; False if they are under way, or none are configured."""
-        return self._settings.cron is not None and self._scheduler.run_now(NAME)
-
     async def _drill(self) -> None:
-        try:
-            for plan in chosen(self._settings.faults):
-                self._report = replace(self._report, under_way=plan.name)
-                self._tell(await Drill(plan, self._chain, randbits(32)).carry_out())
-        finally:
-            self._report = replace(self._report, under_way="")
+        for plan in chosen(self._settings.faults):
+            self._tell(await Drill(plan, self._chain, randbits(32)).carry_out())
 
     def _tell(self, result: DrillResult) -> None:
-        others = tuple(one for one in self._report.results if one.drill != result.drill)
-        self._report = replace(self._report, results=(*others, result))
         if result.internal_error:
             self._health.internal_error(Component.PROBE)
         _log.log(

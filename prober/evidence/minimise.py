@@ -38,9 +38,8 @@ from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
 from prober.core.kinds import KINDS, Promise
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from prober.evidence.beside import streams_beside
 from prober.evidence.naming import NamedMessage, named_in
-from prober.evidence.redelivered import redelivery_of
+from prober.evidence.surroundings import redelivery_of, streams_beside
 
 RUNS_MAX: Final = 2_000
 EVENTS_JUDGED_MAX: Final = 400_000

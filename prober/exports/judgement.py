@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
-from prober.exports.message import ExportedMessage
+from prober.exports.sources import ExportedMessage
 
 KEPT_PER_KIND_MAX: Final = 1_000
 """Further findings of a kind and status are only counted."""

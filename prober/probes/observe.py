@@ -24,7 +24,7 @@ from zlib import crc32
 from prober.brokers.base import BrokerSession, Received
 from prober.brokers.fields import Message, NoValue
 from prober.clock import wall_s
-from prober.config.observe import KeysKept, Observe
+from prober.config.sections import KeysKept, Observe
 from prober.core.events import Delivered
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, DeliveryKind, ProbeContext

@@ -121,11 +121,11 @@ class ReportReader:
 
         return self._report(Job.HOT_KEYS, day, read)
 
-    def slo_burn(self, day: date, *, objective: str | None = None, target: str | None = None) -> BurnReport | None:
-        """What `slo-burn` says about a day, of one objective or target if asked for; None without a report."""
+    def slo_burn(self, day: date, *, objective: str | None = None) -> BurnReport | None:
+        """What `slo-burn` says about a day, of one objective if asked for; None without a report."""
 
         def read(summary: JobSummary) -> BurnReport:
-            about = {"objective": objective, "target": target}
+            about = {"objective": objective}
             windows, more_windows = self._rows(summary, "windows", about)
             alerts, more_alerts = self._rows(summary, "alerts", about)
             spenders, more_spenders = self._rows(summary, "spenders", about)

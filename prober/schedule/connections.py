@@ -145,7 +145,7 @@ async def endpoint_of(
 ) -> AsyncIterator[tuple[Endpoint, Signer | None]]:
     """Where the target is: what the caller names, or an emulator's variable, or what is configured; `embedded` is started.
 
-    With what it signs tokens, if it is that one.
+    With what it signs tokens, if it is that one. Raises ConfigError for an endpoint that cannot be.
     """
     if is_embedded(settings, environ, override):
         async with EmbeddedServer(config.embedded.port, map(parse_fault, config.embedded.faults)) as server:

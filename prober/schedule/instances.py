@@ -15,7 +15,7 @@ from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.following import in_force, restart_keys
 from prober.config.models import Config, ProbeName, ProbeSettings, Slo, TargetSettings
-from prober.config.observe import Observe
+from prober.config.sections import Observe
 from prober.config.workloads import ACT_MAX_S
 from prober.core.rules import Mode, Rules
 from prober.probes.catalogue import PROBES

@@ -83,15 +83,14 @@ class ScheduleListener(Protocol):
 class _Every(BaseTrigger):  # type: ignore[misc]
     """The points of an interval, from the first time that it is asked."""
 
-    def __init__(self, interval: timedelta, *, first_at_once: bool = True) -> None:
+    def __init__(self, interval: timedelta) -> None:
         self._interval = interval
-        self._first_at_once = first_at_once
         self._counted: datetime  # known from the first question on
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """The point after `previous`; of several that have passed by now, the last."""
         if previous is None:
-            previous = self._counted = now - self._interval if self._first_at_once else now
+            previous = self._counted = now - self._interval
         return previous + max(1, (now - previous) // self._interval) * self._interval
 
     def come(self, until: datetime) -> int:
@@ -162,22 +161,21 @@ class Scheduler:
         self._timer.add_listener(self._missed, EVENT_JOB_MISSED)
         self._timer.add_job(self._beat, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
-    def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action, *, first_at_once: bool = True) -> None:
-        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. A name is added once.
+    def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action) -> None:
+        """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
 
-        The first run of an interval starts at once, unless `first_at_once` is false: then one interval later. Instead of the random wait
-        it keeps `FIRST_RUNS_APART_S` from the first runs of others.
+        The first run of an interval starts at once: instead of the random wait it keeps `FIRST_RUNS_APART_S` from the first runs of others.
+        Raises ValueError if the name is scheduled already.
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
         points: _Every | _Crontab
         if schedule.interval is not None:
-            points, late_max_s = _Every(schedule.interval, first_at_once=first_at_once), None
+            points, late_max_s = _Every(schedule.interval), None
         else:
             assert schedule.cron is not None  # a Schedule has one of the two
             points, late_max_s = _Crontab(schedule.cron), LATE_MAX_S
-        punctual = first_at_once and schedule.interval is not None
-        self._jobs[name] = job = _Job(name, points, jitter_s, action, punctual)
+        self._jobs[name] = job = _Job(name, points, jitter_s, action, punctual=schedule.interval is not None)
         self._timer.add_job(
             self._due, points, args=(job,), id=name, name=name, misfire_grace_time=late_max_s, coalesce=True, max_instances=1
         )
@@ -302,3 +300,19 @@ async def _end(tasks: Iterable[asyncio.Task[None]], grace_s: float = 0.0) -> Non
         task.cancel()
     if rest:
         await asyncio.wait(rest)
+
+
+class Regular:
+    """Something to be done again and again, `every_s` seconds after the time before."""
+
+    def __init__(self, every_s: float, action: Callable[[], None]) -> None:
+        self._every_s, self._action = every_s, action
+        self._due_t = monotonic_s() + every_s
+
+    def at(self, now: float, *, at_once: bool = False) -> None:
+        """Does it if it is due, or wanted at once."""
+        if now >= self._due_t:
+            self._due_t = max(now, self._due_t + self._every_s)
+            at_once = True
+        if at_once:
+            self._action()

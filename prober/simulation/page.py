@@ -15,7 +15,7 @@ from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
 from prober.probes.power import SURE, one_in
-from prober.schedule.power import detectable, hourly_chances
+from prober.schedule.forecast import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, prepare, simulated
 from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND

@@ -148,9 +148,9 @@ def compare_aspect(measured: Measured, margin: float, confidence: float = CONFID
     )
 
 
-def confidence_of_each(aspects: int, confidence: float = CONFIDENCE) -> float:
-    """With which confidence each of so many intervals holds, at least one, if all together hold with `confidence`."""
-    return 1.0 - (1.0 - confidence) / max(1, aspects)
+def confidence_of_each(aspects: int) -> float:
+    """With which confidence each of so many intervals holds, at least one, if all together hold with `CONFIDENCE`."""
+    return 1.0 - (1.0 - CONFIDENCE) / max(1, aspects)
 
 
 def overall(standings: Sequence[Standing], *, complete: bool) -> Standing:

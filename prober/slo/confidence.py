@@ -188,9 +188,9 @@ def mean_difference(differences: Sequence[float], confidence: float = CONFIDENCE
     return Difference(mean, mean - reach, mean + reach)
 
 
-def share_difference(only_first: int, only_second: int, count: int, confidence: float = CONFIDENCE) -> Difference:
+def share_difference(only_first: int, only_second: int, count: int) -> Difference:
     """Of `count` pairs so many are bad in the first only, and in the second only. Raises ValueError if these are more than all."""
-    each = (1.0 + confidence) / 2.0
+    each = (1.0 + CONFIDENCE) / 2.0
     first, second = interval(only_first, count, each), interval(only_second, count, each)
     value = (only_first - only_second) / count if count else 0.0
     return Difference(value, first.low - second.high, first.high - second.low)

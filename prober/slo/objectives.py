@@ -159,9 +159,9 @@ class Objective:
         """E / B in the window of the counts, None when nothing is decided there."""
         return float(Fraction(counts.bad, counts.decided) / self.budget_exact) if counts.decided else None
 
-    def burn_rate_confidence(self, counts: SliCounts, confidence: float = CONFIDENCE) -> ProportionBounds:
+    def burn_rate_confidence(self, counts: SliCounts) -> ProportionBounds:
         """Between what the true burn rate lies."""
-        low, high = counts.error_ratio_confidence(confidence)
+        low, high = counts.error_ratio_confidence(CONFIDENCE)
         return ProportionBounds(low / self.budget, high / self.budget)
 
     def remaining(self, period: SliCounts) -> float | None:
@@ -246,9 +246,9 @@ POLICY: Final = (
 )
 
 
-def windows_s(objective: Objective, policy: Iterable[BurnAlert] = POLICY) -> tuple[float, ...]:
+def windows_s(objective: Objective) -> tuple[float, ...]:
     """Every window that the objective's budget and alerts look at, from the shortest (5 minutes) to its period."""
-    return tuple(sorted({window for alert in policy for window in (alert.short_s, alert.long_s)} | {objective.window_s}))
+    return tuple(sorted({window for alert in POLICY for window in (alert.short_s, alert.long_s)} | {objective.window_s}))
 
 
 def count_to_see_budget(objective: Objective) -> int:

@@ -1,15 +1,59 @@
-"""Judging one recorded history: every event through the checker, and what is said about it."""
+"""Judging one recorded history: every event through the checker, and what is said about it. By itself, or with its publishers' records.
+
+What publishers recorded of themselves (`prober.client`) is joined to what was received of their messages, and judged together. A message id
+ties a publish to its deliveries: a delivery of a message that a record names takes the writer and the number that the record gave it. All
+others stay what they were, messages that nobody recorded. So a record that begins in the middle, that has holes, or that is one of several
+publishers' is a smaller record, never a wrong one: it proves something about those publishes that it has.
+
+Left out of a record is what nothing can be proven of:
+
+* publishes that began before the subscription was there, or not later by more than the clocks may differ: they need not come;
+* what is on keys that are not observed;
+* lines that are not whole, or no events: the file may still be written, and a process may have been killed in the midst of a line.
+
+The clocks of publishers and of the observer may differ by `clock_error_s`. The service's publish time lies between the beginning of a
+publish and its confirmation, and before every delivery; where it does not, clocks differ by more, and nothing is judged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import merge
+from operator import attrgetter
+from typing import Final, TypeAlias
 
-from prober.core.events import Event
+from prober.core.events import (
+    Delivered,
+    Ended,
+    Event,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+)
+from prober.core.findings import FAILING, Kind
 from prober.core.judge import KEPT_PER_KIND_MAX, Judge, RecordedFinding, Sort
-from prober.core.verdict import Verdict
+from prober.core.rules import Rules
+from prober.core.unrecorded import seconds_of
+from prober.core.verdict import Verdict, verdict_of
 from prober.traces.header import TraceHeader
-from prober.traces.trace import TraceError
+from prober.traces.trace import TraceError, read_trace
+
+EVENTS_MAX: Final = 2_000_000
+"""Events of records that are joined; what is beyond is as if it had not been recorded."""
+JUDGED: Final = frozenset({Kind.ORDER_GAP, Kind.ORDER_INVERSION, Kind.REALTIME_INVERSION, Kind.LOST_OVERTAKEN, Kind.STUCK})
+"""What only a publisher's record shows."""
+
+CLOCKS: Final = "the clocks of a publisher, the service and the observer differ by"
+NOTHING: Final = "the record names no message that came"
+MISSING: Final = "messages that were confirmed have not come"
+
+Publish: TypeAlias = PublishInvoked | Published | PublishFailed | PublishUnknown
+
+_PUBLISHES: Final = (PublishInvoked, Published, PublishFailed, PublishUnknown)
+_AT: Final = attrgetter("t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +109,129 @@ def judge(path: str, header: TraceHeader, events: Iterable[Event]) -> Judgement:
         malformed,
         crash,
     )
+
+
+@dataclass(slots=True)
+class PublisherRecords:
+    """What publishers recorded: `events` in the order of the time since 1970.
+
+    counts      `publishes` that count, and what was left out: `unread` lines, `early` publishes, those `beyond` what there is room for.
+    """
+
+    events: list[Publish] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def read_records(paths: Iterable[str], topic: str, since_s: float, until_s: float, keep: Callable[[str], str]) -> PublisherRecords:
+    """The publishes of several files that began after `since_s`, as recorded until `until_s`, both in seconds since 1970.
+
+    `keep`: what an ordering key is called; empty if it is not observed. Raises TraceError for a file that cannot be read, or that is about
+    another topic.
+    """
+    records = PublisherRecords()
+    for path in paths:
+        _read(path, topic, since_s, until_s, keep, records)
+    records.events.sort(key=_AT)  # a stable order: events of one writer never change places
+    return records
+
+
+def _read(path: str, topic: str, since_s: float, until_s: float, keep: Callable[[str], str], records: PublisherRecords) -> None:
+    begun: set[tuple[str, str, int]] = set()
+    for event in _events(path, topic, records.counts):
+        key = keep(event.key) if event.t <= until_s else ""
+        publish = (event.key, event.epoch, event.seq)
+        if not key or (publish not in begun and not isinstance(event, PublishInvoked)):
+            continue
+        if isinstance(event, PublishInvoked):
+            if event.t <= since_s:
+                records.counts["early"] += 1
+                continue
+            if len(records.events) >= EVENTS_MAX:
+                records.counts["beyond"] += 1
+                continue
+            begun.add(publish)
+            records.counts["publishes"] += 1
+        records.events.append(replace(event, key=key))
+
+
+def _events(path: str, topic: str, counts: Counter[str]) -> Iterator[Publish]:
+    """The publish events of one file; what is no event is counted."""
+    with read_trace(path) as reader:
+        if reader.header.name != topic:
+            raise TraceError(path, 1, f"a record of {reader.header.name or 'no topic'}, and {topic} is observed")
+        for event in reader.readable(lambda: counts.update(unread=1)):
+            if isinstance(event, _PUBLISHES):
+                yield event
+
+
+@dataclass(frozen=True, slots=True)
+class RecordJudgement:
+    """What the record proves of what was received.
+
+    verdict     UNKNOWN also if something that was confirmed had not come by the end.
+    reason      why nothing, or not all, was judged; empty if it was.
+    counts      those of the records, `confirmed` publishes and of these `received`.
+    events      the joined history, on the observer's clock, and `rules` those it was judged under.
+    """
+
+    verdict: Verdict
+    reason: str
+    counts: Mapping[str, int]
+    rules: Rules
+    findings: tuple[RecordedFinding, ...] = ()
+    events: Sequence[Event] = ()
+
+
+def judge_with(
+    records: PublisherRecords, received: Iterable[Event], subscription: str, rules: Rules, offset_s: float
+) -> RecordJudgement:
+    """Judges what one subscription received, by the records of its publishers.
+
+    `received`: what was recorded of the subscription, from its beginning on; `offset_s`: what its clock lacks of the time since 1970.
+    `rules.clock_error_s`: how far the clocks of publishers and of the observer may differ.
+    """
+    named = {(event.key, event.message_id): event for event in records.events if isinstance(event, Published)}
+    mine = [event for event in received if getattr(event, "subscription", subscription) == subscription]
+    came = {(event.key, event.message_id): event for event in mine if isinstance(event, Delivered)}
+    counts = {**records.counts, "confirmed": len(named), "received": len(named.keys() & came.keys())}
+    if differ_s := _clocks_differ_s(records, came, offset_s, rules.clock_error_s):
+        return RecordJudgement(Verdict.UNKNOWN, f"{CLOCKS} {differ_s:.1f} s", counts, rules)
+    publishes = (replace(event, t=event.t - offset_s) for event in records.events)
+    joined: list[Event] = list(merge(publishes, (_named(event, named) for event in mine), key=_AT))
+    if joined:  # what was received last is judged when the clocks cannot differ any more; the history goes on
+        joined.append(Ended(joined[-1].t + rules.clock_error_s, drained=False))
+    judge = Judge({subscription: rules})
+    for number, event in enumerate(joined, 1):
+        judge.observe(event, number)
+    found = tuple(made for made in judge.findings.kept if made.finding.kind in JUDGED)
+    reason = judge.stopped_because or ("" if counts["received"] else NOTHING) or (MISSING if judge.owed else "")
+    verdict = verdict_of(failed=any(made.finding.status in FAILING for made in found), owed=bool(reason))
+    return RecordJudgement(verdict, reason, counts, rules, found, joined)
+
+
+def _named(event: Event, named: Mapping[tuple[str, str], Published]) -> Event:
+    """A delivery with the writer and the number that a record gives it; without any if none does."""
+    if not isinstance(event, Delivered):
+        return event
+    known = named.get((event.key, event.message_id))
+    return replace(event, epoch="", seq=0) if known is None else replace(event, epoch=known.epoch, seq=known.seq)
+
+
+def _clocks_differ_s(
+    records: PublisherRecords, came: Mapping[tuple[str, str], Delivered], offset_s: float, allowed_s: float
+) -> float:
+    """By how much the clocks certainly differ, if that is more than allowed; else 0."""
+    begun: dict[tuple[str, str, int], float] = {}
+    most_s = 0.0
+    for event in records.events:
+        writer = (event.key, event.epoch, event.seq)
+        if isinstance(event, PublishInvoked):
+            begun[writer] = event.t
+        elif isinstance(event, Published):
+            delivered = came.get((event.key, event.message_id))
+            if delivered is None or not isinstance(delivered.publish_time, int):
+                continue
+            stored_s = seconds_of(delivered.publish_time)
+            received_s = delivered.t + offset_s
+            most_s = max(most_s, begun.get(writer, stored_s) - stored_s, stored_s - event.t, stored_s - received_s)
+    return most_s if most_s > allowed_s else 0.0

@@ -30,7 +30,7 @@ from prober.reports.reader import ReportReader
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
 from prober.runs.site import Site
-from prober.schedule.power import detectable
+from prober.schedule.forecast import detectable
 from prober.serving.server import serve
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics.label_values import Job

@@ -20,7 +20,7 @@ from prober.brokers.base import BrokerSession, FlowControlSettings, Received
 from prober.brokers.nats import NatsSubscriber
 from prober.cli.observe import observe_once
 from prober.cli.process import ExitCode
-from prober.config.observe import Observe
+from prober.config.sections import Observe
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.errors import BrokerUnavailable, NotThere

@@ -20,7 +20,7 @@ from prober.config.loading import load
 from prober.config.models import Config
 from prober.config.values import read_duration
 from prober.probes.cost import MONTH_S, Bounds, price_usd
-from prober.schedule.budget import monthly_cost
+from prober.schedule.forecast import monthly_cost
 from prober.schedule.instances import PlannedSite, sites_of
 from tests.helm.chart import CASES, CHART, Document, Values, documents
 from tests.helm.test_configuration import loaded

@@ -9,7 +9,7 @@ from typing import Final
 
 from prober.config.values import write_size
 from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB, Bounds, message_bytes, price_usd
-from prober.schedule.budget import between, monthly_cost, price_of
+from prober.schedule.forecast import between, monthly_cost, price_of
 from tests.helm import costs
 from tests.helm.costs import ENVIRONMENTS, GIB, Environment
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import history_size
 from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB
-from prober.schedule.budget import monthly_cost
+from prober.schedule.forecast import monthly_cost
 from tests.commands import ROOT
 from tests.helm import costs
 from tests.helm.costs import ENVIRONMENTS, Environment, quantity

@@ -14,7 +14,7 @@ import yaml
 
 from prober.cli.cleanup import cleanup
 from prober.probes.cost import MONTH_S, message_bytes
-from prober.schedule.budget import monthly_cost
+from prober.schedule.forecast import monthly_cost
 from tests.architecture import tree
 from tests.commands import ROOT
 from tests.helm.chart import CASES, RELEASE, Values, documents, merged

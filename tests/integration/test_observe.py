@@ -12,14 +12,11 @@ from typing import Any
 
 import pytest
 
-from prober.cli.observe import ALONE, Beside, observe_once
-from prober.cli.observe_own import ENDPOINT_VARIABLE
-from prober.cli.observe_record import Records
-from prober.cli.observe_report import Observation
+from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, Records, observe_once
+from prober.cli.observe_report import StreamObservation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
-from prober.config.observe import KeysKept, Observe
-from prober.config.sections import OwnSubscription
+from prober.config.sections import KeysKept, Observe, OwnSubscription
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.embedded import protobuf, servicer
@@ -108,11 +105,11 @@ def observed(
     trace: str = "",
     beside_it: Beside = ALONE,
     environ: Mapping[str, str] | None = None,
-) -> Observation:
+) -> StreamObservation:
     """What is observed while somebody publishes, from when the observer listens until all of it has come."""
     address = clients._address
 
-    async def both() -> Observation:
+    async def both() -> StreamObservation:
         stop = asyncio.Event()
         observing = asyncio.create_task(observe_once(wanted, address, environ or {}, trace, stop, beside_it))
 

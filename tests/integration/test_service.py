@@ -1,4 +1,8 @@
-"""`ordering-prober run` as its user runs it: it shows verdicts soon, stops cleanly, and blames nobody for what breaks around it."""
+"""`ordering-prober run` as its user runs it: it shows verdicts soon, stops cleanly, and blames nobody for what breaks around it.
+
+With a status store, what was found lasts over a restart, and a store that is down stops nothing. What a new user sees in the first
+minutes is a few lines of the set-up, a log that is named when it fails, and what to try next.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
+from prober.cli.run import A_FAULT, FAULTS_VARIABLE, next_steps
 from prober.clock import monotonic_s
+from prober.config.loading import load
 from prober.probes.catalogue import PROBES
-from tests.commands import PROGRAM, ROOT
+from tests.commands import PROGRAM, ROOT, run
+from tests.integration.daemons import written
 from tests.integration.programs import PATIENCE_S, SOME_PROBES, eventually, get, program, series, server, service, status
 
 OFTEN = {
@@ -24,6 +32,14 @@ OFTEN = {
     for key, value in {"SCHEDULE": '{"interval": "1s"}', "JITTER": "0s"}.items()
 }
 """Runs follow each other closely, so that whatever happens happens in the middle of one."""
+LOGGED = ROOT / ".ci" / "logged"
+ORDERING_OFTEN = {
+    "ORDERING_PROBER_PROBES__ORDERING__SCHEDULE": '{"interval": "1s"}',
+    "ORDERING_PROBER_PROBES__ORDERING__JITTER": "0s",
+}
+
+SURE = 5
+"""When so many runs had it, a few without it show that it is over."""
 
 
 def verdicts(url: str) -> dict[str, str]:
@@ -155,3 +171,95 @@ def test_wrong_configurations_are_one_line(tmp_path: Path) -> None:
     file.write_text("targets: 7\n")
     with program("run", "--config", str(file)) as wrong:
         assert wrong.process.wait(60) == 2
+
+
+def test_the_log_warns_of_a_region_that_nobody_knows(tmp_path: Path) -> None:
+    target = {"name": "eu", "endpoint": "europe-wset1", "project": "my-project", "environment": "test"}
+    store = {"url": f"sqlite:///{tmp_path}/status.db"}
+    config = written(tmp_path / "prober.yaml", {"targets": [target], "api": {"port": 0}, "status": store})
+    with server() as (_, address), program("run", "--config", str(config), environ={"PUBSUB_EMULATOR_HOST": address}) as running:
+        assert "did you mean europe-west1?" in running.said(r"(?i)warning.*prober\.yaml: targets\[0\]\.endpoint \(line \d+\): (.*)")
+        assert running.said(r"status page: (\S+)/")
+
+
+def items(url: str, path: str) -> list[dict[str, Any]]:
+    return list(json.loads(get(f"{url}/api/v1/{path}"))["items"])
+
+
+def test_what_was_found_is_there_with_its_evidence_and_still_after_a_restart(tmp_path: Path) -> None:
+    environ = {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db", **ORDERING_OFTEN}
+    with service(ORDERING_PROBER_EMBEDDED__FAULTS='["swap_in_batch:p=0.5"]', **environ) as (running, url):
+        eventually(lambda: any(one["runs"] >= SURE for one in items(url, "incidents?open=true&probe=ordering")))
+        found = items(url, "findings?status=violation&probe=ordering")[0]
+        shown = json.loads(get(f"{url}/api/v1/findings/{found['finding_id']}"))
+        assert shown["explanation"] == found["explanation"]
+        assert "<svg" in get(f"{url}/api/v1/findings/{found['finding_id']}/diagram.svg")
+        trace = tmp_path / "trace.jsonl"
+        trace.write_text(get(f"{url}/api/v1/findings/{found['finding_id']}/trace"), encoding="utf-8")
+        judged = run("verify", str(trace), "--format", "json")
+        assert judged.returncode == 1, judged.stderr
+        kinds = {(one["kind"], one["status"]) for one in json.loads(judged.stdout)["findings"]}
+        assert (found["kind"], found["status"]) in kinds
+        assert running.stop() == 0
+
+    with service(**environ) as (_, url):
+        eventually(lambda: {site["verdict"] for site in status(url)["sites"] if site["probe"] == "ordering"} == {"PASS"})
+        site = next(site for site in status(url)["sites"] if site["probe"] == "ordering")
+        assert {run["verdict"] for run in site["history"]} >= {"PASS", "FAIL"}
+        assert found["finding_id"] in get(f"{url}/findings/{found['finding_id']}")
+        eventually(lambda: not items(url, "findings?open=true&status=violation&probe=ordering"))
+        assert items(url, "findings?open=false&status=violation&probe=ordering")
+        assert not items(url, "incidents?open=true&probe=ordering")
+        assert items(url, "incidents?open=false&probe=ordering")
+
+
+def test_a_store_that_is_down_stops_nothing_and_is_told_of() -> None:
+    nowhere = "postgresql://prober@127.0.0.1:1/status"
+    with service(ORDERING_PROBER_STATUS__URL=nowhere, **ORDERING_OFTEN) as (running, url):
+        eventually(lambda: sum(series(url, 'probe_runs_total probe="ordering" verdict="pass"')) >= 3)
+        eventually(lambda: any("status store" in trouble for trouble in status(url)["troubles"]))
+        assert status(url)["sites"][0]["verdict"] == "PASS"
+        assert "status store" in get(f"{url}/")
+        assert series(url, "status_store_up") == [0.0]
+        assert sum(series(url, "status_failures_total")) > 0
+        with pytest.raises(OSError, match="503"):
+            urlopen(f"{url}/api/v1/runs", timeout=30)
+        assert running.stop() == 0
+
+
+def logged(log: Path, script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", LOGGED, log, "sh", "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_a_set_up_that_works_says_nothing_and_keeps_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "setup.log"
+    assert (said := logged(log, "echo one; echo two >&2")).returncode == 0
+    assert said.stdout + said.stderr == ""
+    assert logged(log, "echo three").returncode == 0
+    assert re.findall("^(one|two|three)$", log.read_text(), re.MULTILINE) == ["one", "two", "three"]
+
+
+def test_a_set_up_that_fails_shows_its_last_lines_and_names_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "setup.log"
+    said = logged(log, "seq 1 100; exit 7")
+    assert said.returncode == 7
+    lines = said.stderr.splitlines()
+    assert lines[-2:] == ["100", f"error: the set-up failed; all that was said is in {log}"]
+    assert len(lines) < 20
+    assert "\n1\n2\n" in log.read_text()
+
+
+def test_what_to_try_next_is_what_the_program_can_do() -> None:
+    assert load(None, {FAULTS_VARIABLE: f'["{A_FAULT}"]'}).embedded.faults
+    commands = re.findall(r"bin/ordering-prober (\w+)", next_steps(".venv/bin/ordering-prober"))
+    assert commands == ["run", "faults", "check"]
+    assert A_FAULT in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_service_says_it_beside_the_address_unless_a_fault_is_there_already() -> None:
+    with service() as (running, _url):
+        assert running.said("see a broken promise: (.*)").endswith(" ordering-prober run")
+        assert running.stop() == 0
+    with service(**{FAULTS_VARIABLE: f'["{A_FAULT}"]'}) as (running, _url):
+        assert running.stop() == 0
+        assert not [line for line in running.lines if "what to try next" in line.lower()]

@@ -33,7 +33,7 @@ from prober.brokers.wire import WireBroker
 from prober.clock import on_machine
 from prober.config.loading import load
 from prober.config.models import Config, ProbeName, Schedule
-from prober.config.observe import Observe
+from prober.config.sections import Observe
 from prober.embedded.faults import parse_fault
 from prober.reports.reader import ReportReader
 from prober.reports.values import HotKeyClass

@@ -20,8 +20,7 @@ from prober.core.events import Event
 from prober.core.findings import Facts, Finding, Kind
 from prober.core.kinds import KINDS
 from prober.core.rules import Rules
-from prober.evidence.diagram.columns import PUBLISHER, REPUBLISHED, SERVICE, Answer, Columns, short
-from prober.evidence.diagram.holding import Bar, Holding
+from prober.evidence.diagram.columns import PUBLISHER, REPUBLISHED, SERVICE, Answer, Bar, Columns, Holding, short
 from prober.evidence.minimise import Numbered, are_answers_kept
 from prober.evidence.naming import lasting, seqs_of, whole
 

@@ -43,10 +43,9 @@ def diagram_as_text(
     rules: Rules,
     *,
     opened: Iterable[Opened] = (),
-    width: int = WIDTH,
     events_max: int = EVENTS_MAX,
 ) -> str:
-    """The diagram of a history in lines of at most `width` characters (at least 80), without a line end at the end.
+    """The diagram of a history in lines of at most `WIDTH` characters, without a line end at the end.
 
     `history` holds events in order, numbered as the lines of their trace, which the finding's witnesses name. `opened` are further
     beginnings of sessions: not drawn, they tell whose the sessions are. Beyond `events_max` events the least relevant ones are left out,
@@ -55,18 +54,18 @@ def diagram_as_text(
     if not history:
         return ""
     diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=events_max)
-    canvas = _Canvas(diagram.columns, width)
+    canvas = _Canvas(diagram.columns)
     marks = {Mark.NONE: "", Mark.WITNESS: "<-- witness", Mark.SETTLES: "<-- settles", Mark.WRONG: _WRONG[finding.status]}
     lines = [canvas.line(row, marks[row.mark]) for row in diagram.rows if _is_told(row)]
     notes = [" " * _GUTTER + note for note in diagram.notes]
-    return "\n".join(_cut(line.rstrip(), width) for line in [canvas.title(), *lines, *notes])
+    return "\n".join(_cut(line.rstrip(), WIDTH) for line in [canvas.title(), *lines, *notes])
 
 
 class _Canvas:
     """Places rows between the columns."""
 
-    def __init__(self, columns: Columns, width: int) -> None:
-        self._gap = min(_GAP_MAX, (width - _GUTTER - _MARGIN) // (len(columns.all) - 1))
+    def __init__(self, columns: Columns) -> None:
+        self._gap = min(_GAP_MAX, (WIDTH - _GUTTER - _MARGIN) // (len(columns.all) - 1))
         self._at = [place * self._gap for place in range(len(columns.all))]
         self._names = [_name(column) for column in columns.all]
 

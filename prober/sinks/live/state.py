@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from prober.config.following import ConfigurationStatus
-from prober.config.rates import is_fed
+from prober.config.workloads import is_fed
 from prober.core.findings import FAILING, Kind
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict, worst

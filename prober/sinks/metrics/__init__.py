@@ -1,7 +1,6 @@
 """The metrics: `Metrics` is where to begin, the other names are what its methods take and return."""
 
-from prober.sinks.metrics.drills import DrillMetrics
-from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import CheckResult, Component, Job, Outstanding, SkipReason
 from prober.sinks.metrics.service import BacklogSource, Metrics, Scrapes
 from prober.sinks.metrics.store import Exemplar, exemplar_of

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
-from prober.config.rates import is_fed
+from prober.config.workloads import is_fed
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown

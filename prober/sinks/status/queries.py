@@ -18,7 +18,7 @@ from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import Outage, RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.listings import FINDINGS, FINDINGS_IN_SHORT, INCIDENTS, RUNS, RUNS_IN_SHORT, page
+from prober.sinks.status.listings import FINDINGS, FINDINGS_IN_SHORT, INCIDENTS, RUNS, RUNS_IN_SHORT, page_of
 from prober.sinks.status.over_time import OverTime, outages_of
 from prober.sinks.status.records import (
     FailingFindings,
@@ -71,12 +71,12 @@ class StatusQueries:
 
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
-        rows, following = page(self.database, RUNS, wanted, limit, cursor)
+        rows, following = page_of(self.database, RUNS, wanted, limit, cursor)
         return Page(tuple(run_from_row(row._mapping) for row in rows), following)
 
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
-        rows, following = page(self.database, RUNS_IN_SHORT, wanted, limit, cursor)
+        rows, following = page_of(self.database, RUNS_IN_SHORT, wanted, limit, cursor)
         return Page(tuple(map(ListedRun._make, rows)), following)
 
     def run(self, run_id: str) -> RunRecord | None:
@@ -93,14 +93,14 @@ class StatusQueries:
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
-        rows, following = page(self.database, FINDINGS, wanted, limit, cursor)
+        rows, following = page_of(self.database, FINDINGS, wanted, limit, cursor)
         return Page(tuple(finding_from_row(row._mapping) for row in rows), following)
 
     def listed_findings(
         self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ListedFinding]:
         """The same in short; the cursors are those of `findings`."""
-        rows, following = page(self.database, FINDINGS_IN_SHORT, wanted, limit, cursor)
+        rows, following = page_of(self.database, FINDINGS_IN_SHORT, wanted, limit, cursor)
         return Page(tuple(map(ListedFinding._make, rows)), following)
 
     def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
@@ -123,7 +123,7 @@ class StatusQueries:
 
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
         """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
-        rows, following = page(self.database, INCIDENTS, wanted, limit, cursor)
+        rows, following = page_of(self.database, INCIDENTS, wanted, limit, cursor)
         return Page(tuple(incident_from_row(row._mapping) for row in rows), following)
 
     def incident(self, incident_id: str) -> Incident | None:

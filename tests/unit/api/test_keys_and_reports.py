@@ -11,7 +11,7 @@ import pytest
 
 from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
-from prober.schedule.power import detectable
+from prober.schedule.forecast import detectable
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice

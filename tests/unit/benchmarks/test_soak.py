@@ -16,8 +16,7 @@ from benchmarks.soak.clock import SteppedClock
 from benchmarks.soak.judgement import Soak
 from benchmarks.soak.samples import READ, Labels, Occupied, Sample
 from benchmarks.soak.setting import configured, configured_for_load
-from benchmarks.soak.timetable import Timetable
-from benchmarks.soak.troubles import AFTER_S, Spell, Trouble
+from benchmarks.soak.troubles import AFTER_S, Spell, Timetable, Trouble
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.embedded.catalogue import CATALOGUE

@@ -11,8 +11,9 @@ from prober.cli.drill import conclusion, drill_as_text, drills_as_json, heading,
 from prober.cli.process import code_of, overall_verdict
 from prober.config.sections import Drills
 from prober.core.verdict import Verdict
+from prober.drills.chain import Step, StepName, concluded
+from prober.drills.drill import DrillResult
 from prober.drills.plans import PLANS
-from prober.drills.results import DrillResult, Step, StepName, concluded
 from prober.errors import ConfigError
 
 NAMES = list(StepName)

@@ -8,7 +8,7 @@ import pytest
 
 from prober.cli import main
 from prober.cli.process import ExitCode
-from prober.cli.simulate import as_json, as_text
+from prober.cli.simulate import detection_as_json, detection_as_text
 from prober.simulation.detection import Detection
 from prober.simulation.many import Order
 from prober.simulation.world import Simulated
@@ -24,7 +24,7 @@ def detection() -> Detection:
 
 
 def test_a_failure_is_told_with_its_evidence_and_the_command_that_repeats_it() -> None:
-    lines = as_text(detection(), ORDER).splitlines()
+    lines = detection_as_text(detection(), ORDER).splitlines()
     assert f"a false alarm in run run; again with: {AGAIN}" in lines
     assert "    a proof" in lines
     assert "drop was found in 0 of 2 observable runs of ordering, its best probe" in lines
@@ -32,7 +32,7 @@ def test_a_failure_is_told_with_its_evidence_and_the_command_that_repeats_it() -
 
 
 def test_the_same_as_json() -> None:
-    document = json.loads(as_json(detection(), ORDER))
+    document = json.loads(detection_as_json(detection(), ORDER))
     assert [failure["again"] for failure in document["failures"]] == [AGAIN]
     assert document["missing"] == {"drop": [AGAIN]}
     assert document["below"] == ["drop"]

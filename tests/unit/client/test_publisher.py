@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from prober.client import publisher as module
-from prober.client import record_file, recorded
+from prober.client import recorded
 from prober.core.events import Event, Interrupted, Published, PublishInvoked, PublishUnknown
 from prober.traces.trace import read_trace
 
@@ -128,7 +128,7 @@ def test_a_writer_of_many_keys_begins_anew(ours: module.RecordedPublisher, path:
 
 def test_time_never_goes_back(ours: module.RecordedPublisher, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([5.0, 3.0, 7.0])
-    monkeypatch.setattr(record_file, "wall_s", lambda: next(times))
+    monkeypatch.setattr(module, "wall_s", lambda: next(times))
     for _ in range(3):
         ours.publish(TOPIC, b"", "a")
     ours.stop()
@@ -151,11 +151,11 @@ def test_a_record_is_continued_also_behind_half_a_line(theirs: Publishing, path:
 def test_what_cannot_be_queued_is_counted_and_leaves_a_mark(
     ours: module.RecordedPublisher, theirs: Publishing, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_file, "QUEUED_MAX", 0)
+    monkeypatch.setattr(module, "QUEUED_MAX", 0)
     ours.publish(TOPIC, b"", "a")
     assert ours.dropped == 1
     assert len(theirs.published) == 1
-    monkeypatch.setattr(record_file, "QUEUED_MAX", 10)
+    monkeypatch.setattr(module, "QUEUED_MAX", 10)
     ours.publish(TOPIC, b"", "a")
     ours.stop()
     ours.publish(TOPIC, b"", "a")

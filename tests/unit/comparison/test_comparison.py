@@ -7,9 +7,8 @@ from math import inf
 
 import pytest
 
-from prober.comparison.comparison import Comparison
+from prober.comparison.comparison import Comparison, comparison_as_json, comparison_as_text, in_words, rounded_up
 from prober.comparison.pairs import ComparedExperiment
-from prober.comparison.words import comparison_as_json, comparison_as_text, in_words, rounded_up
 from prober.slo.comparison import Standing
 from tests.unit.comparison.runs import ORDERING, compared, pair
 

@@ -9,8 +9,8 @@ import pytest
 
 from prober.config import Config, load
 from prober.config.problems import fields_by_key
-from prober.config.rates import FEEDS
 from prober.config.reference import reference_page
+from prober.config.workloads import FEEDS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, rate_min_per_s
 from tests.unit.config.writing import loaded

@@ -9,8 +9,8 @@ from textwrap import dedent
 import pytest
 
 from prober.cli import main
+from prober.config.contradictions import REGIONS, REGIONS_AS_OF, REGIONS_SOURCE
 from prober.config.loading import load_with_warnings
-from prober.config.regions import AS_OF, REGIONS, SOURCE
 from prober.config.workloads import MESSAGES_PER_S
 from tests.commands import ROOT
 
@@ -35,7 +35,7 @@ def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, en
     (warning,) = about(tmp_path, endpoint)
     assert warning == (
         "targets[0].endpoint (line 2): europe-wset1 is not a region of Google Cloud that we know; did you mean europe-west1? "
-        f"(our list: {SOURCE}, {AS_OF}; newer ones are missing in it)"
+        f"(our list: {REGIONS_SOURCE}, {REGIONS_AS_OF}; newer ones are missing in it)"
     )
 
 

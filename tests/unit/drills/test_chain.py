@@ -1,4 +1,4 @@
-"""What is asked of Prometheus and Alertmanager, and what their answers mean. Their place is taken by a server that answers as told."""
+"""The way of a drill's alert to whoever is told, where pages arrive, and what the steps mean together."""
 
 from __future__ import annotations
 
@@ -6,16 +6,45 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any, TypeVar
 
+import aiohttp
 import pytest
+import yaml
 from aiohttp import web
 
-from prober.drills.chain import ALERT, ANSWER_MAX, Alertmanager, Conversation, NoAnswer, Prometheus
+from prober.alerting.files import rule_files
+from prober.config.loading import load
+from prober.core.verdict import Verdict
+from prober.drills.chain import (
+    ALERT,
+    ANSWER_MAX,
+    BODY_MAX,
+    DRILL,
+    PAGES,
+    Alertmanager,
+    Conversation,
+    NoAnswer,
+    Prometheus,
+    Receiver,
+    Step,
+    StepName,
+    concluded,
+)
+from prober.drills.drill import EARLIER_S, DrillResult
+from prober.errors import ConfigError
+from prober.sinks.metrics import Metrics, Scrapes
+from prober.sinks.metrics.families import DRILL_FINDINGS, FAMILIES
+from tests.commands import ROOT
 
 Result = TypeVar("Result")
 OURS = {"alertname": ALERT, "drill": "drop"}
 OVERDUE = {"alertname": "PubsubProberDrillOverdue", "drill": "drop"}
+PASSED = Step(StepName.FINDING, Verdict.PASS, 0.5)
+FAILED = Step(StepName.RULE, Verdict.FAIL, note="did not come within 60 s")
+UNSEEN = Step(StepName.ALERTMANAGER, Verdict.UNKNOWN, note="nobody answers")
+LEFT_OUT = Step(StepName.RECEIVER, Verdict.UNKNOWN, note="not followed: no port", followed=False)
 
 
 @asynccontextmanager
@@ -125,3 +154,141 @@ def test_where_nobody_listens_there_is_no_answer() -> None:
 
     with pytest.raises(NoAnswer, match="does not answer"):
         asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("steps", "verdict", "reason"),
+    [
+        ((PASSED,), Verdict.PASS, ""),
+        ((PASSED, LEFT_OUT), Verdict.PASS, ""),
+        ((PASSED, UNSEEN), Verdict.UNKNOWN, "alertmanager: nobody answers"),
+        ((PASSED, FAILED, UNSEEN, LEFT_OUT), Verdict.FAIL, "rule: did not come within 60 s"),
+        ((LEFT_OUT,), Verdict.UNKNOWN, "nothing was followed"),
+    ],
+)
+def test_a_drill_passes_if_every_step_that_was_followed_did(steps: tuple[Step, ...], verdict: Verdict, reason: str) -> None:
+    assert concluded(steps) == (verdict, reason)
+
+
+def test_what_was_not_followed_is_listed_and_has_no_seconds() -> None:
+    result = DrillResult("drop", "integrity", "A.", Verdict.PASS, "", (PASSED, LEFT_OUT), (), 1, 0.0, 1.0, 0)
+    assert result.not_followed == (StepName.RECEIVER,)
+    assert result.steps_s == {"finding": 0.5}
+
+
+def page(drill: str = "drop", status: str = "firing", name: str = ALERT) -> dict[str, Any]:
+    """As Alertmanager sends it."""
+    alert = {"status": status, "labels": {"alertname": name, "drill": drill}, "annotations": {}, "startsAt": "2026-12-20T00:00:00Z"}
+    return {"version": "4", "groupKey": "{}", "status": status, "receiver": "fire-drill", "alerts": [alert]}
+
+
+def receiving(scenario: Callable[[Receiver, aiohttp.ClientSession, str], Awaitable[None]]) -> None:
+    """A receiver on loopback that awaits a page about `drop`."""
+
+    async def run() -> None:
+        metrics = Metrics()
+        metrics.drills(["drop"])
+        receiver = Receiver("127.0.0.1", 0, Scrapes(metrics).page)
+        await receiver.start()
+        try:
+            receiver.expect("drop")
+            async with aiohttp.ClientSession() as session:
+                await scenario(receiver, session, f"http://{receiver.address}")
+        finally:
+            await receiver.stop()
+
+    asyncio.run(run())
+
+
+def test_a_page_about_the_drill_ends_the_wait_until_the_next_is_expected() -> None:
+    async def scenario(receiver: Receiver, session: aiohttp.ClientSession, url: str) -> None:
+        assert await receiver.sees("drop") is None
+        async with session.post(f"{url}/pages", json=page()) as answer:
+            assert (answer.status, await answer.json()) == (200, {"alerts": 1})
+        assert await receiver.sees("drop") == ""
+        receiver.expect("drop")
+        assert await receiver.sees("drop") is None
+
+    receiving(scenario)
+
+
+@pytest.mark.parametrize("document", [page("jitter"), page(status="resolved"), page(name="PubsubProberDrillOverdue")])
+def test_what_is_no_page_about_the_drill_is_taken_and_ends_nothing(document: dict[str, Any]) -> None:
+    async def scenario(receiver: Receiver, session: aiohttp.ClientSession, url: str) -> None:
+        async with session.post(f"{url}/pages", json=document) as answer:
+            assert answer.status == 200
+        assert await receiver.sees("drop") is None
+        assert await receiver.sees("jitter") is None
+
+    receiving(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"\xff\xfe", 400),
+        (b"[]", 400),
+        (b"7", 400),
+        (b"[" * 100_000, 400),
+        (b'{"alerts": 7}', 400),
+        (b'{"alerts": [{"status": "firing"}]}', 400),
+        (b'{"alerts": [{"status": "firing", "labels": [1]}]}', 400),
+        (json.dumps({"alerts": "x" * BODY_MAX}).encode(), 413),
+    ],
+)
+def test_what_is_no_page_is_refused(body: bytes, status: int) -> None:
+    async def scenario(receiver: Receiver, session: aiohttp.ClientSession, url: str) -> None:
+        async with session.post(f"{url}/pages", data=BytesIO(body)) as answer:
+            assert answer.status == status
+        assert await receiver.sees("drop") is None
+
+    receiving(scenario)
+
+
+def test_it_can_be_scraped() -> None:
+    async def scenario(_receiver: Receiver, session: aiohttp.ClientSession, url: str) -> None:
+        async with session.get(f"{url}/metrics", headers={"Accept": "application/openmetrics-text"}) as answer:
+            assert answer.content_type == "application/openmetrics-text"
+            assert "pubsub_prober_drill_runs_total" in await answer.text()
+
+    receiving(scenario)
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    async def scenario(receiver: Receiver, _session: aiohttp.ClientSession, _url: str) -> None:
+        second = Receiver("127.0.0.1", int(receiver.address.rpartition(":")[2]))
+        with pytest.raises(ConfigError, match=r"name another with drills\.port$"):
+            await second.start()
+
+    receiving(scenario)
+
+
+def rule() -> dict[str, Any]:
+    texts = rule_files(load(None, {}).objectives).values()
+    rules = [one for text in texts for group in yaml.safe_load(text)["groups"] for one in group["rules"]]
+    (found,) = [one for one in rules if one.get("alert") == ALERT]
+    return dict(found)
+
+
+def test_the_alert_is_about_findings_of_drills_and_keeps_their_name() -> None:
+    expression = rule()["expr"]
+    assert DRILL_FINDINGS.full_name in expression
+    assert not [family for family in FAMILIES if family.full_name in expression and "target" in family.labels]
+    assert f"sum by ({DRILL}, " in expression
+
+
+def test_it_wakes_up_nobody() -> None:
+    assert rule()["labels"] == {"severity": "none", "owner": "prober"}
+
+
+def test_it_ends_while_the_next_drill_waits_for_it() -> None:
+    assert "offset 3m" in rule()["expr"]
+    assert EARLIER_S > 180.0 + 60.0
+
+
+def test_the_example_of_alertmanager_sends_it_here() -> None:
+    config = yaml.safe_load((ROOT / "alerts" / "alertmanager.example.yaml").read_text(encoding="utf-8"))
+    (route,) = [one for one in config["route"]["routes"] if f'alertname="{ALERT}"' in one["matchers"]]
+    (receiver,) = [one for one in config["receivers"] if one["name"] == route["receiver"]]
+    assert [webhook["url"].endswith(PAGES) for webhook in receiver["webhook_configs"]] == [True]

@@ -9,9 +9,8 @@ from typing import TypeVar
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.drills.chain import NoAnswer, Patience
+from prober.drills.chain import NoAnswer, Patience, Step, StepName
 from prober.drills.drill import EARLIER_S, came, gone, stayed_away
-from prober.drills.results import Step, StepName
 from prober.simulation.virtual_time import VirtualTime
 
 RULE = StepName.RULE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.exports.judgement import KEPT_PER_KIND_MAX, ExportAssumptions, ExportJudgement, ExportKind, judge_export
-from prober.exports.message import ExportedMessage
+from prober.exports.sources import ExportedMessage
 
 IN_ORDER_OF_NUMBERS = ExportAssumptions(numbers_follow_publishing=True)
 INVERSION, MISSING = ExportKind.ORDER_INVERSION, ExportKind.MISSING_NUMBERS

@@ -105,12 +105,6 @@ def test_an_interval_starts_at_once_and_keeps_its_points(trial: Trial) -> None:
     assert trial.told.starts == [0, 10, 20, 30]
 
 
-def test_an_interval_may_start_one_interval_later(trial: Trial) -> None:
-    trial.scheduler.add("p", every(10), 0.0, trial.told.lasting(3), first_at_once=False)
-    assert trial.run(until_s=25) == {"p expected": 2}
-    assert trial.told.starts == [10, 20]
-
-
 def test_first_runs_begin_one_after_the_other(trial: Trial) -> None:
     for name in ("p", "q", "r"):
         trial.scheduler.add(name, every(10), 0.0, trial.told.lasting(3))

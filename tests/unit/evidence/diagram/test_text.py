@@ -224,16 +224,15 @@ def test_more_witnesses_than_lines() -> None:
 
 
 @pytest.mark.parametrize("subscribers", range(1, SUBSCRIBERS_MAX + 2))
-@pytest.mark.parametrize("width", [80, WIDTH])
-def test_lines_keep_within_the_width(subscribers: int, width: int) -> None:
+def test_lines_keep_within_the_width(subscribers: int) -> None:
     names = [f"a-rather-long-subscriber-name-{n}" for n in range(subscribers)]
     events: list[Event] = [Opened(0.0, "s", name, name) for name in names]
     events += [PublishInvoked(0.5, "k", f"a-rather-long-name-of-an-epoch-{n}", 1, n % 2) for n in range(4)]
     events += [LeaseModified(123456.789, "s", "k", name, "10212345678901234", 600) for name in names]
     events += history("seek 123456@200000")
     numbered = [(1_234_567 + n, event) for n, event in enumerate(events)]
-    lines = diagram_as_text(numbered, finding(1_234_567), Rules(), width=width).splitlines()
-    assert max(map(len, lines)) <= width
+    lines = diagram_as_text(numbered, finding(1_234_567), Rules()).splitlines()
+    assert max(map(len, lines)) <= WIDTH
     assert all(line == line.rstrip() for line in lines)
 
 

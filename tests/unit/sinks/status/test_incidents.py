@@ -11,8 +11,8 @@ import pytest
 from prober.core.findings import Kind, Status
 from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
-from prober.sinks.status.cursors import BadCursor
 from prober.sinks.status.database import Database
+from prober.sinks.status.listings import BadCursor
 from prober.sinks.status.migration import migrate
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, FindingFilter, IncidentFilter

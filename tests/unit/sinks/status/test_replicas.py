@@ -1,10 +1,14 @@
-"""Several probers and several replicas of the API on one store."""
+"""Several probers and several replicas of the API on one store: how sites stand, what was counted, what jobs said."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind
+from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
 from prober.sinks.status.queries import StatusQueries
@@ -12,10 +16,12 @@ from prober.sinks.status.records import (
     ProberRecord,
     Slice,
 )
-from prober.sinks.status.slices import SHORT_S, Series
+from prober.sinks.status.slices import LONG_S, SHORT_S, Series
 from prober.sinks.status.store import StatusStore
-from prober.slo.objectives import HOUR_S, SliCounts
-from tests.unit.sinks.status.examples import KEEPING, START, US, entry, result, snapshot
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
+from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, SITE, START, US, entry, result, snapshot
+
+REDELIVERY = Series("europe", "order", "redelivery")
 
 
 def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
@@ -57,3 +63,49 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
     assert [each.instance for each in told] == ["prober-0", "prober-1"]
     for each in databases:
         each.close()
+
+
+class TestStanding:
+    def test_a_site_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
+        shown = snapshot(SliCounts(), START + 5.0, result(at=START))
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
+        (told,) = queries.sites()
+        assert (told.status, told.site) == (Verdict.PASS, SITE)
+        assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
+        assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
+
+    def test_own_subscriptions_are_kept(self, store: StatusStore, queries: StatusQueries) -> None:
+        reading = Reading(Point(5.0, START), acked=Point(60.0, START), gap_s=180.0)
+        side = ProberSide(Side.LATE, 90.0, here=True)
+        told = OwnSubscriptionStatus("projects/p/subscriptions/s", "europe", 60.0, START, "no\0 permission", reading, side)
+        store.heartbeat(ProberRecord("prober-0", "1", START, START, own=(told, told.unknown("?"))), (), ())
+        [prober] = queries.probers()
+        assert prober.own == (replace(told, failure="no\N{REPLACEMENT CHARACTER} permission"), told.unknown("?"))
+
+    def test_which_configuration_is_in_force_is_kept(self, store: StatusStore, queries: StatusQueries) -> None:
+        told = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0, (), told))
+        (prober,) = queries.probers()
+        assert prober.configuration == replace(told, refusal="p.yaml: is not\N{REPLACEMENT CHARACTER}YAML")
+
+    def test_counts_of_all_processes_add_up_over_a_window(self, store: StatusStore, queries: StatusQueries) -> None:
+        def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
+            return [
+                Slice(process, "europe", "order", definition, length_s, at // length_s * length_s, SliCounts(good, bad))
+                for length_s in (SHORT_S, LONG_S)
+            ]
+
+        now = START // LONG_S * LONG_S + 60.0
+        told = [
+            *counted("p1", now, 10, 1),
+            *counted("p2", now, 20, 0),
+            *counted("p1", now - HOUR_S, 100, 0),
+            *counted("p1", now - 10 * DAY_S, 1000, 0),
+            *counted("p1", now, 7, 7, "redelivery"),
+        ]
+        for _ in range(2):
+            store.heartbeat(ProberRecord("p", "1", START, now), slices=told)
+        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: SliCounts(30, 1), REDELIVERY: SliCounts(7, 7)}
+        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == SliCounts(130, 1)
+        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == SliCounts(1130, 1)

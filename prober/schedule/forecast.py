@@ -1,19 +1,41 @@
-"""What all probes of a configuration cost a month on the real service at list price, and whether it allows that much."""
+"""What the schedule of a configuration brings, before anything runs: what it costs, and how rare a fault may be that it still finds.
+
+The cost is that of a month on the real service at list price, and whether the configuration allows that much.
+
+How rare a fault may be is said for each objective that a promise stands behind, by the chances that the probes plan
+(`prober.core.chances`), over all that run on a target at the wire, as often as they are due. Through a client library there are fewer, or
+none: what it shows may be delayed without bound.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import resolve_endpoint
 from prober.config.models import Config, TargetSettings
 from prober.errors import ConfigError
 from prober.probes.cost import MONTH_S, Bounds, Traffic, billed_bytes, price_usd
+from prober.probes.power import share_found
 from prober.schedule.instances import PlannedSite, is_embedded, sites_of
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import DAY_S, HOUR_S
 
 NOTHING: Final = Bounds(0.0, 0.0)
+PERIODS_S: Final = (HOUR_S, DAY_S, MONTH_S)
+CHANCES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
+    {
+        Indicator.ORDER: "chances_order",
+        Indicator.REDELIVERY: "chances_redelivery",
+        Indicator.AFFINITY: "chances_affinity",
+        Indicator.COMPLETENESS: "publishes_confirmed",
+    }
+)
+"""The chances to see broken what an indicator counts; others measure, and need none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +102,34 @@ def between(bounds: Bounds) -> str:
 
 def _is_billed(target: TargetSettings, environ: Mapping[str, str]) -> bool:
     return not is_embedded(target, environ) and resolve_endpoint(target.endpoint, environ).secure
+
+
+class Detectable(NamedTuple):
+    """The smallest share of wrong cases, independent of each other, that is found within a period with 95 %."""
+
+    within_s: float
+    share: float
+
+
+def hourly_chances(target: TargetSettings) -> Counter[str]:
+    """How many chances of each kind the schedule of a target plans for an hour, by counter."""
+    hourly = Counter[str]()
+    for site in (site for site in sites_of(target) if site.vantage is Vantage.WIRE):
+        runs = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
+        for counter, chances in site.experiment.chances(site.workload).items():
+            hourly[counter] += round(chances * runs)
+    return hourly
+
+
+def detectable(hourly: float) -> tuple[Detectable, ...]:
+    """What so many chances an hour find within each of the periods; nothing if there are none."""
+    return tuple(Detectable(period_s, share_found(hourly * period_s / HOUR_S)) for period_s in PERIODS_S if hourly)
+
+
+def detectable_on(config: Config) -> Mapping[tuple[str, Indicator], tuple[Detectable, ...]]:
+    """What is found, by the name of the target and what an objective counts. Both are left out where there are no chances."""
+    found: dict[tuple[str, Indicator], tuple[Detectable, ...]] = {}
+    for target in config.targets:
+        hourly = hourly_chances(target)
+        found |= {(target.name, about): detectable(hourly[counter]) for about, counter in CHANCES_OF.items() if hourly[counter]}
+    return found

@@ -1,4 +1,5 @@
-"""The chances that the checker counts are those that the service had, and the probes find what they are for.
+"""The chances that the checker counts are those that the service had, and the probes find what they are for; what they say that
+they send is what they send.
 
 At the wire in virtual time (`tests.virtual_time`), through Google's client library over real gRPC.
 """
@@ -17,11 +18,15 @@ from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Armed, parse_fault
 from prober.embedded.server import EmbeddedServer
+from prober.probes.catalogue import PROBES
+from prober.probes.cost import message_bytes
+from prober.probes.payload import Stamp
 from prober.runs.result import RunResult
+from prober.runs.runner import new_run_id
 from prober.schedule.instances import sites_of
 from tests.virtual_time import in_virtual_time
 
-PROBES = {
+PROBE_OF = {
     "redeliver_single": "redelivery",
     "redeliver_unacked_only": "redelivery",
     "split_holder": "affinity",
@@ -42,6 +47,25 @@ PLANNED_OFF = {
     ("publish", "publishes_confirmed"): 0.15,
 }
 """How far a run may be off, as a share: what is decided by time beside the dice."""
+DELIVERIES_OFF = {
+    "ordering": 0.0,
+    "redelivery": 0.05,
+    "affinity": 0.15,
+    "pull": 0.15,
+    "push": 0.05,
+    "publish": 0.15,
+    "isolation": 0.0,
+    "hot_key": 0.0,
+    "control_group": 0.0,
+    "dead_letter": 0.0,
+    "exactly_once": 0.0,
+    "seek": 0.0,
+    "control_plane": 0.0,
+    "limits": 0.0,
+    "region": 0.0,
+}
+"""How far deliveries may be off, as a share: which subscriber leaves when it holds what is decided by dice and time; so is
+what was stored of a publish whose answer nobody waited for."""
 
 
 @pytest.fixture
@@ -115,8 +139,28 @@ def test_a_run_gives_as_many_chances_as_are_planned(asked: Counter[str]) -> None
         asked.clear()
 
 
-@pytest.mark.parametrize("fault", PROBES)
+@pytest.mark.parametrize("fault", PROBE_OF)
 def test_what_goes_wrong_in_one_case_of_five_is_found_at_once(fault: str) -> None:
-    result = run(PROBES[fault], f"{fault}:p=0.2,seed=7", seed=7)
+    result = run(PROBE_OF[fault], f"{fault}:p=0.2,seed=7", seed=7)
     assert result.verdict is Verdict.FAIL
     assert {str(kind) for kind, status in result.counts if status in ("violation", "liveness")} & set(CATALOGUE[fault].findings)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
+    config = load(None, {})
+    (site,) = (site for site in sites_of(config.targets[0]) if site.probe == probe)
+    promised = site.experiment.traffic(site.workload)
+    (result,) = in_virtual_time(lambda: run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
+    unjudged = result.counters.get("unordered_deliveries", 0)
+    delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unjudged
+    delivered += 2 * result.counters.get("dead_lettered", 0)  # published once more, and received from there
+    assert result.counters["publishes_invoked"] == promised.published
+    assert delivered == pytest.approx(promised.delivered, rel=DELIVERIES_OFF[probe])
+
+
+def test_a_message_is_as_long_as_it_is_billed_for() -> None:
+    for probe in PROBES:
+        attributes = Stamp(new_run_id(probe), 12).attributes(f"{probe}-1", b"")
+        carried = sum(map(len, attributes)) + sum(map(len, attributes.values()))
+        assert carried < message_bytes((0,)) < carried + 80

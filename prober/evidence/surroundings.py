@@ -1,7 +1,10 @@
-"""Which streams a subscriber had beside the one that delivered, for whoever doubts a finding: what was lost on one of them explains much.
+"""What a reader who doubts a finding wants to see beside its proof, although the checker needs none of it.
 
-What a stream took with it when it broke comes later on another (`prober.core.parted`). Where the checker says that no stream did, a reader
-wants to see when they began and ended.
+The *streams* that a subscriber had beside the one that delivered: what a stream took with it when it broke comes later on another
+(`prober.core.parted`). Where the checker says that no stream did, a reader wants to see when they began and ended.
+
+The *redelivery* that a finding is about: where it began, and the deliveries that it repeated. Without its first message nobody sees which
+refusal, lease or end of a stream caused it.
 """
 
 from __future__ import annotations
@@ -9,9 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.core.events import Closed, Delivered, Event, Opened
+from prober.core.findings import Finding
+
+SHOWN_MAX: Final = 8
+"""Deliveries of a redelivery that are shown; of a longer one its first."""
 
 
 class _Stream(NamedTuple):
@@ -53,3 +60,30 @@ def _streams(events: Iterable[tuple[int, Event]]) -> Iterator[_Stream]:
         elif isinstance(event, Closed) and (stream := still_open.pop((event.subscription, event.session), None)) is not None:
             yield stream._replace(ended=(number, event))
     yield from still_open.values()
+
+
+def redelivery_of(events: Iterable[tuple[int, Event]], finding: Finding) -> list[tuple[int, Event]]:
+    """The redelivery that the last delivery among the witnesses belongs to, and the delivery that each of its messages had before it.
+
+    The redelivery began where the service last went back. Empty if it did not, or if no witness is a delivery on this key.
+    """
+    deliveries = [
+        (number, event)
+        for number, event in events
+        if isinstance(event, Delivered) and (event.subscription, event.key) == (finding.subscription, finding.key)
+    ]
+    ends = max((index for index, (number, _) in enumerate(deliveries) if number in finding.witnesses), default=0)
+    begins = _begins(deliveries[: ends + 1])
+    if begins is None:
+        return []
+    run = deliveries[begins : ends + 1]
+    shown = run if len(run) <= SHOWN_MAX else [run[0], run[-1]]
+    before = {event.message_id: (number, event) for number, event in deliveries[:begins]}
+    return [*(before[event.message_id] for _, event in shown if event.message_id in before), *shown]
+
+
+def _begins(deliveries: Sequence[tuple[int, Delivered]]) -> int | None:
+    """The index of the latest delivery that went back before the one in front of it, by the order of first deliveries."""
+    order: dict[str, int] = {}
+    places = [order.setdefault(event.message_id, len(order)) for _, event in deliveries]
+    return next((index for index in range(len(places) - 1, 0, -1) if places[index] <= places[index - 1]), None)

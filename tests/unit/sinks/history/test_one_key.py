@@ -13,9 +13,8 @@ from prober.core.events import DeliveryEvent, Event, Interrupted, Opened, Publis
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.sinks.history.export import Exported, export_traces
+from prober.sinks.history.one_key import Exported, Rejudged, export_traces, others_matter, rejudge
 from prober.sinks.history.reader import HistoryReader, TimeSpan
-from prober.sinks.history.rejudge import Rejudged, others_matter, rejudge
 from prober.sinks.history.store import HistoryError
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace

@@ -1,4 +1,4 @@
-"""What probing costs a month, and the cap on it."""
+"""What probing costs a month, and the cap on it; how rare a fault may be that a whole schedule finds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from prober.brokers.base import Vantage
 from prober.cli import main
 from prober.config.loading import load
+from prober.config.models import ProbeName
 from prober.errors import ConfigError
-from prober.schedule.budget import NOTHING, billed_sites, check_budget, monthly_cost, price_of
+from prober.probes.power import found_with, one_in
+from prober.schedule.forecast import (
+    CHANCES_OF,
+    NOTHING,
+    PERIODS_S,
+    billed_sites,
+    check_budget,
+    detectable,
+    detectable_on,
+    hourly_chances,
+    monthly_cost,
+    price_of,
+)
 from prober.schedule.instances import sites_of
+from prober.slo.indicators import Indicator
+from tests.commands import Output
 
 EUROPE = "{name: europe, endpoint: europe-west1, project: p-1, environment: production}"
 EMULATOR = "{name: emulator, endpoint: 'localhost:8085', project: p-1, environment: test}"
+CONFIG = load(None, {})
+(TARGET,) = CONFIG.targets
 
 
 def written(folder: Path, targets: str, usd_per_month: float, probes: str = "{}") -> str:
@@ -67,3 +85,43 @@ def test_the_probes_are_listed_with_their_price(capsys: pytest.CaptureFixture[st
         "a run publishes 144 messages and receives 459; a month on one target has 26,049,600 messages of at least 9.6 GiB" in listed
     )
     assert "budget.usd_per_month allows $250" in listed.splitlines()[-1]
+
+
+def test_more_time_finds_what_is_rarer() -> None:
+    hour, day, month = detectable(1000.0)
+    assert found_with(1000.0, hour.share) == pytest.approx(0.95)
+    assert found_with(24_000.0, day.share) == pytest.approx(0.95)
+    assert found_with(720_000.0, month.share) == pytest.approx(0.95)
+    assert [found.within_s for found in (hour, day, month)] == list(PERIODS_S)
+    assert detectable(0.0) == ()
+
+
+def test_a_share_is_said_to_two_digits() -> None:
+    assert (one_in(3.0 / 450_000), one_in(1.0), one_in(0.049)) == ("1 in 150,000", "1 in 1", "1 in 20")
+
+
+def test_all_probes_of_a_target_add_up() -> None:
+    alone = TARGET.model_copy(update={"probes": {name: TARGET.probes[name] for name in list(TARGET.probes)[:1]}})
+    assert 0 < hourly_chances(alone)["chances_order"] < hourly_chances(TARGET)["chances_order"]
+    assert {target for target, _ in detectable_on(CONFIG)} == {TARGET.name}
+    assert {about for _, about in detectable_on(CONFIG)} == set(CHANCES_OF)
+
+
+def test_without_a_probe_for_it_nothing_is_said() -> None:
+    alone = TARGET.model_copy(update={"probes": {name: one for name, one in TARGET.probes.items() if name == "limits"}})
+    assert (TARGET.name, Indicator.AFFINITY) not in detectable_on(CONFIG.model_copy(update={"targets": (alone,)}))
+
+
+def test_what_comes_through_a_client_library_gives_no_certain_chances() -> None:
+    ordering = TARGET.probes[ProbeName.ORDERING]
+    library = {ProbeName.ORDERING: ordering.model_copy(update={"vantages": (Vantage.LIBRARY,)})}
+    assert hourly_chances(TARGET.model_copy(update={"probes": library})) == {}
+
+
+def test_the_command_says_it_of_each_objective(capsys: Output) -> None:
+    assert main(["probes"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "redelivery on embedded: the schedule finds with 95% what goes wrong in 1 in 1,200 within an hour, 1 in 29,000 within a day"
+        in said
+    )

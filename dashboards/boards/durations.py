@@ -1,11 +1,13 @@
-"""Control plane: how long do administration calls take, and which calls of any kind fail?"""
+"""How long things take: two boards, of latency (how it is distributed, which run was slow), and of the control plane (how long do
+administration calls take, and which calls of any kind fail?).
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import CONTROL_PLANE, duration_panels
+from dashboards.boards.subjects import CONTROL_PLANE, END_TO_END, HEAD_OF_LINE, PUBLISH, REDELIVERY, duration_panels
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Look, Panel, TableColumn, Words, graph_panel, table_panel
 from dashboards.promql import RANGE, Query, increase, quantile, rate, select, total
 from dashboards.thresholds import Thresholds
@@ -16,8 +18,22 @@ REFUSED: Final = ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded")
 FAILED: Final = "Calls of any kind to a target that ended with an error, repetitions of the client library included"
 
 
-def board(thresholds: Thresholds) -> Board:
-    """The dashboard."""
+def latency_board(thresholds: Thresholds) -> Board:
+    """The dashboard of latency."""
+    return Board(
+        "okp-latency",
+        "Ordering keys / Latency",
+        "How long things take, from the time at which they were to begin: a prober that is held up hides nothing.",
+        tuple(
+            PanelRow(durations.name, duration_panels(durations, thresholds))
+            for durations in (END_TO_END, PUBLISH, REDELIVERY, HEAD_OF_LINE, CONTROL_PLANE)
+        ),
+        by=("target", "region", "environment", "instance"),
+    )
+
+
+def control_plane_board(thresholds: Thresholds) -> Board:
+    """The dashboard of the control plane."""
     return Board(
         "okp-control-plane",
         "Ordering keys / Control plane",

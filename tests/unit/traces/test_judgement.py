@@ -15,7 +15,7 @@ from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.traces.header import TraceHeader
-from prober.traces.record import CLOCKS, MISSING, NOTHING, PublisherRecords, RecordJudgement, judge_with, read_records
+from prober.traces.judgement import CLOCKS, MISSING, NOTHING, PublisherRecords, RecordJudgement, judge_with, read_records
 from prober.traces.trace import TraceError, write_trace
 from tests.notation import history
 from tests.simulation.service import simulate_run
