@@ -1,4 +1,4 @@
-"""A few threads for all who ask: in the order in which they asked, and nothing for those who went away."""
+"""A few threads for all who ask: in the order in which they asked, by one while it is quick, and nothing for those who went away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from functools import partial
 
 import pytest
 
+from api import threads as room
 from api.threads import THREADS_MAX, Threads
+
+NEVER_S = 1e9
 
 
 class Gate:
@@ -21,6 +24,12 @@ class Gate:
     async def open(self) -> None:
         self._open.set()
         await asyncio.gather(*self._kept)
+
+
+@pytest.fixture(autouse=True)
+def _all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every thread joins as soon as somebody waits, unless a test says otherwise."""
+    monkeypatch.setattr(room, "SLOW_S", -1.0)
 
 
 def test_who_asks_first_is_answered_first() -> None:
@@ -83,3 +92,42 @@ def test_one_after_another_loop_may_use_them() -> None:
         return await threads.ask(lambda: number)
 
     assert [asyncio.run(asking(number)) for number in range(200)] == list(range(200))
+
+
+def test_one_thread_answers_all_while_it_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "SLOW_S", NEVER_S)
+
+    async def asking() -> list[int]:
+        threads = Threads()
+        return await asyncio.gather(*(threads.ask(threading.get_ident) for _ in range(200)))
+
+    assert len(set(asyncio.run(asking()))) == 1
+
+
+def test_another_one_joins_while_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "SLOW_S", 0.02)
+
+    async def asking() -> None:
+        threads, hanging = Threads(), threading.Event()
+        slow = asyncio.ensure_future(threads.ask(hanging.wait))
+        assert await threads.ask(lambda: 3) == 3
+        assert not slow.done()
+        hanging.set()
+        await slow
+
+    asyncio.run(asking())
+
+
+def test_an_answer_does_not_wait_for_the_next_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "SLOW_S", NEVER_S)
+
+    async def asking() -> None:
+        threads, hanging = Threads(), threading.Event()
+        quick = asyncio.ensure_future(threads.ask(lambda: 3))
+        slow = asyncio.ensure_future(threads.ask(hanging.wait))
+        assert await quick == 3
+        assert not slow.done()
+        hanging.set()
+        await slow
+
+    asyncio.run(asking())
