@@ -1,9 +1,11 @@
 """The threads that ask the store and write answers: as few as do, and each goes on with the next question while there is one.
 
 To hand a question to a thread that sleeps, and its answer to a loop that sleeps, costs more than many an answer: both are woken and then
-want the interpreter at once. So whoever is awake takes all that has come meanwhile. A thread takes one question after the other, and a
-second one joins only while the first is slow, since two that compute take the interpreter from each other row by row. The loop is told
-when nobody waits any more, and until then looks every `LOOK_S` for what has been answered.
+want the interpreter at once. So whoever is awake takes all that has come meanwhile. A thread takes one question after the other, and the
+loop, which is told when nobody waits any more, looks every `LOOK_S` until then for what has been answered.
+
+A store in this process (SQLite) computes in the thread that asks, and gives the interpreter away for each row that it looks up: two such
+threads take it from each other all the time. So there a second one joins only while the first is slow. A server is waited for, by all.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from prober.clock import monotonic_s
 THREADS_MAX: Final = 2
 """More would not be faster, since only one of them runs Python at a time, and would keep the event loop waiting longer."""
 SLOW_S: Final = 0.05
-"""A thread that has been at one question for so long waits for the store more than it computes."""
+"""A thread that has been at one question of a store in this process for so long waits more than it computes."""
 LOOK_S: Final = 0.005
 WAIT_MAX_S: Final = 5.0
 
@@ -65,9 +67,13 @@ class _Question:
 
 
 class Threads:
-    """Never more than `THREADS_MAX`, however many ask. Belongs to one event loop."""
+    """Never more than `THREADS_MAX`, however many ask. Belongs to one event loop.
 
-    def __init__(self) -> None:
+    `slow_s`: how long one thread may be at a question before another one joins.
+    """
+
+    def __init__(self, slow_s: float) -> None:
+        self._slow_s = slow_s
         self._threads = ThreadPoolExecutor(THREADS_MAX, thread_name_prefix="api")
         self._changing = Lock()
         self._waiting: deque[_Question] = deque()
@@ -105,7 +111,7 @@ class Threads:
     def _are_slow(self) -> bool:
         """Whether no thread will soon take the next question."""
         now = monotonic_s()
-        return all(now - since > SLOW_S for since in self._at_work.values())
+        return all(now - since >= self._slow_s for since in self._at_work.values())
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """Hands back what was answered meanwhile, sends away who has waited for too long, and helps threads that are slow."""

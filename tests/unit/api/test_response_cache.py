@@ -133,7 +133,6 @@ class TestThreads:
         assert asyncio.run(asking()) == 4  # the first was forgotten
 
     def test_who_waits_for_too_long_is_sent_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(threads, "SLOW_S", -1.0)
         begun, release = threading.Semaphore(0), threading.Event()
 
         def keep() -> None:
@@ -141,7 +140,7 @@ class TestThreads:
             release.wait()
 
         async def asking() -> None:
-            desk = ResponseCache()
+            desk = ResponseCache(store_is_server=True)
             busy = [asyncio.create_task(desk.ask(keep)) for _ in range(threads.THREADS_MAX)]
             for _ in busy:
                 await asyncio.to_thread(begun.acquire)

@@ -8,7 +8,6 @@ from functools import partial
 
 import pytest
 
-from api import threads as room
 from api.threads import THREADS_MAX, Threads
 
 NEVER_S = 1e9
@@ -26,12 +25,6 @@ class Gate:
         await asyncio.gather(*self._kept)
 
 
-@pytest.fixture(autouse=True)
-def _all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every thread joins as soon as somebody waits, unless a test says otherwise."""
-    monkeypatch.setattr(room, "SLOW_S", -1.0)
-
-
 def test_who_asks_first_is_answered_first() -> None:
     begun: list[int] = []
 
@@ -40,7 +33,7 @@ def test_who_asks_first_is_answered_first() -> None:
         return number
 
     async def asking() -> list[int]:
-        threads = Threads()
+        threads = Threads(0.0)
         gate = Gate(threads)
         await asyncio.sleep(0)
         answers = [asyncio.ensure_future(threads.ask(partial(answered, number))) for number in range(50)]
@@ -56,7 +49,7 @@ def test_nothing_is_done_for_who_went_away() -> None:
     done: list[str] = []
 
     async def asking() -> None:
-        threads = Threads()
+        threads = Threads(0.0)
         gate = Gate(threads)
         await asyncio.sleep(0)
         gone, stayed = (asyncio.ensure_future(threads.ask(partial(done.append, who))) for who in ("gone", "stayed"))
@@ -76,7 +69,7 @@ def test_what_goes_wrong_is_told_to_who_asked_and_nobody_else() -> None:
         raise ValueError("once")
 
     async def asking() -> int:
-        threads = Threads()
+        threads = Threads(0.0)
         failed, worked = await asyncio.gather(threads.ask(fail), threads.ask(lambda: 3), return_exceptions=True)
         assert isinstance(failed, ValueError)
         assert worked == 3
@@ -86,7 +79,7 @@ def test_what_goes_wrong_is_told_to_who_asked_and_nobody_else() -> None:
 
 
 def test_one_after_another_loop_may_use_them() -> None:
-    threads = Threads()
+    threads = Threads(0.0)
 
     async def asking(number: int) -> int:
         return await threads.ask(lambda: number)
@@ -94,21 +87,17 @@ def test_one_after_another_loop_may_use_them() -> None:
     assert [asyncio.run(asking(number)) for number in range(200)] == list(range(200))
 
 
-def test_one_thread_answers_all_while_it_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "SLOW_S", NEVER_S)
-
+def test_one_thread_answers_all_while_it_is_quick() -> None:
     async def asking() -> list[int]:
-        threads = Threads()
+        threads = Threads(NEVER_S)
         return await asyncio.gather(*(threads.ask(threading.get_ident) for _ in range(200)))
 
     assert len(set(asyncio.run(asking()))) == 1
 
 
-def test_another_one_joins_while_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "SLOW_S", 0.02)
-
+def test_another_one_joins_while_it_is_slow() -> None:
     async def asking() -> None:
-        threads, hanging = Threads(), threading.Event()
+        threads, hanging = Threads(0.02), threading.Event()
         slow = asyncio.ensure_future(threads.ask(hanging.wait))
         assert await threads.ask(lambda: 3) == 3
         assert not slow.done()
@@ -118,11 +107,9 @@ def test_another_one_joins_while_it_is_slow(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(asking())
 
 
-def test_an_answer_does_not_wait_for_the_next_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "SLOW_S", NEVER_S)
-
+def test_an_answer_does_not_wait_for_the_next_question() -> None:
     async def asking() -> None:
-        threads, hanging = Threads(), threading.Event()
+        threads, hanging = Threads(NEVER_S), threading.Event()
         quick = asyncio.ensure_future(threads.ask(lambda: 3))
         slow = asyncio.ensure_future(threads.ask(hanging.wait))
         assert await quick == 3
