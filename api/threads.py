@@ -25,7 +25,7 @@ from prober.clock import monotonic_s
 
 THREADS_MAX: Final = 2
 """More would not be faster, since only one of them runs Python at a time, and would keep the event loop waiting longer."""
-SLOW_S: Final = 0.05
+SLOW_S: Final = 0.2
 """A thread that has been at one question of a store in this process for so long waits more than it computes."""
 LOOK_S: Final = 0.005
 WAIT_MAX_S: Final = 5.0

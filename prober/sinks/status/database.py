@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -70,18 +70,18 @@ class Database:
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
-    def ask(self, statement: Select[Any], values: Mapping[str, Any]) -> list[Row]:
-        """What one statement finds, which is a transaction in itself; make it once, for it is remembered. Raises `StoreUnavailable`."""
-        asked = self._written(statement)
-        with self._translated(), self._lent() as connection:
-            cursor = connection.cursor()
-            cursor.execute(asked.text, asked.values(values))
-            return [asked.read(row) for row in cursor.fetchall()]
+    def ask(self, statement: Select[Any], values: Mapping[str, Any]) -> Sequence[Row]:
+        """The list that one statement finds, which is a transaction in itself; make it once, for it is remembered.
+
+        Raises `StoreUnavailable`.
+        """
+        return self._answer(self._written(statement, is_list=True), values)
 
     def ask_one(self, statement: Select[Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The same for the first row, by the names of its columns; None: there is none."""
-        rows = self.ask(statement, values)
-        return dict(zip(self._written(statement).names, rows[0], strict=True)) if rows else None
+        """The row that it finds, by the names of its columns; None: there is none."""
+        asked = self._written(statement, is_list=False)
+        rows = self._answer(asked, values)
+        return dict(zip(asked.names, rows[0], strict=True)) if rows else None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -112,8 +112,14 @@ class Database:
         event.listen(self.engine.pool, "checkin", _close_returned)
         self.engine.dispose()
 
-    def _written(self, statement: Select[Any]) -> Written:
-        return written(statement, self.engine.dialect, is_sqlite=self.is_sqlite)
+    def _written(self, statement: Select[Any], *, is_list: bool) -> Written:
+        return written(statement, self.engine.dialect, is_sqlite=self.is_sqlite, is_list=is_list)
+
+    def _answer(self, asked: Written, values: Mapping[str, Any]) -> Sequence[Row]:
+        with self._translated(), self._lent() as connection:
+            cursor = connection.cursor()
+            cursor.execute(asked.text, asked.values(values))
+            return asked.rows(cursor.fetchall())
 
     def _new_engine(self) -> Engine:
         arguments: dict[str, object] = {"timeout": WAIT_MAX_S} if self.is_sqlite else _postgresql_arguments(self._url.query)
