@@ -76,7 +76,7 @@ def written(statement: Select[Any], dialect: Dialect, *, is_sqlite: bool, is_lis
 
 
 def _packed(text: str, statement: Select[Any], dialect: Dialect) -> str:
-    """All rows of a statement as one. It has a limit, so SQLite carries it out by itself, and its order remains."""
+    """All rows of a statement as one. It has a limit, so SQLite carries it out by itself, in its order."""
     columns = (_as_json(dialect.identifier_preparer.quote(column.name), column.type) for column in statement.selected_columns)
     return f"SELECT json_group_array(json_array({', '.join(columns)})) FROM ({text})"
 
@@ -85,7 +85,7 @@ def _as_json(column: str, kind: TypeEngine[Any]) -> str:
     """`quote` writes a number so that nothing of it is lost, which JSON in SQLite otherwise cuts after 15 digits."""
     if isinstance(kind, Double):
         return f"CASE WHEN {column} IS NOT NULL THEN json(quote({column})) END"
-    return f"json(iif({column}, 'true', 'false'))" if isinstance(kind, Boolean) else column
+    return f"json(CASE WHEN {column} THEN 'true' WHEN NOT {column} THEN 'false' END)" if isinstance(kind, Boolean) else column
 
 
 def _reader(kind: TypeEngine[Any], *, is_packed: bool) -> Callable[[Any], Any] | None:
