@@ -30,7 +30,7 @@ DESCRIPTION: Final = (
 
 def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
     """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
-    current, answers = CurrentStatus(view, archive), ResponseCache()
+    current, answers = CurrentStatus(view, archive), ResponseCache(store_is_server=not archive.queries.database.is_sqlite)
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,

@@ -3,7 +3,8 @@
 A run is written with its findings and their evidence at once, so whatever leads to one of them leads to all of them. To make the evidence
 takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, from whoever began it. That it is
 still to come is known to the process that made it, and to every other from the store: a heartbeat names the newest run of each site.
-What a prober that has fallen silent announced is not waited for.
+The store is asked for all such runs at once, and not for each that somebody wants. What a prober that has fallen silent announced is not
+waited for.
 
 Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503 and never called absent.
 """
@@ -11,6 +12,7 @@ Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written no
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Final
 
 from fastapi import Request
@@ -18,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from api.problems import RETRY_AFTER_S
 from api.response_cache import ResponseCache
+from api.threads import Busy
 from api.view import Archive, View
 from prober.clock import monotonic_s, wall_s
 from prober.sinks.status.database import StatusError
@@ -41,6 +44,8 @@ class RunArrivals:
     def __init__(self, view: View, archive: Archive, answers: ResponseCache) -> None:
         self._view, self._archive, self._answers = view, archive, answers
         self._waited_for: dict[str, asyncio.Task[bool]] = {}
+        self._announced: asyncio.Task[frozenset[str]] | None = None
+        self._asked_t = -inf
 
     async def __call__(self, request: Request) -> None:
         """Waits until the run that a request is about is written, if it is to be. Raises `NotWrittenYet`."""
@@ -67,12 +72,21 @@ class RunArrivals:
             del self._waited_for[run_id]
 
     async def _is_to_come(self, run_id: str) -> bool:
-        if self._view.is_unwritten(run_id):
-            return True
+        return self._view.is_unwritten(run_id) or run_id in await self._to_come()
+
+    async def _to_come(self) -> frozenset[str]:
+        """The runs that are announced and not written, as the store knew them `ASKED_EVERY_S` ago at most."""
+        announced, now = self._announced, monotonic_s()
+        if announced is None or (announced.done() and now - self._asked_t >= ASKED_EVERY_S):
+            announced, self._asked_t = asyncio.create_task(self._ask()), now
+            self._announced = announced
+        return await asyncio.shield(announced)
+
+    async def _ask(self) -> frozenset[str]:
         try:
-            return await self._answers.ask(lambda: self._archive.queries.is_announced(run_id, wall_s() - SILENT_AFTER_S))
-        except StatusError:  # which whoever answers finds out, and says
-            return False
+            return await self._answers.ask(lambda: self._archive.queries.announced(wall_s() - SILENT_AFTER_S))
+        except (StatusError, Busy):  # which whoever answers finds out, and says
+            return frozenset()
 
 
 def _run_of(request: Request) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from fastapi import Request, Response
 
 from api.models.base import Answer, Listed
-from api.threads import Threads
+from api.threads import SLOW_S, Threads
 from prober.clock import monotonic_s
 
 FRESH_S: Final = 1.0
@@ -36,8 +36,8 @@ _TAG: Final = re.compile(r'(?:W/)?("[^"]*")')
 class ResponseCache:
     """A few threads, who waits for them, and what they answered last. Belongs to one event loop."""
 
-    def __init__(self) -> None:
-        self._threads = Threads()
+    def __init__(self, *, store_is_server: bool = False) -> None:
+        self._threads = Threads(0.0 if store_is_server else SLOW_S)
         self._under_way: dict[str, asyncio.Task[EncodedAnswer]] = {}
         self._remembered: OrderedDict[str, tuple[float, EncodedAnswer]] = OrderedDict()
 
@@ -54,7 +54,7 @@ class ResponseCache:
 
     async def encoded(self, request: Request, make: Callable[[], EncodedAnswer], media_type: str = JSON) -> Response:
         """The same for what is written in another way."""
-        question = f"{request.url.path}?{request.url.query}"
+        question = f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}"
         answered_t, known = self._remembered.get(question, (-inf, None))
         if known is not None and monotonic_s() - answered_t < FRESH_S:
             return response_of(request, known, media_type)

@@ -32,6 +32,7 @@ from api.view import Archive
 from benchmarks.figures import CannotMeasureError, Figure
 from benchmarks.full_store import KINDS, SITES, fill
 from benchmarks.processes import cpu_s
+from prober.cli.process import collect_rarely
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.serving.server import serve_until, stop_signals
@@ -215,6 +216,7 @@ def report(name: str, measured: Measured, floor_ms: float) -> None:
 
 async def serve(url: str) -> None:
     """The API alone, as `ordering-prober api` serves it, but without a limit per client."""
+    collect_rarely()
     config = load(None, {})
     database = Database(url)
     with stop_signals() as stop:

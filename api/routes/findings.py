@@ -9,9 +9,10 @@ from starlette.exceptions import HTTPException
 
 from api.finding_case import ROWS_MAX, case_of, showing
 from api.headers import DRAWING_POLICY
-from api.models.findings import FindingDetail, FindingPage, trace_file_name
+from api.listed_pages import encode_page
+from api.models.findings import FindingAnswer, FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters, Shown
-from api.response_cache import ResponseCache
+from api.response_cache import EncodedAnswer, ResponseCache
 from api.support_bundle import SupportBundle
 from api.swim_lanes import NoDiagram, swim_lanes
 from api.view import Archive
@@ -32,11 +33,11 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     async def findings(request: Request, asked: Annotated[FindingParameters, Query()]) -> Response:
         """Findings, by when they were found, the newest first. Information is only counted, in its run."""
 
-        def make() -> FindingPage:
+        def make() -> EncodedAnswer:
             page = archive.queries.listed_findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return FindingPage.model_validate(page)
+            return encode_page(page, FindingAnswer)
 
-        return await answers.answer(request, make)
+        return await answers.encoded(request, make)
 
     @routes.get("/findings/{finding_id}", response_model=FindingDetail, response_description="The evidence.")
     async def finding(request: Request, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.models.runs import RunDetail, RunPage
+from api.listed_pages import encode_page
+from api.models.runs import RunAnswer, RunDetail, RunPage
 from api.query_parameters import QueryParameters, RunParameters
-from api.response_cache import ResponseCache
+from api.response_cache import EncodedAnswer, ResponseCache
 from api.view import Archive
 
 RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examples=["ordering-1f3a9c02"])]
@@ -23,11 +24,11 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     async def runs(request: Request, asked: Annotated[RunParameters, Query()]) -> Response:
         """Runs that have ended, by when they began, the newest first."""
 
-        def make() -> RunPage:
+        def make() -> EncodedAnswer:
             page = archive.queries.listed_runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return RunPage.model_validate(page)
+            return encode_page(page, RunAnswer)
 
-        return await answers.answer(request, make)
+        return await answers.encoded(request, make)
 
     @routes.get("/runs/{run_id}", response_model=RunDetail, response_description="The run.")
     async def run(request: Request, run_id: RunName, _: Annotated[QueryParameters, Query()]) -> Response:

@@ -42,7 +42,7 @@ HOMES = {
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
     "msgspec": ("prober.traces",),
-    "orjson": ("prober.sinks.history", "prober.traces"),
+    "orjson": ("api.listed_pages", "prober.sinks.history", "prober.sinks.status.written", "prober.traces"),
     "prometheus_client": ("prober.sinks.metrics",),
     "promql_parser": ("dashboards",),
     "pyarrow": ("prober.reports", "prober.sinks.history", "spark_jobs"),

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Double, Table, cast, create_engine, event, extract, func
+from sqlalchemy import ColumnElement, Connection, Double, Select, Table, cast, create_engine, event, extract, func
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from prober.errors import ProberError
+from prober.sinks.status.written import Row, Written, written
 from prober.slo.objectives import DAY_S
 
 WAIT_MAX_S: Final = 5
@@ -69,6 +70,19 @@ class Database:
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
+    def ask(self, statement: Select[Any], values: Mapping[str, Any]) -> Sequence[Row]:
+        """The list that one statement finds, which is a transaction in itself; make it once, for it is remembered.
+
+        Raises `StoreUnavailable`.
+        """
+        return self._answer(self._written(statement, is_list=True), values)
+
+    def ask_one(self, statement: Select[Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The row that it finds, by the names of its columns; None: there is none."""
+        asked = self._written(statement, is_list=False)
+        rows = self._answer(asked, values)
+        return dict(zip(asked.names, rows[0], strict=True)) if rows else None
+
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that is committed at the end: when this returns, what was written lasts.
@@ -98,6 +112,15 @@ class Database:
         event.listen(self.engine.pool, "checkin", _close_returned)
         self.engine.dispose()
 
+    def _written(self, statement: Select[Any], *, is_list: bool) -> Written:
+        return written(statement, self.engine.dialect, is_sqlite=self.is_sqlite, is_list=is_list)
+
+    def _answer(self, asked: Written, values: Mapping[str, Any]) -> Sequence[Row]:
+        with self._translated(), self._lent() as connection:
+            cursor = connection.cursor()
+            cursor.execute(asked.text, asked.values(values))
+            return asked.rows(cursor.fetchall())
+
     def _new_engine(self) -> Engine:
         arguments: dict[str, object] = {"timeout": WAIT_MAX_S} if self.is_sqlite else _postgresql_arguments(self._url.query)
         engine = create_engine(
@@ -116,12 +139,29 @@ class Database:
         return engine
 
     @contextmanager
+    def _lent(self) -> Iterator[PoolProxiedConnection]:
+        """A connection of the driver, on which each statement stands for itself. After an error it is not used again."""
+        connection = self.engine.raw_connection()
+        lent: Any = connection.driver_connection
+        try:
+            if not self.is_sqlite:  # whose connections begin no transaction by themselves
+                lent.autocommit = True
+            yield connection
+            if not self.is_sqlite:
+                lent.autocommit = False
+        except BaseException:
+            connection.invalidate()
+            raise
+        connection.close()
+
+    @contextmanager
     def _translated(self) -> Iterator[None]:
+        driver: Any = self.engine.dialect.loaded_dbapi
         try:
             yield
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, driver.Error) as error:
             what = f"{self}: {_first_line(error)}"
-            raise NotStorable(what) if _is_unacceptable(error) else StoreUnavailable(what) from error
+            raise NotStorable(what) if _is_unacceptable(error, driver) else StoreUnavailable(what) from error
         except (OverflowError, UnicodeEncodeError) as error:  # a driver that cannot even send it
             raise NotStorable(f"{self}: {error}") from error
 
@@ -164,13 +204,19 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
 
 
-def _is_unacceptable(error: SQLAlchemyError) -> bool:
-    if isinstance(error, DBAPIError):
-        state: Any = getattr(error.orig, "sqlstate", None)
-        return isinstance(error, DataError | IntegrityError) or str(state or "")[:2] in _UNACCEPTABLE
+def _is_unacceptable(error: Exception, driver: Any) -> bool:
+    cause = _cause(error)
+    if isinstance(cause, driver.Error):
+        state = getattr(cause, "sqlstate", None)
+        return isinstance(cause, driver.DataError | driver.IntegrityError) or str(state or "")[:2] in _UNACCEPTABLE
     return type(error).__name__ == "StatementError"  # a value that cannot be turned into what the database knows
 
 
-def _first_line(error: SQLAlchemyError) -> str:
-    cause = error.orig if isinstance(error, DBAPIError) else error
+def _first_line(error: Exception) -> str:
+    cause = _cause(error)
     return str(cause).partition("\n")[0] or repr(cause)
+
+
+def _cause(error: Exception) -> BaseException | None:
+    """What the driver said."""
+    return error.orig if isinstance(error, DBAPIError) else error

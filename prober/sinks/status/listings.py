@@ -19,12 +19,13 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Double, Row, Select, Table, Text, bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Double, Select, Table, Text, bindparam, select, tuple_
 
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.records import FindingFilter, IncidentFilter, ListedFinding, ListedRun, RunFilter
 from prober.sinks.status.rows import text_of
+from prober.sinks.status.written import Row
 
 CURSOR_LENGTH_MAX: Final = 1_000
 PAGE_MAX: Final = 500
@@ -83,6 +84,10 @@ class Listing:
     at: str
     name: str
 
+    def named(self, row: Row) -> dict[str, Any]:
+        """A row by the names of its columns."""
+        return dict(zip(self.columns, row, strict=True))
+
 
 RUNS: Final = Listing(tables.runs, tuple(tables.runs.columns.keys()), "started_at", "run_id")
 RUNS_IN_SHORT: Final = Listing(tables.runs, ListedRun._fields, "started_at", "run_id")
@@ -91,20 +96,17 @@ FINDINGS_IN_SHORT: Final = Listing(tables.findings, ListedFinding._fields, "foun
 INCIDENTS: Final = Listing(tables.incidents, tuple(tables.incidents.columns.keys()), "first_at", "incident_id")
 
 
-def page_of(
-    database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None
-) -> tuple[Sequence[Row[Any]], str | None]:
+def page_of(database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None) -> tuple[Sequence[Row], str | None]:
     """At most `limit` (and `PAGE_MAX`) rows, and the cursor of the next page; None: this is the last one. Raises `BadCursor`."""
     limit = max(1, min(limit, PAGE_MAX))
     values = given(wanted)
     if cursor is not None:
         position = read_cursor(cursor, wanted)
         values |= {"behind_at": position.at, "behind_name": position.name}
-    with database.reading() as connection:
-        rows = connection.execute(statement(listing, tuple(values)), values | {"rows": limit + 1}).all()
+    rows = database.ask(statement(listing, tuple(values)), values | {"rows": limit + 1})
     if len(rows) <= limit:
         return rows, None
-    last = rows[limit - 1]._mapping
+    last = listing.named(rows[limit - 1])
     return rows[:limit], write_cursor(Position(last[listing.at], last[listing.name]), wanted)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import CTE, ColumnElement, Select, case, func, select
+from sqlalchemy import CTE, ColumnElement, Select, bindparam, case, func, select
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
@@ -52,6 +52,17 @@ from prober.slo.objectives import SliCounts
 
 GROUPS_MAX: Final = 500
 
+_PROOF: Final = tuple(tables.evidence.columns.keys())
+_RUN: Final = select(tables.runs).where(tables.runs.c.run_id == bindparam("name"))
+_INCIDENT: Final = select(tables.incidents).where(tables.incidents.c.incident_id == bindparam("name"))
+_ON_KEY: Final = select(tables.key_evidence).where(tables.key_evidence.c.finding_id == bindparam("name"))
+_FINDING: Final = (
+    select(tables.findings, *(column.label(f"proof_{column.name}") for column in tables.evidence.columns))
+    .outerjoin(tables.evidence, tables.evidence.c.finding_id == tables.findings.c.finding_id)
+    .where(tables.findings.c.finding_id == bindparam("name"))
+)
+"""With its evidence, so that both are of one moment."""
+
 EVERY_RUN: Final = RunFilter()
 EVERY_FINDING: Final = FindingFilter()
 EVERY_INCIDENT: Final = IncidentFilter()
@@ -72,7 +83,7 @@ class StatusQueries:
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, RUNS, wanted, limit, cursor)
-        return Page(tuple(run_from_row(row._mapping) for row in rows), following)
+        return Page(tuple(run_from_row(RUNS.named(row)) for row in rows), following)
 
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
@@ -81,20 +92,19 @@ class StatusQueries:
 
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
-        rows = self._rows(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
-        return run_from_row(rows[0]) if rows else None
+        row = self.database.ask_one(_RUN, {"name": text_of(run_id)})
+        return None if row is None else run_from_row(row)
 
-    def is_announced(self, run_id: str, since: float) -> bool:
-        """Whether a prober has said since then that this run ended, as the newest of a site, and it is not here: it is to come."""
-        name, sites = text_of(run_id), tables.sites.c
-        kept = select(tables.runs.c.run_id).where(tables.runs.c.run_id == name)
-        said = (sites.last_run_id == name, sites.last_heartbeat_at >= since, ~kept.exists())
-        return bool(self._rows(select(sites.last_run_id).where(*said).limit(1)))
+    def announced(self, since: float) -> frozenset[str]:
+        """The runs that a prober has named since then as the newest that ended at a site, and that are not here: they are to come."""
+        kept = select(tables.runs.c.run_id).where(tables.runs.c.run_id == tables.sites.c.last_run_id)
+        said = (tables.sites.c.last_heartbeat_at >= since, tables.sites.c.last_run_id.is_not(None), ~kept.exists())
+        return frozenset(row["last_run_id"] for row in self._rows(select(tables.sites.c.last_run_id).where(*said)))
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, FINDINGS, wanted, limit, cursor)
-        return Page(tuple(finding_from_row(row._mapping) for row in rows), following)
+        return Page(tuple(finding_from_row(FINDINGS.named(row)) for row in rows), following)
 
     def listed_findings(
         self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
@@ -105,18 +115,16 @@ class StatusQueries:
 
     def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
         """One finding with its evidence, and if asked with everything on its key; None: it is not there (any more)."""
-        name = text_of(finding_id)
-        beside = select(tables.key_evidence).where(tables.key_evidence.c.finding_id == name)
-        with self.database.reading() as connection:
-            row = connection.execute(select(tables.findings).where(tables.findings.c.finding_id == name)).mappings().first()
-            proof = connection.execute(select(tables.evidence).where(tables.evidence.c.finding_id == name)).mappings().first()
-            everything = connection.execute(beside).mappings().first() if on_key else None
+        name = {"name": text_of(finding_id)}
+        row = self.database.ask_one(_FINDING, name)
         if row is None:
             return None
+        proof = {column: row[f"proof_{column}"] for column in _PROOF}
+        beside = self.database.ask_one(_ON_KEY, name) if on_key else None
         return finding_from_row(
             row,
-            None if proof is None else evidence_from_row(proof),
-            None if everything is None else key_evidence_from_row(everything),
+            None if proof["finding_id"] is None else evidence_from_row(proof),
+            None if beside is None else key_evidence_from_row(beside),
         )
 
     # --- incidents -----------------------------------------------------------------------------------------------------------
@@ -124,12 +132,12 @@ class StatusQueries:
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
         """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, INCIDENTS, wanted, limit, cursor)
-        return Page(tuple(incident_from_row(row._mapping) for row in rows), following)
+        return Page(tuple(incident_from_row(INCIDENTS.named(row)) for row in rows), following)
 
     def incident(self, incident_id: str) -> Incident | None:
         """One incident; None: it is not there (any more)."""
-        rows = self._rows(select(tables.incidents).where(tables.incidents.c.incident_id == text_of(incident_id)))
-        return incident_from_row(rows[0]) if rows else None
+        row = self.database.ask_one(_INCIDENT, {"name": text_of(incident_id)})
+        return None if row is None else incident_from_row(row)
 
     def open_incidents(self) -> tuple[Incident, ...]:
         """All of them, by when they began, the newest first. There is at most one of a kind at a site."""

@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Values: TypeAlias = dict[str, Any]
+Named: TypeAlias = RowMapping | Mapping[str, Any]
+"""A row by the names of its columns."""
 Kept = TypeVar("Kept", bound="DataclassInstance")
 
 
-def site_key_from_row(row: RowMapping) -> SiteKey:
+def site_key_from_row(row: Named) -> SiteKey:
     """The site that a row is about."""
     return SiteKey(row["target"], row["probe"], row["vantage"], row["part"])
 
@@ -75,7 +77,7 @@ def run_values(record: RunRecord) -> Values:
     }
 
 
-def run_from_row(row: RowMapping) -> RunRecord:
+def run_from_row(row: Named) -> RunRecord:
     """The run of a row, without its findings."""
     result = _value(
         RunResult,
@@ -102,7 +104,7 @@ def finding_values(record: FindingRecord) -> Values:
     return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
 
 
-def finding_from_row(row: RowMapping, evidence: Evidence | None = None, on_key: Evidence | None = None) -> FindingRecord:
+def finding_from_row(row: Named, evidence: Evidence | None = None, on_key: Evidence | None = None) -> FindingRecord:
     """The finding of a row."""
     finding = _value(
         Finding,
@@ -123,7 +125,7 @@ def evidence_values(finding_id: str, evidence: Evidence) -> Values:
     return _row(tables.evidence, evidence) | {"finding_id": finding_id, "opened": opened}
 
 
-def evidence_from_row(row: RowMapping) -> Evidence:
+def evidence_from_row(row: Named) -> Evidence:
     """The evidence of a row."""
     opened = tuple(OpenSession(*begun) for begun in row["opened"])
     return _value(Evidence, row, witnesses=tuple(row["witnesses"]), opened=opened)
@@ -136,7 +138,7 @@ def key_evidence_values(finding_id: str, evidence: Evidence) -> Values:
     return _row(tables.key_evidence, evidence) | {"finding_id": finding_id, "opened": opened, "packed": packed}
 
 
-def key_evidence_from_row(row: RowMapping) -> Evidence:
+def key_evidence_from_row(row: Named) -> Evidence:
     """Everything on a finding's key, of a row."""
     opened = tuple(OpenSession(*begun) for begun in row["opened"])
     trace = zlib.decompress(row["packed"]).decode()
@@ -149,7 +151,7 @@ def incident_values(incident: Incident) -> Values:
     return _row(tables.incidents, incident) | _texts(incident.site._asdict()) | shown
 
 
-def incident_from_row(row: RowMapping) -> Incident:
+def incident_from_row(row: Named) -> Incident:
     """The incident of a row."""
     return _value(
         Incident,
@@ -169,7 +171,7 @@ def acknowledgement_values(said: Acknowledgement) -> Values:
     return _texts({f"acknowledged_{name}": value for name, value in said._asdict().items()})
 
 
-def summary_from_row(row: RowMapping) -> RunSummary:
+def summary_from_row(row: Named) -> RunSummary:
     """The run of a row, in short: of a row with these columns alone."""
     return _value(RunSummary, row, verdict=Verdict(row["verdict"]))
 
@@ -185,7 +187,7 @@ def site_values(told: SiteStatus) -> Values:
     }
 
 
-def site_from_row(row: RowMapping) -> SiteStatus:
+def site_from_row(row: Named) -> SiteStatus:
     """How a prober said that a site stands."""
     return _value(
         SiteStatus,
@@ -208,7 +210,7 @@ def prober_values(prober: ProberRecord) -> Values:
     }
 
 
-def prober_from_row(row: RowMapping) -> ProberRecord:
+def prober_from_row(row: Named) -> ProberRecord:
     """The prober of a row."""
     told = row["configuration"]
     status = None if told is None else ConfigurationStatus(**{**told, "restart": tuple(told["restart"])})
@@ -233,7 +235,7 @@ def tally_columns() -> list[ColumnElement[Any]]:
     return [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
 
 
-def tally_from_row(row: RowMapping) -> SliCounts:
+def tally_from_row(row: Named) -> SliCounts:
     """What the slices of a row add up to."""
     return SliCounts(int(row["good"]), int(row["bad"]), int(row["undecided"]))
 
@@ -244,7 +246,7 @@ def _row(table: Table, *values: DataclassInstance) -> Values:
     return _texts({field.name: getattr(value, field.name) for value in values for field in fields(value) if field.name in names})
 
 
-def _value(kind: type[Kept], row: RowMapping, /, **given: Any) -> Kept:
+def _value(kind: type[Kept], row: Named, /, **given: Any) -> Kept:
     """A value whose fields, but for those given, are columns of a row."""
     return kind(**{field.name: row[field.name] for field in fields(kind) if field.name not in given}, **given)
 

@@ -133,18 +133,24 @@ class TestThreads:
         assert asyncio.run(asking()) == 4  # the first was forgotten
 
     def test_who_waits_for_too_long_is_sent_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(threads, "WAIT_MAX_S", 0.0)
-        release = threading.Event()
+        begun, release = threading.Semaphore(0), threading.Event()
+
+        def keep() -> None:
+            begun.release()
+            release.wait()
 
         async def asking() -> None:
-            desk = ResponseCache()
-            busy = [asyncio.create_task(desk.ask(release.wait)) for _ in range(threads.THREADS_MAX)]
-            await asyncio.sleep(0)
+            desk = ResponseCache(store_is_server=True)
+            busy = [asyncio.create_task(desk.ask(keep)) for _ in range(threads.THREADS_MAX)]
+            for _ in busy:
+                await asyncio.to_thread(begun.acquire)
+            monkeypatch.setattr(threads, "WAIT_MAX_S", 0.0)
             with pytest.raises(Busy) as refused:
                 await desk.ask(lambda: None)
             assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "5"})
             release.set()
             await asyncio.gather(*busy)
+            monkeypatch.setattr(threads, "WAIT_MAX_S", 60.0)
             assert await desk.ask(lambda: 3) == 3
 
         asyncio.run(asking())
