@@ -32,7 +32,6 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
-from prober.core.places import drop_held
 from prober.core.positions import ACKED, NO_STAMP, OLDER, PRIMARY, REFUSED, REMOVED, SENT_BESIDE, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
@@ -176,8 +175,8 @@ class KeyChecker:
         certain = self._rules.redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
-        elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):  # each has its own run
-            drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
+        elif (self.subscription.racing or not arrival.new) and self._holder.may_begin_anew(arrival):
+            self._holder.begin_anew(arrival)
         self._hold(arrival, certain, publication)
 
     def _arrive(self, event: Delivered, number: int) -> Arrival:
@@ -294,7 +293,8 @@ class KeyChecker:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
         session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
         flags = PRIMARY if arrival.proven and not arrival.copies_id else 0
-        if self._order.overtakings.came(arrival, self.log.invoked_t(arrival.position), places):
+        invoked_t, waiting = self.log.invoked_t(arrival.position), self._put_back_beside(session.name)
+        if self._order.overtakings.came(arrival, invoked_t, places, waiting):
             flags |= SENT_BESIDE
         self.log.mark(arrival.position, flags)
         race_s = self.subscription.race_s(session)
@@ -346,7 +346,7 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.collector.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
+        self._holder.begin_anew(arrival)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if not self._redelivery.passed_over.may_have(self.log.frontier) and not self._order.is_anywhere(arrival.position):
             self._redelivery.beginning.begin(arrival, self._liveness.last_delivery_t)

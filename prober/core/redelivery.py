@@ -40,7 +40,7 @@ from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.overtakings import BESIDE
-from prober.core.places import precedes, was_sent_beside
+from prober.core.places import changes_region, precedes, was_sent_beside
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
 from prober.core.returned import NOTHING, PassedOver
 from prober.core.rules import Mode
@@ -132,10 +132,6 @@ class RedeliveryCheck:
         if arrival.position > before.position + 1:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
-
-    def changes_region(self, arrival: Arrival) -> bool:
-        """Whether what came before it on its session was published in another region."""
-        return self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position)
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
@@ -311,7 +307,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if self.changes_region(arrival):
+        if changes_region(self._orders, self._log, arrival):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
@@ -383,7 +379,7 @@ class RedeliveryCheck:
     def _is_behind(self, after: int, arrival: Arrival) -> bool:
         """Whether it is known behind which message of its region a delivery was sent, where there are several."""
         alone = self._subscription.is_alone(arrival.track.session)
-        return alone and (after == arrival.own or not self.changes_region(arrival))
+        return alone and (after == arrival.own or not changes_region(self._orders, self._log, arrival))
 
     def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
         """What was skipped of the region of what it stands between."""
