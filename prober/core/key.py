@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.collector import HOLE, FindingsCollector, count_redelivery, count_rewind
+from prober.core.collector import CUT_OFF, HOLE, FindingsCollector, count_redelivery, count_rewind
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -624,13 +624,7 @@ class KeyChecker:
         A clock that begins anew may be due again before `now`, but later than it was: else, with a deadline of 0, this would not end.
         """
         woken_t = self.due_t
-        if self._put_back:
-            self._let_through(now)
-        until_t = min(now, self.collector.grace_until_t) if self._unsettled else now
-        self._redelivery.settle(until_t)
-        self._holder.splits.settle(until_t)
-        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
-        self._numbers.settle(until_t)
+        self._settle(now)
         self._group.compare(now)
         if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
@@ -661,13 +655,21 @@ class KeyChecker:
         self.due_t = due_t
         return True
 
-    def finish(self) -> None:
-        """Settles everything on hold as if time went on without further events."""
-        self._let_through(inf)
-        self._redelivery.settle(inf)
-        self._holder.splits.settle(inf)
-        self._order.settle(inf)
-        self._numbers.settle(inf)
+    def finish(self, stopped_t: float = inf) -> None:
+        """Settles what is on hold as if time went on without further events, in doubt what would have shown after `stopped_t`."""
+        if stopped_t < inf:
+            self._settle(stopped_t)
+            self.collector.excuse(inf, CUT_OFF)
+        self._settle(inf)
+
+    def _settle(self, now: float) -> None:
+        if self._put_back:
+            self._let_through(now)
+        until_t = min(now, self.collector.grace_until_t) if self._unsettled and now < inf else now
+        self._redelivery.settle(until_t)
+        self._holder.splits.settle(until_t)
+        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
+        self._numbers.settle(until_t)
 
     def owes(self, now: float = LONG_AGO) -> bool:
         """Whether the service still owes this subscription a delivery, other than what may be older than the retention by `now`."""

@@ -19,7 +19,7 @@ so that what is held was dropped: then the rest of that run comes on another one
 
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
-of which nothing held is left is filed as indeterminate.
+of which nothing held is left is filed as indeterminate. So is one that is on hold when a record stops that was not waited for.
 """
 
 from __future__ import annotations
