@@ -19,6 +19,8 @@ What is *not* a violation:
 
 * A message has to be *sent* again, not received. Between the predecessor and the delivery a stream may have broken, or a pull ended
   without its answer: what was acknowledged before may have gone with it, and need not come a third time. What was not must.
+* A push request begins when it arrives, and was sent up to Delta before: what comes between may be a slow copy. But nothing behind a
+  message is under way while that is sent for the first time.
 * With a dead-letter policy consistent redelivery is not promised.
 * What is older than the retention may be gone.
 * Order is promised within one publishing region: what counts is what was left out between two messages of one.
@@ -326,7 +328,9 @@ class RedeliveryCheck:
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._collector.rules.clock_error_s < nacked_t and arrival.position > position:
+        only = self._log.holds(position) and number == self._log.number(position)  # nothing behind it was under way
+        sent_t = (arrival.t if only else arrival.lo) - self._collector.rules.clock_error_s
+        if sent_t < nacked_t and arrival.position > position:
             return
         self._nacked_push, flags = None, self._log.flags(position) if self._log.holds(position) else REMOVED
         if arrival.position <= position:

@@ -158,6 +158,8 @@ class Subscription:
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
             self.losses = inf
+        if self.rules.mode is Mode.PUSH:
+            invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
         return certain

@@ -33,4 +33,6 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("seek-passes-over-everything", "redelivery.py", "if not self.returned.certain(skipped) and not self.passed_over.others(skipped):", "if self.passed_over.frontier:", "A seek explains every skip ever after."),
     excuse("no-grace-period", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and t < LONG_AGO:", "Control operations excuse nothing."),
     rule("grace-period-for-ever", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and self.grace_until_t > LONG_AGO:", "A control operation excuses everything ever after."),
+    excuse("requests-are-sent-when-they-come", "subscription.py", "            invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before\n", "            pass\n", "A push request takes no time on its way."),
+    rule("requests-behind-the-first-are-under-way", "redelivery.py", "only = self._log.holds(position) and number == self._log.number(position)", "only = False", "What stands behind a message that was never sent before its refusal may have been under way."),
 )  # fmt: skip
