@@ -152,8 +152,8 @@ class Overtakings:
         self.pending = tuple(one._replace(again=True) if one.comes_again(position, t, late_s) else one for one in self.pending)
 
     def _came_again_before(self, one: Overtaking) -> bool:
-        """Whether what overtook it had come again already: behind it, which was slower on its way."""
-        again, since_t = list(self._again or ()), max(one.t - self._late_s, one.by.t)
+        """Whether what overtook it had come again already, behind it, which was slower; of two copies either may be the first."""
+        again, since_t = list(self._again or ()), one.t - self._late_s
         forgotten = len(again) == AGAIN_KEPT and again[0][1] > since_t
         return forgotten or any(position >= one.by.position and t > since_t for position, t in again)
 
