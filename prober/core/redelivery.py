@@ -19,8 +19,8 @@ What is *not* a violation:
 
 * A message has to be *sent* again, not received. Between the predecessor and the delivery a stream may have broken, or a pull ended
   without its answer: what was acknowledged before may have gone with it, and need not come a third time. What was not must.
-* A push request begins when it arrives, and was sent up to Delta before: what comes between may be a slow copy. But nothing behind a
-  message is under way while that is sent for the first time.
+* A push request was sent up to Delta before it begins: what comes between may be a slow copy. But nothing behind a message is under way
+  when that comes first. Of one that was lost nobody hears: an earlier one of its message, answered since, may have ended it.
 * With a dead-letter policy consistent redelivery is not promised.
 * What is older than the retention may be gone.
 * Order is promised within one publishing region: what counts is what was left out between two messages of one.
@@ -154,8 +154,7 @@ class RedeliveryCheck:
         """Files what was held and whose time has passed without an explanation."""
         if not any(skip.due_t < now or now == inf for skip in self.held):
             return
-        waiting = self.held
-        self.held = ()
+        waiting, self.held = self.held, ()
         for skip in waiting:
             if skip.due_t < now or now == inf:
                 self._decide(skip, now)
@@ -186,8 +185,7 @@ class RedeliveryCheck:
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
-        rules = self._collector.rules
-        due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        due_t = arrival.t + self._collector.rules.delivery_delay_max_s + self._collector.rules.clock_error_s
         sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
         skip = Skip(
             *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
@@ -262,7 +260,9 @@ class RedeliveryCheck:
     def _loss_behind(self, skip: Skip) -> str:
         """Whether what was acknowledged was sent and lost; or the rest, which comes again then, beside what came instead."""
         if skip.acked:
-            return LOST if self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
+            seen_t = skip.sent_after_t + self._collector.rules.delivery_delay_max_s
+            answered = self._collector.rules.mode is Mode.PUSH and self._holder.acks.all_sent_since(skip.skipped, seen_t)
+            return LOST if answered or self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
         beside = self._subscription.parted.may_have_taken(skip.sent_after_t, skip.session.source, skip.t, skip.t)
         return BESIDE if beside and skip.kind is Kind.REDELIVERY_SKIP else ""
 

@@ -276,6 +276,10 @@ class Acknowledgements:
         known = not older and not self._rules.clock_error_s
         return self.may_end(position, sent_t) and not (known and self._log.number(position) >= number)
 
+    def all_sent_since(self, positions: tuple[int, ...], t: float) -> bool:
+        """Whether all of these were answered after `t`, or may have been."""
+        return bool(positions) and all(self.latest_t(position) > t for position in positions)
+
     def latest_t(self, position: int) -> float:
         """When the position was answered last, long ago if it never was; later than that, perhaps, if it is forgotten."""
         return self._forgotten_t if self._latest is None else self._latest.get(position, self._forgotten_t)

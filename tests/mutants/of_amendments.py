@@ -12,8 +12,8 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("a-second-copy-hides-the-first", "positions.py", "if not self.flags(position) & SHARED:", "if position:", "An acknowledgement, which names the id alone, is for the latest copy."),
     excuse("copies-judged-as-first-deliveries", "key.py", "        if arrival.copies_id:\n            self._order.learn", "        if arrival.position < 0:\n            self._order.learn", "A second copy is judged as if it were the primary."),
     # what may have been sent and lost
-    excuse("lost-sends-are-skips", "redelivery.py", "return LOST if self._subscription.may_have_lost", "return LOST if skip.due_t < 0 and self._subscription.may_have_lost", "What was sent into a stream that broke was not sent."),
-    rule("unacked-may-be-lost", "redelivery.py", "        if skip.acked:\n            return LOST", "        if skip.session:\n            return LOST", "What was lost and never acknowledged need not come again."),
+    excuse("lost-sends-are-skips", "redelivery.py", "return LOST if answered or self._subscription.may_have_lost(skip.sent_after_t, skip.t) else", "return LOST if answered else", "What was sent into a stream that broke was not sent."),
+    rule("unacked-may-be-lost", "redelivery.py", "        if skip.acked:\n            seen_t", "        if skip.session:\n            seen_t", "What was lost and never acknowledged need not come again."),
     excuse("closes-not-considered-for-skips", "subscription.py", "        self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)\n", "", "A stream that breaks loses nothing."),
     excuse("lost-pulls-ignored", "subscription.py", "            self._lose(session.opened_t, t)\n", "", "A pull that ends without its answer loses nothing."),
     excuse("losses-that-show-late", "redelivery.py", "if lost or not may_show:", "if lost or now:", "A loss that shows only later explains no skip."),

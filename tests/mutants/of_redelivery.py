@@ -34,5 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("no-grace-period", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and t < LONG_AGO:", "Control operations excuse nothing."),
     rule("grace-period-for-ever", "collector.py", "if not doubt and t <= self.grace_until_t:", "if not doubt and self.grace_until_t > LONG_AGO:", "A control operation excuses everything ever after."),
     excuse("requests-are-sent-when-they-come", "subscription.py", "            invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before\n", "            pass\n", "A push request takes no time on its way."),
+    excuse("lost-requests-are-not-ended", "redelivery.py", "return LOST if answered or self", "return LOST if self", "A lost push request is sent again though its message is acknowledged meanwhile."),
+    rule("lost-requests-end-before", "splits.py", "all(self.latest_t(position) > t for position in positions)", "all(self.latest_t(position) > LONG_AGO for position in positions)", "What was acknowledged before need not come again by push."),
     rule("requests-behind-the-first-are-under-way", "redelivery.py", "only = self._log.holds(position) and number == self._log.number(position)", "only = False", "What stands behind a message that was never sent before its refusal may have been under way."),
 )  # fmt: skip
