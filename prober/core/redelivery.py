@@ -44,7 +44,7 @@ from prober.core.order import OrderCheck
 from prober.core.overtakings import BESIDE
 from prober.core.places import changes_region, precedes, was_sent_beside
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
-from prober.core.returned import NOTHING, PassedOver
+from prober.core.returned import NOTHING, PassedOver, left_out
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
@@ -181,7 +181,7 @@ class RedeliveryCheck:
         skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
-        skipped = self.returned.certain(skipped) or self.passed_over.others(skipped) or skipped
+        skipped = left_out(skipped, self.returned, self.passed_over) or skipped
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
@@ -359,7 +359,7 @@ class RedeliveryCheck:
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
     def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
-        if not self.returned.certain(skipped) and not self.passed_over.others(skipped):
+        if not left_out(skipped, self.returned, self.passed_over):
             return SOUGHT.format(self._collector.grace_cause)
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
