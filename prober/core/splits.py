@@ -19,11 +19,13 @@ so that what is held was dropped: then the rest of that run comes on another one
 
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
-of which nothing held is left is filed as indeterminate. So is one that is on hold when a record stops that was not waited for.
+of which nothing held is left is filed as indeterminate. So is one that is on hold when a record stops that was not waited for. A rewind to
+what is held excuses nothing if it brings it to a third subscriber: that one held it then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 from typing import Final, NamedTuple
 
@@ -117,11 +119,29 @@ class Splits:
         """A rewind that was sent before a split, and arrives after it, had dropped what was held at or above it."""
         sent_t = arrival.lo - self._collector.rules.clock_error_s
         self.pending = tuple(
-            split._replace(held=tuple(held for held in split.held if not self._may_drop(arrival, sent_t, held, split)))
+            split._replace(held=tuple(self._still_held(arrival, sent_t, split)))
             if sent_t <= split.t and arrival.position not in split.begun_by_none
             else split
             for split in self.pending
         )
+
+    def _still_held(self, arrival: Arrival, sent_t: float, split: Split) -> Iterator[Certain]:
+        """What was held whether a delivery was sent before the split or after it."""
+        for held in split.held:
+            if not self._may_drop(arrival, sent_t, held, split):
+                yield held
+            elif self._takes_over(arrival, held, split):
+                yield held._replace(number=arrival.number, session=arrival.track.session)
+
+    def _takes_over(self, arrival: Arrival, held: Certain, split: Split) -> bool:
+        """Whether a message was held by whom a rewind brought it to, if not by whom it was taken from.
+
+        It was if the rewind begins with it, at another subscriber than that of the split: no answer was under way that could have ended
+        that hold before the split, or the other would not have been certain, and its lease was over later than that of the other.
+        """
+        session, clocks_agree = arrival.track.session, not self._collector.rules.clock_error_s
+        elsewhere = session.subscriber != split.session.subscriber and not session.unseen
+        return arrival.position == held.position < split.position and elsewhere and clocks_agree
 
     def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
         """Whether a delivery is a rewind to what is held or perhaps below, or the other copy of it, which may be the first.

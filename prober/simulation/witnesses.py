@@ -2,8 +2,9 @@
 
 The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
 the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
-thought so; a stream that ends soon after may have been dead before; and what is left of an earlier run belongs to no record. Faults that
-are not named in `SEEN` are seen whenever they strike.
+thought so; a stream that ends soon after may have been dead before; what had been acknowledged need only be sent again, and may have gone
+with a stream that broke; and what is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever
+they strike.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ class Witnesses:
         self._foreign: set[str] = set()
         self._receipts: defaultdict[tuple[str, str], list[_Receipt]] = defaultdict(list)
         self._answered: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-        self._acked: set[tuple[str, str]] = set()
+        self._acked: dict[tuple[str, str], float] = {}
         self._subscribers: dict[str, str] = {}
         self._closed: dict[str, float] = {}
+        self._breaks: defaultdict[str, list[float]] = defaultdict(list)
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
             Delivered: self._delivered,
             Acked: self._acknowledged,
@@ -67,7 +69,7 @@ class Witnesses:
 
     def _acknowledged(self, event: Acked) -> None:
         self._answers(event)
-        self._acked.add((event.subscription, event.message_id))
+        self._acked.setdefault((event.subscription, event.message_id), event.t)
 
     def _answers(self, event: Acked | Nacked | LeaseModified) -> None:
         self._answered[event.subscription, event.message_id].append(event.t)
@@ -77,6 +79,8 @@ class Witnesses:
 
     def _ended(self, event: Closed) -> None:
         self._closed[event.session] = event.t
+        if event.lost or self._is_streaming(event.subscription):
+            self._breaks[event.subscription].append(event.t)
 
     def saw(self, injection: Injection, t: float) -> bool:
         """Whether what was injected at a time of the run's clock can be told from what is allowed."""
@@ -114,13 +118,28 @@ class Witnesses:
     def did_not_go_on(self, injection: Injection, t: float) -> bool:
         """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
 
-        What is held comes again when its lease is over: then the redelivery was slow, and nothing else.
+        What is held comes again when its lease is over: then the redelivery was slow, and nothing else. What had been acknowledged may
+        have been sent on a stream that broke meanwhile.
         """
         receipts = self._receipts[injection.where, injection.key]
         struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
-        wanted = sorted({one.seq for one in receipts if one.t < t and one.seq > struck})
-        came = dict.fromkeys(one.seq for one in receipts if one.t >= t and one.seq > struck)
-        return wanted != list(came)[: len(wanted)]
+        before = {one.seq: one for one in receipts if one.t < t and one.seq > struck}
+        again: dict[int, _Receipt] = {}
+        for one in receipts:
+            if one.t >= t and one.seq > struck:
+                again.setdefault(one.seq, one)
+        came, wanted = list(again.values()), sorted(before)
+        turn = next((turn for turn, seq in enumerate(wanted) if turn >= len(came) or came[turn].seq != seq), None)
+        if turn is None:
+            return False
+        until_t = came[turn].t if turn < len(came) else receipts[-1].t
+        left_out = [before[seq] for seq in wanted[turn:] if turn >= len(came) or seq < came[turn].seq]
+        return not self._may_have_gone_with_a_stream(injection.where, left_out, t, until_t)
+
+    def _may_have_gone_with_a_stream(self, subscription: str, left_out: list[_Receipt], t: float, until_t: float) -> bool:
+        """Whether messages that did not come again by `until_t` may have been sent since `t` all the same."""
+        acked = all(self._acked.get((subscription, one.message_id), inf) < until_t for one in left_out)
+        return acked and any(t < broke_t <= until_t for broke_t in self._breaks[subscription])
 
     def _holder(self, receipt: _Receipt) -> str:
         return self._subscribers.get(receipt.session, receipt.session)
@@ -134,10 +153,13 @@ class Witnesses:
 
     def _stayed(self, subscription: str, t: float, *sessions: str) -> bool:
         """Whether streams were open for so long after a time that they were alive then; the end of a response says nothing."""
-        rules = self._rules[subscription]
-        if rules.mode is not Mode.STREAMING:
+        if not self._is_streaming(subscription):
             return True
-        return all(self._closed.get(session, inf) > t + rules.close_detection_max_s for session in sessions)
+        alive_t = t + self._rules[subscription].close_detection_max_s
+        return all(self._closed.get(session, inf) > alive_t for session in sessions)
+
+    def _is_streaming(self, subscription: str) -> bool:
+        return subscription in self._rules and self._rules[subscription].mode is Mode.STREAMING
 
 
 SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = MappingProxyType(
@@ -145,6 +167,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "never_redeliver": Witnesses.was_never_acked,
         "resume_past_unacked": Witnesses.was_never_acked,
         "redeliver_single": Witnesses.did_not_go_on,
+        "redeliver_unacked_only": Witnesses.did_not_go_on,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,
         "overlap_push": Witnesses.met_what_is_held,

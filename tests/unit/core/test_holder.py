@@ -207,9 +207,12 @@ def test_without_a_bound_on_the_delay_nothing_is_certainly_held() -> None:
 @pytest.mark.parametrize(
     "one",
     [
-        case("it dropped all that was held", f"{ONE_ACKED} B<3@8 C<2@8.5", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@8.5"),
+        case("it dropped all that was held, for another one who then held it", f"{ONE_ACKED} B<3@8 C<2@8.5", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@8.5"),
+        case("it dropped all that was held, for another stream of who had the split", "open B1 of client B open B2 of client B P1,2,3 A<1,2@1 A ack 1@1.4 B1<3@8 B2<2@8.5", "I:AFFINITY_SPLIT@8"),
+        case("whose stream may have been dead by then", f"{ONE_ACKED} B<3@8 C<2@8.5 close C@9", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@8.5", close_detection_max_s=3),
+        case("to below what was held", "P1,2,3,4 A<1,2,3@1 A ack 1,2@1.4 B<4@8 C<2,3@8.5", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@8.5 I:AFFINITY_SPLIT@8.6"),
         case("it dropped a part of what was held", "P1,2,3 A<1,2@1 B<3@8 C<2@8.5", "V:AFFINITY_SPLIT@8 V:AFFINITY_SPLIT@8.5"),
-        case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "I:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13"),
+        case("it was just possibly sent before", f"{ONE_ACKED} B<3@8 C<2@13", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13"),
         case("it was sent since", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13.1"),
         case("it was sent since, while a stream may still break", f"{ONE_ACKED} B<3@8 C<2@13.1", "V:AFFINITY_SPLIT@8 I:AFFINITY_SPLIT@13.1", close_detection_max_s=10),
         case("it came on the same stream", f"{ONE_ACKED} B<3@8 B<2@8.5", "V:AFFINITY_SPLIT@8"),

@@ -117,3 +117,19 @@ def test_nothing_in_a_response_was_sent_before_the_pull_was_sent() -> None:
         "REDELIVERY_SKIP",
     }
     assert {f.kind for f in findings(f"{before} pull b3@1.2 b3<4@20.3", Rules(mode=Mode.PULL))} == {"PULL_OVERLAP"}
+
+
+HELD_ON = "P1,2,3,4 pull b1@0.9 pull b2@0.95 b1<1,2@1 pull b3@1.05 b2<3,4@1.1 b1 nack 1@1.2 b3<1,2@2"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("a rewind elsewhere, perhaps before the overlap, takes what was held with it", f"{HELD_ON} end @30", "V:PULL_OVERLAP I:PULL_OVERLAP", mode=PULL),
+        case("an earlier answer may have ended what it took", "P1,2,3 pull b0@0.5 b0<1@0.6 b0 ack 1@0.7 pull b1@20 pull b2@20 b1<1,2@21 pull b3@21.05 b2<3@21.1 b3<1@22", "I:PULL_OVERLAP", mode=PULL),
+        case("by a clock that may be behind", HELD_ON, "I:PULL_OVERLAP", mode=PULL, clock_error_s=0.05),
+        case("a rewind to below what was held, which may have been answered", "P1,2,3,4 pull b0@0.5 b0<1@0.6 b0 ack 1@0.7 pull b1@20 pull b2@20 b1<2@21 pull b3@21.05 b2<3@21.1 b3<1,2@22", "I:PULL_OVERLAP", mode=PULL),
+    ],
+)  # fmt: skip
+def test_what_a_rewind_takes_from_one_another_one_holds(one: Case) -> None:
+    one.check()

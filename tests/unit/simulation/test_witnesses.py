@@ -66,6 +66,20 @@ def test_who_goes_on_with_what_came_before_has_redelivered_it_all() -> None:
     assert not saw("redeliver_single", "m3", *before, got(2, "A", 3))
 
 
+@pytest.mark.parametrize("fault", ["redeliver_single", "redeliver_unacked_only"])
+def test_what_was_acknowledged_may_have_gone_with_a_stream_that_broke(fault: str) -> None:
+    before = (got(1, "A", 1), got(1, "A", 2), got(1, "A", 3), acked(1.1, "A", 2))
+    skips = (*before, got(2, "A", 1), got(3, "A", 3))
+    assert saw(fault, "m1", *skips)
+    assert not saw(fault, "m1", *skips[:-1], Closed(2.5, HERE, "B"), skips[-1])
+    assert saw(fault, "m1", *skips, Closed(3.5, HERE, "B"))
+    assert saw(fault, "m1", Closed(1.4, HERE, "B"), *skips)
+    assert not saw(fault, "m1", *before, acked(1.2, "A", 3), got(2, "A", 1), Closed(2.5, HERE, "A"), got(3, "B", 4))
+    assert saw(fault, "m1", *before, got(2, "A", 1), Closed(2.5, HERE, "A"), got(3, "B", 4))  # 3 was not acknowledged
+    assert saw(fault, "m1", *skips[:-1], Closed(2.5, HERE, "B"), skips[-1], mode=Mode.PULL)
+    assert not saw(fault, "m1", *skips[:-1], Closed(2.5, HERE, "B", lost=True), skips[-1], mode=Mode.PULL)
+
+
 @pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])
 def test_what_comes_again_shows_while_it_is_held(fault: str) -> None:
     assert saw(fault, "m1", got(1, "A", 1), got(2, "B", 1))
