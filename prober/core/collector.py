@@ -31,6 +31,7 @@ SEQS_SHOWN = 20
 SEEK = "a seek or purge"
 FILTER_CHANGE = "a change of the filter"
 HOLE = "a hole in the record"
+CUT_OFF = "what came after the record stopped"
 
 ELSEWHERE: Final = "order holds within one publishing region, and nobody recorded where these messages were published"
 """What may explain anything about the order of messages whose publishers nobody recorded."""

@@ -24,13 +24,13 @@ What a delivery of position q to another subscriber than the holder means is the
 
 Why only what is held *below* q proves a violation: delivery is at least once, so the service may start a key again from the lowest
 message held, or below, at another subscriber before any lease is over (it "lost track"). It may not go on above something that is
-held: that is neither a redelivery nor in the holder's hands. With exactly-once delivery starting again is forbidden as well:
-
-    EOD_REDELIVERY_WHILE_OUTSTANDING   a message comes again while it is certainly held. (A rewind to something below it that was
-                                       released drops it first; so it can only be where the service started again.)
+held: that is neither a redelivery nor in the holder's hands. With exactly-once delivery starting again is forbidden as well
+(`outstanding`).
 
 A violation is put on hold until it can no longer be explained: by a stream that breaks within Delta_close, by a rewind that was sent
 before and arrives later, by an answer whose recorder's clock is behind.
+
+Redelivered early may also have been what is held elsewhere, if the copy that came last was sent first: then nobody certainly holds it.
 
 An excuse is judged too. When a skip is explained by a copy that was sent to another subscriber in between (`redelivery`), then that
 copy was held there when the skipped-to message was sent: unless an acknowledgement of an earlier delivery can have ended that hold, it
@@ -48,11 +48,12 @@ from prober.core.collector import SEQS_SHOWN, FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.places import certainly_before, must_precede, precedes
-from prober.core.positions import ACKED, OLDER, LearnedLog
+from prober.core.outstanding import OutstandingCheck
+from prober.core.places import certainly_before, changes_region, may_stand_above, must_precede, was_sent_beside
+from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
-from prober.core.sessions import Arrival, Held, Session, Track, Tracks
-from prober.core.splits import Acknowledgements, Break, Certain, Split, Splits, with_break
+from prober.core.sessions import Arrival, Session, Track, Tracks
+from prober.core.splits import Acknowledgements, Break, Certain, Split, Splits, overtook_t, with_break
 from prober.core.subscription import Subscription
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
@@ -61,7 +62,6 @@ EARLY: Final = "the service may redeliver from the lowest message held, or below
 RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
 LATE_COPY: Final = "it may be a late copy, sent before the key moved"
 EARLIER_RUN: Final = "it may belong to a run that began before the other subscriber's"
-NOT_HELD: Final[Held] = (0, LONG_AGO, LONG_AGO, LONG_AGO)
 
 
 class Scene:
@@ -102,6 +102,7 @@ class HolderCheck:
         "_contested",
         "_log",
         "_orders",
+        "_outstanding",
         "_start_lo",
         "_start_number",
         "_start_position",
@@ -123,7 +124,8 @@ class HolderCheck:
         self._subscription = subscription
         self.acks = Acknowledgements(log, collector.rules)
         self._breaks: tuple[Break, ...] = ()
-        self.splits = Splits(collector, log, orders.places, subscription)
+        self.splits = Splits(collector, log, orders, subscription)
+        self._outstanding = OutstandingCheck(collector, log, tracks, subscription, orders, self.splits)
         self._contested = False
         self.owner: str | None = None
         self._start_t = self._start_lo = LONG_AGO
@@ -140,9 +142,9 @@ class HolderCheck:
             if arrival.new:
                 self._count_outstanding(arrival)
             else:
-                self._judge_outstanding(arrival)
+                self._outstanding.judge(arrival, self._breaks)
         if self.owner == arrival.track.session.subscriber:
-            if not arrival.new and (arrival.position != arrival.own + 1 or not arrival.own):
+            if not arrival.new and self._begins_anew(arrival):
                 self._note_break(arrival)
             self._stay(arrival)
             return True
@@ -196,6 +198,13 @@ class HolderCheck:
             track.drop_from(0)
         self._move(arrival, 0, arrival.lo)
 
+    def _begins_anew(self, arrival: Arrival) -> bool:
+        """Whether a redelivery does not go on with the run of its session, or the key had come further on another one since."""
+        track, position = arrival.track, arrival.position
+        if position != arrival.own + 1 or not arrival.own:
+            return True
+        return any(other.last >= position and other.last_t >= track.last_t for other in self._tracks.others(track))
+
     def _note_break(self, arrival: Arrival) -> None:
         rules = self._collector.rules
         oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
@@ -232,6 +241,20 @@ class HolderCheck:
         scene = self._look(arrival)
         if scene.late and self._above_what_is_held(scene):
             self._hold_split(scene)
+
+    def may_begin_anew(self, arrival: Arrival) -> bool:
+        """Whether the key may have begun again with what comes no lower: it was lost with a stream before, or is another region's."""
+        if was_sent_beside(self._log, arrival.position) and not self._subscription.parted.is_empty:
+            return True
+        return arrival.own > 0 and not arrival.new and changes_region(self._orders, self._log, arrival)  # each has its own run
+
+    def begin_anew(self, arrival: Arrival) -> None:
+        """The key began again: nobody certainly holds what stands there, or above, or where sessions race may stand above."""
+        arrival.track.rewound_t = arrival.t
+        for track in self._tracks:
+            track.drop_from(arrival.position)
+            if self._subscription.racing:
+                track.drop_where(lambda held: may_stand_above(self._orders, self._log, held, arrival.position))
 
     # --- time and control ----------------------------------------------------------------------------------------------------
 
@@ -344,10 +367,13 @@ class HolderCheck:
         )
 
     def _redelivered_early(self, scene: Scene) -> bool:
+        """Or what is held elsewhere was: if that copy was sent after this one, nobody certainly holds this one any more."""
         self._file(scene, EARLY)
         self._collector.counts.early_redeliveries += 1
         self._count_doubtful_move()
-        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
+        lowest = scene.held[0]
+        certain = lowest.position > scene.arrival.position or lowest.overtook_t == LONG_AGO
+        return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo) and certain
 
     def _perhaps_released(self, scene: Scene) -> bool:
         self._file(scene, RELEASED)
@@ -394,51 +420,6 @@ class HolderCheck:
         self._start_t, self._start_number = arrival.t, arrival.number
         self._start_position = min(self._start_position, arrival.position)
 
-    # --- exactly once --------------------------------------------------------------------------------------------------------
-
-    def _judge_outstanding(self, arrival: Arrival) -> None:
-        """Exactly-once: a message that is certainly held must not come again."""
-        rules, position = self._collector.rules, arrival.position
-        before_t, now = arrival.t - rules.clock_error_s, arrival.t + rules.clock_error_s
-        held = []
-        for track in self._tracks:
-            number, t, until_t, _ = track.held.get(position, NOT_HELD)
-            if until_t > now and (t <= before_t or track is arrival.track):
-                held.append(Certain(position, number, track.session, True, self._overtook_t(t, arrival)))
-        if not held or rules.dead_letter_max_attempts or self._in_run_from_below(arrival):
-            return  # a run that restarts at a dead-lettered message begins with the next one
-        sent_t = arrival.lo - rules.clock_error_s
-        if any(one.position < position and one.explains(arrival, sent_t) for one in self._breaks):
-            held = [one for one in held if one.session is arrival.track.session]  # the others began anew after this was sent
-        if not held:
-            return
-        session = arrival.track.session
-        alone = self._subscription.is_alone(session)
-        due_t = (
-            arrival.t if alone else arrival.t + max(rules.close_detection_max_s, rules.delivery_delay_max_s) + rules.clock_error_s
-        )
-        facts: Facts = {
-            "seq": arrival.seq,
-            "epoch": arrival.epoch,
-            "message_id": arrival.message_id,
-            "subscriber": session.subscriber,
-            "holder": held[0].session.subscriber,
-            "mode": rules.mode.value,
-        }
-        witnesses = (*(one.number for one in held), arrival.number)
-        kind = Kind.EOD_REDELIVERY_WHILE_OUTSTANDING
-        own = frozenset(one for one, (_, _, until_t, _) in arrival.track.held.items() if until_t > now)
-        self.splits.put_on_hold(Split(kind, due_t, arrival.t, position, session, tuple(held), witnesses, facts, begun_by_none=own))
-
-    def _in_run_from_below(self, arrival: Arrival) -> bool:
-        """Whether what came before on its session, the place of which is not certain, may have been a rewind to below."""
-        own, position, log = arrival.own, arrival.position, self._log
-        if arrival.track.after_foreign:
-            return True
-        if not position < own <= log.frontier:
-            return False
-        return bool(log.flags(own) & OLDER) or not precedes(self._orders, log, position, own)
-
     # --- words ---------------------------------------------------------------------------------------------------------------
 
     @property
@@ -462,7 +443,7 @@ class HolderCheck:
                 held += [
                     Certain(
                         *(p, number, track.session, self._comes_first(p, arrival)),
-                        *(self._overtook_t(t, arrival), self._left_out_t(p, t)),
+                        *(overtook_t(self._collector.rules, t, arrival), self._left_out_t(p, t)),
                     )
                     for p, (number, t, until_t, _) in shown
                     if until_t > now
@@ -471,10 +452,6 @@ class HolderCheck:
                 ]
         held.sort(key=lambda one: one.position)
         return held
-
-    def _overtook_t(self, t: float, arrival: Arrival) -> float:
-        """When what is held came, if it may have been sent after a delivery."""
-        return t if arrival.lo - self._collector.rules.clock_error_s <= t else LONG_AGO
 
     def _left_out_t(self, position: int, t: float) -> float:
         """From when on a run from a position need not bring what is held: since it was sent, if it had been acknowledged before."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.collector import HOLE, FindingsCollector, count_redelivery, count_rewind
+from prober.core.collector import CUT_OFF, HOLE, FindingsCollector, count_redelivery, count_rewind
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -32,7 +32,6 @@ from prober.core.integrity import (
 )
 from prober.core.liveness import LivenessCheck
 from prober.core.order import OrderCheck
-from prober.core.places import drop_held
 from prober.core.positions import ACKED, NO_STAMP, OLDER, PRIMARY, REFUSED, REMOVED, SENT_BESIDE, SHARED, STRANGE, LearnedLog
 from prober.core.publications import EPOCHS_KEPT, EpochRecord, Publication
 from prober.core.racing import First, PutBack, SessionEvent, Waiting, first_of
@@ -176,8 +175,8 @@ class KeyChecker:
         certain = self._rules.redelivery_promised and self._holder.judge(arrival)
         if rewinds:
             self._rewind(arrival)
-        elif arrival.own and not arrival.new and self._redelivery.changes_region(arrival):  # each has its own run
-            drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
+        elif (self.subscription.racing or not arrival.new) and self._holder.may_begin_anew(arrival):
+            self._holder.begin_anew(arrival)
         self._hold(arrival, certain, publication)
 
     def _arrive(self, event: Delivered, number: int) -> Arrival:
@@ -294,7 +293,8 @@ class KeyChecker:
         """Marks what may have changed places with others: where either session may have been ahead, only their arrival tells."""
         session, places, eps = arrival.track.session, self._order.places, self._rules.clock_error_s
         flags = PRIMARY if arrival.proven and not arrival.copies_id else 0
-        if self._order.overtakings.came(arrival, self.log.invoked_t(arrival.position), places):
+        invoked_t, waiting = self.log.invoked_t(arrival.position), self._put_back_beside(session.name)
+        if self._order.overtakings.came(arrival, invoked_t, places, waiting):
             flags |= SENT_BESIDE
         self.log.mark(arrival.position, flags)
         race_s = self.subscription.race_s(session)
@@ -346,7 +346,7 @@ class KeyChecker:
     def _rewind(self, arrival: Arrival) -> None:
         """Everything at or above the position is dropped where it was held, and is owed again up to the frontier."""
         count_rewind(self.collector.counts, self.log, arrival, inside_a_run=self._liveness.run is not None)
-        drop_held(arrival, self._tracks, self._order, self.log, racing=self.subscription.racing)
+        self._holder.begin_anew(arrival)
         reached = self._tracks.reached_since(arrival.lo - self._rules.clock_error_s, arrival.track)
         if not self._redelivery.passed_over.may_have(self.log.frontier) and not self._order.is_anywhere(arrival.position):
             self._redelivery.beginning.begin(arrival, self._liveness.last_delivery_t)
@@ -624,13 +624,7 @@ class KeyChecker:
         A clock that begins anew may be due again before `now`, but later than it was: else, with a deadline of 0, this would not end.
         """
         woken_t = self.due_t
-        if self._put_back:
-            self._let_through(now)
-        until_t = min(now, self.collector.grace_until_t) if self._unsettled else now
-        self._redelivery.settle(until_t)
-        self._holder.splits.settle(until_t)
-        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
-        self._numbers.settle(until_t)
+        self._settle(now)
         self._group.compare(now)
         if self._unsettled and now > self.collector.grace_until_t:
             self._unsettled = False
@@ -661,13 +655,21 @@ class KeyChecker:
         self.due_t = due_t
         return True
 
-    def finish(self) -> None:
-        """Settles everything on hold as if time went on without further events."""
-        self._let_through(inf)
-        self._redelivery.settle(inf)
-        self._holder.splits.settle(inf)
-        self._order.settle(inf)
-        self._numbers.settle(inf)
+    def finish(self, stopped_t: float = inf) -> None:
+        """Settles what is on hold as if time went on without further events, in doubt what would have shown after `stopped_t`."""
+        if stopped_t < inf:
+            self._settle(stopped_t)
+            self.collector.excuse(inf, CUT_OFF)
+        self._settle(inf)
+
+    def _settle(self, now: float) -> None:
+        if self._put_back:
+            self._let_through(now)
+        until_t = min(now, self.collector.grace_until_t) if self._unsettled and now < inf else now
+        self._redelivery.settle(until_t)
+        self._holder.splits.settle(until_t)
+        self._order.settle(until_t, self._put_back.tokens if self._put_back and self._order.lost else ())
+        self._numbers.settle(until_t)
 
     def owes(self, now: float = LONG_AGO) -> bool:
         """Whether the service still owes this subscription a delivery, other than what may be older than the retention by `now`."""

@@ -356,7 +356,7 @@ class OrderCheck:
         explained = late and self._realtime_inversion(publication, arrival, order)
         received = self._received_first(order, publication, arrival)
         if explained:
-            self.places.lose(arrival.position)
+            self.places.lose_beside(arrival.position)
         return received
 
     def _received_first(self, order: EpochOrder, publication: Publication, arrival: Arrival) -> bool:
@@ -575,7 +575,7 @@ class OrderCheck:
         invoked_t, by = publication.invoked_t, By.of(other, came_t)
         one = Overtaking(Kind.ORDER_INVERSION, t, invoked_t, by, this.source, this.position, witnesses, facts)
         if self.overtakings.add(one, doubt) and self._log.holds(late.position):
-            self.places.lose(late.position)
+            self.places.lose_beside(late.position)
 
     def _realtime_inversion(self, publication: Publication, arrival: Arrival, order: EpochOrder) -> bool:
         before, overtaken = order.real_time, order.overtaken.get(publication.seq)

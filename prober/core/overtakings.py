@@ -3,18 +3,23 @@
 Of a subscriber with several streams one may be dead for some time before that is noticed. What was sent there is lost then, and what is
 behind it comes on another stream first: nobody was wrong. So such a finding is told when that would have shown.
 
+That shows later, too, when meanwhile the stream that the other one was beside is over.
+
 What comes late is sent again then, and so all that overtook it has to come again behind it. If something later comes next on that
-stream, for the first time, then no stream that broke explains it, unless another one took that as well.
+stream, for the first time, then no stream that broke explains it, unless another one took that as well; or the same one, if it was sent
+again because its lease was over, so that nobody had noticed yet.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import inf
 from typing import Final, NamedTuple
 
 from prober.core.collector import FindingsCollector
 from prober.core.epoch_order import Primary
+from prober.core.events import Delivered
 from prober.core.findings import Facts, Kind
 from prober.core.places import Places
 from prober.core.sessions import ANYWHERE, Arrival, Session, Source
@@ -105,8 +110,8 @@ class Overtakings:
         self._tell(one, BESIDE if explained else doubt)
         return explained
 
-    def came(self, arrival: Arrival, invoked_t: float, places: Places) -> bool:
-        """Something came for the first time that was published at `invoked_t`.
+    def came(self, arrival: Arrival, invoked_t: float, places: Places, waiting: Iterable[Delivered] = ()) -> bool:
+        """Something came for the first time that was published at `invoked_t`; what is `waiting` was put back on other sessions.
 
         True if it may have been sent before something that came earlier, on a stream that broke.
         """
@@ -114,13 +119,16 @@ class Overtakings:
         session.alive_t = max(session.alive_t, invoked_t)
         if self.pending and self._all_come_again:
             self._came_next(session, t, invoked_t)
-        return self._may_have_been_sent_beside(arrival, invoked_t, places)
+        return self._may_have_been_sent_beside(arrival, invoked_t, places, waiting)
 
-    def _may_have_been_sent_beside(self, arrival: Arrival, invoked_t: float, places: Places) -> bool:
+    def _may_have_been_sent_beside(self, arrival: Arrival, invoked_t: float, places: Places, waiting: Iterable[Delivered]) -> bool:
         """What may yet turn out is waited for where a primary is judged by itself."""
         subscription = self._subscription
         may_show = not arrival.proven and subscription.parting_shows_t(arrival.t) > arrival.t
-        came = places.came_since(invoked_t) if may_show or not subscription.parted.is_empty else []
+        if not may_show and subscription.parted.is_empty:
+            return False
+        came = places.came_since(invoked_t)
+        came += [event.t for event in waiting if invoked_t <= event.t <= arrival.t]
         if not came:
             return False
         since_t, until_t = min(came), max(came)
@@ -144,8 +152,8 @@ class Overtakings:
         self.pending = tuple(one._replace(again=True) if one.comes_again(position, t, late_s) else one for one in self.pending)
 
     def _came_again_before(self, one: Overtaking) -> bool:
-        """Whether what overtook it had come again already: behind it, which was slower on its way."""
-        again, since_t = list(self._again or ()), max(one.t - self._late_s, one.by.t)
+        """Whether what overtook it had come again already, behind it, which was slower; of two copies either may be the first."""
+        again, since_t = list(self._again or ()), one.t - self._late_s
         forgotten = len(again) == AGAIN_KEPT and again[0][1] > since_t
         return forgotten or any(position >= one.by.position and t > since_t for position, t in again)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from prober.core.events import LONG_AGO
 from prober.core.rules import Rules
 from prober.core.sessions import ANYWHERE, Session, Source
 
@@ -32,16 +33,19 @@ class Stream(NamedTuple):
 
 
 class Parted:
-    """The streams of one subscription that are over."""
+    """The streams of one subscription that are over; one was open beside another of its subscriber until `paired_until_t`, at least."""
 
-    __slots__ = ("_over", "_rules")
+    __slots__ = ("_over", "_rules", "paired_until_t")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
+        self.paired_until_t = LONG_AGO
         self._over: tuple[Stream, ...] = ()
 
     def add(self, session: Session, *, beside: bool) -> None:
         """One was closed, `beside` another of its subscriber that is open."""
+        if beside:
+            self.paired_until_t = session.closed_t + self._rules.clock_error_s
         self._over += (Stream(session.source, session.opened_t, session.closed_t, session.alive_t, beside),)
         if len(self._over) > PARTED_KEPT:
             one, other, *others = self._over
@@ -61,10 +65,11 @@ class Parted:
     def may_have_taken_both(self, invoked_t: float, by: Source, t: float, again: Source, again_t: float, next_t: float) -> bool:
         """The same; and what came at `t` was sent again, on yet another one, between what came `again` and what came next there.
 
-        The service sends again what was lost when it notices that, and not into the same stream.
+        The service sends again what was lost when it notices that, and not into the same stream; or when the lease is over, wherever.
         """
+        leased_until_t = invoked_t + self._rules.ack_deadline_s - self._rules.clock_error_s
         return any(
-            one is not other or one.several
+            one is not other or one.several or again_t >= leased_until_t
             for one in self._took(invoked_t, by, t, t)
             for other in self._took(again_t - self._rules.delivery_delay_max_s, again, again_t, next_t)
         )

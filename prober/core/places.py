@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SENT_BESIDE, SHARED, UNPROVEN, LearnedLog
 from prober.core.racing import Abreast, First
-from prober.core.sessions import Arrival, Tracks
+from prober.core.sessions import Arrival
 
 if TYPE_CHECKING:
     from prober.core.order import OrderCheck
@@ -71,6 +71,10 @@ class Places:
         """A record may stand anywhere."""
         self._log.mark(position, RACED | PLACELESS)
 
+    def lose_beside(self, position: int) -> None:
+        """A record that was sent before others came after them, because a stream took it, or perhaps did."""
+        self._log.mark(position, RACED | PLACELESS | SENT_BESIDE)
+
     def advance(self, position: int) -> None:
         """A record may stand sooner than it was learned."""
         self._log.mark(position, RACED)
@@ -120,7 +124,7 @@ class Places:
         return self._abreast.apart(one, other)
 
     def _placeless(self, position: int) -> bool:
-        return self._log.holds(position) and bool(self._log.flags(position) & PLACELESS)
+        return _has(self._log, position, PLACELESS)
 
 
 def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival: Arrival) -> bool:
@@ -141,23 +145,24 @@ def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:
     return log.holds(one) and log.holds(other) and must_precede(orders, log, one, other)
 
 
-def drop_held(arrival: Arrival, tracks: Tracks, orders: OrderCheck, log: LearnedLog, *, racing: bool) -> None:
-    """The key began again: nobody certainly holds what stands there, or above, or where sessions race may stand above."""
-    arrival.track.rewound_t = arrival.t
-    for track in tracks:
-        track.drop_from(arrival.position)
-        if racing:
-            track.drop_where(lambda held: _may_stand_above(orders, log, held, arrival.position))
-
-
-def _may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
+def may_stand_above(orders: OrderCheck, log: LearnedLog, position: int, floor: int) -> bool:
     """Whether a record may have changed places with that at `floor`, though it was learned before."""
     return (log.has_raced(position) or was_sent_beside(log, floor)) and not precedes(orders, log, position, floor)
 
 
+def _has(log: LearnedLog, position: int, flag: int) -> bool:
+    """Whether a position has a flag; False for one that has left the window."""
+    return log.holds(position) and bool(log.flags(position) & flag)
+
+
 def was_sent_beside(log: LearnedLog, position: int) -> bool:
     """Whether a record may have been sent before others that were learned first."""
-    return log.holds(position) and bool(log.flags(position) & SENT_BESIDE)
+    return _has(log, position, SENT_BESIDE)
+
+
+def changes_region(orders: OrderCheck, log: LearnedLog, arrival: Arrival) -> bool:
+    """Whether what came before it on its session was published in another region."""
+    return log.holds(arrival.own) and not orders.share_region(arrival.own, arrival.position)
 
 
 def must_precede(orders: OrderCheck, log: LearnedLog, position: int, follower: int) -> bool:

@@ -19,6 +19,8 @@ What is *not* a violation:
 
 * A message has to be *sent* again, not received. Between the predecessor and the delivery a stream may have broken, or a pull ended
   without its answer: what was acknowledged before may have gone with it, and need not come a third time. What was not must.
+* A push request was sent up to Delta before it begins: what comes between may be a slow copy. But nothing behind a message is under way
+  when that comes first. Of one that was lost nobody hears: an earlier one of its message, answered since, may have ended it.
 * With a dead-letter policy consistent redelivery is not promised.
 * What is older than the retention may be gone.
 * Order is promised within one publishing region: what counts is what was left out between two messages of one.
@@ -40,9 +42,9 @@ from prober.core.findings import Kind
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.overtakings import BESIDE
-from prober.core.places import precedes, was_sent_beside
+from prober.core.places import changes_region, precedes, was_sent_beside
 from prober.core.positions import ACKED, RACED, REMOVED, LearnedLog
-from prober.core.returned import NOTHING, PassedOver
+from prober.core.returned import NOTHING, PassedOver, left_out
 from prober.core.rules import Mode
 from prober.core.sessions import ANCIENT, Arrival, Span, Tracks
 from prober.core.skips import (
@@ -133,10 +135,6 @@ class RedeliveryCheck:
             self._judge_skip(arrival, before)
         return arrival.position <= before.position and not arrival.new
 
-    def changes_region(self, arrival: Arrival) -> bool:
-        """Whether what came before it on its session was published in another region."""
-        return self._log.holds(arrival.own) and not self._orders.share_region(arrival.own, arrival.position)
-
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed is one of long ago: perhaps what was refused and seemed to be passed."""
         if self.held:
@@ -156,8 +154,7 @@ class RedeliveryCheck:
         """Files what was held and whose time has passed without an explanation."""
         if not any(skip.due_t < now or now == inf for skip in self.held):
             return
-        waiting = self.held
-        self.held = ()
+        waiting, self.held = self.held, ()
         for skip in waiting:
             if skip.due_t < now or now == inf:
                 self._decide(skip, now)
@@ -184,12 +181,11 @@ class RedeliveryCheck:
         skipped = self._skipped(before.position, arrival)
         if not skipped:
             return
-        skipped = self.returned.certain(skipped) or self.passed_over.others(skipped) or skipped
+        skipped = left_out(skipped, self.returned, self.passed_over) or skipped
         witnesses = (before.number, *(self._log.number(position) for position in skipped[:5]), arrival.number)
         session, acked = arrival.track.session, all(self._log.flags(position) & ACKED for position in skipped)
         facts = facts_of(self._log, self._orders, self._collector.rules, arrival, before.position, skipped)
-        rules = self._collector.rules
-        due_t = arrival.t + rules.delivery_delay_max_s + rules.clock_error_s
+        due_t = arrival.t + self._collector.rules.delivery_delay_max_s + self._collector.rules.clock_error_s
         sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t
         skip = Skip(
             *(due_t, arrival.t, self._stands_behind(arrival, skipped), session, sent_after_t, acked, witnesses, facts),
@@ -264,7 +260,9 @@ class RedeliveryCheck:
     def _loss_behind(self, skip: Skip) -> str:
         """Whether what was acknowledged was sent and lost; or the rest, which comes again then, beside what came instead."""
         if skip.acked:
-            return LOST if self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
+            seen_t = skip.sent_after_t + self._collector.rules.delivery_delay_max_s
+            answered = self._collector.rules.mode is Mode.PUSH and self._holder.acks.all_sent_since(skip.skipped, seen_t)
+            return LOST if answered or self._subscription.may_have_lost(skip.sent_after_t, skip.t) else ""
         beside = self._subscription.parted.may_have_taken(skip.sent_after_t, skip.session.source, skip.t, skip.t)
         return BESIDE if beside and skip.kind is Kind.REDELIVERY_SKIP else ""
 
@@ -311,7 +309,7 @@ class RedeliveryCheck:
     def _judge_batch(self, arrival: Arrival) -> None:
         if arrival.own == ANCIENT or arrival.position == arrival.own + 1:
             return
-        if self.changes_region(arrival):
+        if changes_region(self._orders, self._log, arrival):
             return
         skipped = self._skipped(arrival.own, arrival)
         if arrival.position > arrival.own and not skipped:
@@ -330,7 +328,9 @@ class RedeliveryCheck:
 
     def _judge_push(self, arrival: Arrival) -> None:
         position, number, nacked_t = self._nacked_push or (0, 0, LONG_AGO)
-        if arrival.lo - self._collector.rules.clock_error_s < nacked_t and arrival.position > position:
+        only = self._log.holds(position) and number == self._log.number(position)  # nothing behind it was under way
+        sent_t = (arrival.t if only else arrival.lo) - self._collector.rules.clock_error_s
+        if sent_t < nacked_t and arrival.position > position:
             return
         self._nacked_push, flags = None, self._log.flags(position) if self._log.holds(position) else REMOVED
         if arrival.position <= position:
@@ -359,7 +359,7 @@ class RedeliveryCheck:
     # --- doubts and words ----------------------------------------------------------------------------------------------------
 
     def _doubt(self, arrival: Arrival, after: int, skipped: list[int], *, in_response: bool = False) -> str:
-        if not self.returned.certain(skipped) and not self.passed_over.others(skipped):
+        if not left_out(skipped, self.returned, self.passed_over):
             return SOUGHT.format(self._collector.grace_cause)
         if self._collector.rules.dead_letter_max_attempts:
             return DEAD_LETTER
@@ -383,7 +383,7 @@ class RedeliveryCheck:
     def _is_behind(self, after: int, arrival: Arrival) -> bool:
         """Whether it is known behind which message of its region a delivery was sent, where there are several."""
         alone = self._subscription.is_alone(arrival.track.session)
-        return alone and (after == arrival.own or not self.changes_region(arrival))
+        return alone and (after == arrival.own or not changes_region(self._orders, self._log, arrival))
 
     def _of_region(self, after: int, skipped: list[int], arrival: Arrival) -> list[int]:
         """What was skipped of the region of what it stands between."""

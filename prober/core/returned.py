@@ -112,3 +112,8 @@ class PassedOver:
     def may_have(self, position: int) -> bool:
         """Whether it may have passed over a position inside the window."""
         return position <= self.frontier and not self._log.flags(position) & STAYED
+
+
+def left_out(positions: list[int], returned: Return, passed_over: PassedOver) -> list[int]:
+    """Those that no control operation explains: what a seek certainly brings back, or else what it has certainly not passed over."""
+    return returned.certain(positions) or passed_over.others(positions)

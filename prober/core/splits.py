@@ -11,10 +11,16 @@ holds the key may have been sent before that one's run began: the key was let go
 * everything below the delivery had been received before that run began, else it would have been a skip;
 * nothing below it was certainly held elsewhere just before that run began: then it was no split either.
 
+On the streams of one subscriber a run goes on from what came on any of them.
+
+*Beginnings that nobody saw.* Of another subscriber with several streams one may break and take with it that the key began again there,
+so that what is held was dropped: then the rest of that run comes on another one of its streams. What was lost before and comes at last
+(`overtakings`) is a beginning as well, though it is learned last.
+
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
-of which nothing held is left is filed as indeterminate. A rewind to what is held excuses nothing if it brings it to a third subscriber:
-that one held it then.
+of which nothing held is left is filed as indeterminate. So is one that is on hold when a record stops that was not waited for. A rewind to
+what is held excuses nothing if it brings it to a third subscriber: that one held it then.
 """
 
 from __future__ import annotations
@@ -26,7 +32,8 @@ from typing import Final, NamedTuple
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
-from prober.core.places import Places
+from prober.core.order import OrderCheck
+from prober.core.places import precedes, was_sent_beside
 from prober.core.positions import ACKED, OLDER, REFUSED, LearnedLog
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival, Session, Tracks
@@ -51,7 +58,8 @@ class Certain(NamedTuple):
     `in_order`: its place and that of the delivery are certain, and a run from it must bring it again, so that below means something.
     `overtook_t`: the delivery that is judged may have been sent before this one, which came then; long ago if not.
     `left_out_t`: it had been acknowledged before, so a run that began at it elsewhere after that time, on a stream that was lost, need
-    not bring it again; inf if it had not.
+    not bring it again; inf if it had not. `again_below_t`: with exactly-once delivery, since when something below it may have been sent
+    again unseen; inf if that cannot be.
     """
 
     position: int
@@ -60,6 +68,12 @@ class Certain(NamedTuple):
     in_order: bool = True
     overtook_t: float = LONG_AGO
     left_out_t: float = inf
+    again_below_t: float = inf
+
+
+def overtook_t(rules: Rules, t: float, arrival: Arrival) -> float:
+    """When what is held came, if it may have been sent after a delivery."""
+    return t if arrival.lo - rules.clock_error_s <= t else LONG_AGO
 
 
 class Split(NamedTuple):
@@ -84,12 +98,12 @@ class Split(NamedTuple):
 class Splits:
     """The violations on hold of one key; `pending`: the one that is due first comes first."""
 
-    __slots__ = ("_collector", "_log", "_places", "_subscription", "pending")
+    __slots__ = ("_collector", "_log", "_orders", "_subscription", "pending")
 
-    def __init__(self, collector: FindingsCollector, log: LearnedLog, places: Places, subscription: Subscription) -> None:
+    def __init__(self, collector: FindingsCollector, log: LearnedLog, orders: OrderCheck, subscription: Subscription) -> None:
         self._collector = collector
         self._log = log
-        self._places = places
+        self._orders = orders
         self._subscription = subscription
         self.pending: tuple[Split, ...] = ()
 
@@ -141,7 +155,8 @@ class Splits:
         known = self._log.holds(held.position)
         copied = arrival.copies_id and (not known or self._log.token(held.position) == arrival.token)
         begins = not arrival.new and arrival.position != arrival.own + 1  # what goes on with a run dropped nothing
-        again_below = begins and not self._places.in_order(held.position, arrival.position)
+        begins = begins or was_sent_beside(self._log, arrival.position)  # and so does what was lost before, and comes at last
+        again_below = begins and not precedes(self._orders, self._log, held.position, arrival.position)
         return copied or held.position >= arrival.position or again_below
 
     def lets_go(self, session: str, positions: list[int], t: float) -> None:
@@ -179,7 +194,7 @@ class Splits:
         rules = self._collector.rules
         streaming = rules.mode is Mode.STREAMING
         alive_t = split.t + rules.close_detection_max_s + rules.clock_error_s if streaming else LONG_AGO
-        first = [held for held in split.held if not self._may_have_come_beside(held, split)]
+        first = [held for held in split.held if not self._may_have_begun_beside(held, split)]
         kept = [held for held in first if not self._subscription.may_have_lost(held.left_out_t, split.t)]
         alive = [held for held in kept if held.session is split.session or self._is_alive(held.session, alive_t, split.due_t)]
         same = bool(alive) and all(held.session is split.session for held in alive)
@@ -187,11 +202,18 @@ class Splits:
         broken = kept or len(first) < len(split.held)
         self._file(split, "" if proven else BROKEN if broken else LEFT_OUT if split.held else REWOUND)
 
-    def _may_have_come_beside(self, held: Certain, split: Split) -> bool:
-        """Whether what is held may have been sent to the other subscriber before, on a stream that took it with it when it broke."""
-        if held.overtook_t == LONG_AGO or not self._log.holds(held.position):
+    def _may_have_begun_beside(self, held: Certain, split: Split) -> bool:
+        """Whether the key may have begun again at what is held, or below, on a stream that took that with it when it broke.
+
+        It did so beside the stream of the split, and at another subscriber than what is held; with exactly-once delivery only where
+        something below had been released.
+        """
+        parted, source = self._subscription.parted, split.session.source
+        if split.kind is Kind.EOD_REDELIVERY_WHILE_OUTSTANDING:
+            return held.again_below_t < inf and parted.may_have_taken(held.again_below_t, source, split.t, split.t)
+        if not self._log.holds(held.position):
             return False
-        return self._subscription.parted.may_have_taken(self._log.invoked_t(held.position), split.session.source, split.t, split.t)
+        return parted.may_have_taken(self._log.invoked_t(held.position), source, split.t, split.t)
 
     def _file(self, split: Split, doubt: str) -> None:
         counts = self._collector.counts
@@ -273,6 +295,10 @@ class Acknowledgements:
         older = self._log.flags(position) & OLDER  # and perhaps received before the record
         known = not older and not self._rules.clock_error_s
         return self.may_end(position, sent_t) and not (known and self._log.number(position) >= number)
+
+    def all_sent_since(self, positions: tuple[int, ...], t: float) -> bool:
+        """Whether all of these were answered after `t`, or may have been."""
+        return bool(positions) and all(self.latest_t(position) > t for position in positions)
 
     def latest_t(self, position: int) -> float:
         """When the position was answered last, long ago if it never was; later than that, perhaps, if it is forgotten."""

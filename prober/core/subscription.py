@@ -158,6 +158,8 @@ class Subscription:
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
             self.losses = inf
+        if self.rules.mode is Mode.PUSH:
+            invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
         return certain
@@ -374,8 +376,8 @@ class Subscription:
 
     def parting_shows_t(self, t: float) -> float:
         """Until when it may turn out that a stream broke at `t` beside another of its subscriber; that time itself where there is none."""
-        paired = self.streaming and self.open > (len(self._open_streams) if self.complete else 1)
-        return t + (self.rules.close_detection_max_s + self.race_max_s if paired else 0.0)
+        paired = self.open > (len(self._open_streams) if self.complete else 1) or t <= self.parted.paired_until_t
+        return t + (self.rules.close_detection_max_s + self.race_max_s if self.streaming and paired else 0.0)
 
     def loss_may_show(self, t: float, now: float) -> bool:
         """Whether it may still turn out that something sent up to `t` was lost: a stream looks open, or a pull still waits."""

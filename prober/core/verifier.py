@@ -78,9 +78,8 @@ class Verifier:
         self._counts = Counts()
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
-        self._observed = 0
-        self._number = 0
-        self._now = LONG_AGO
+        self._observed = self._number = 0
+        self._now, self._stopped_t = LONG_AGO, inf
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
         self._queue: list[Due] = []
@@ -151,11 +150,11 @@ class Verifier:
             self._take(event)
 
     def finish(self) -> Sequence[Finding]:
-        """Settles what is on hold as if time went on without further events, and returns the findings decided so."""
+        """Settles what is on hold as if time went on, in doubt where the record stopped before; returns the findings decided so."""
         self._go_on_until(inf)
         for group in self._groups.values():
             for checker in group.checkers:
-                checker.finish()
+                checker.finish(self._stopped_t)
             group.compare(inf)
         self._counts.keys = len(self._keys)
         decided, self._decided = self._decided, []
@@ -295,6 +294,7 @@ class Verifier:
         if event.drained:
             self._pass_time(event.t)
             self._counts.chances_confirmed += sum(one.confirmations.take(event.t) for one in self._subscriptions.values())
+        self._stopped_t = inf if event.drained else event.t
 
     # --- routing -------------------------------------------------------------------------------------------------------------
 

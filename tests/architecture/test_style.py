@@ -10,7 +10,7 @@ from tests.architecture import tree
 
 MODULE_LINES_MAX = 400
 LONG_MODULES = {
-    "prober/core/holder.py": 535,
+    "prober/core/holder.py": 515,
     "prober/core/key.py": 733,
     "prober/core/order.py": 600,
     "prober/core/publications.py": 450,

@@ -319,7 +319,8 @@ class Send:
             return True
         if self.facts.may_be_gone(record, self.facts.message_of(record), self.latest):
             return True
-        return not inside and self.facts.acked(record, self.latest + self.rules.clock_error_s) and self._may_be_lost()
+        acked = self.facts.acked(record, self.latest + self.rules.clock_error_s) and self._may_be_lost()
+        return not inside and (acked or self.facts.may_be_lost_beside(self.facts.message_of(record), self.copy))
 
     def _may_be_lost(self) -> bool:
         """Whether something sent between the one before and this one may have gone into a stream or a response that was lost."""
@@ -357,8 +358,9 @@ class Send:
         return {OVERLAP[self.rules.mode]} if certain else set()
 
     def _dropped_unseen(self, held: Copy) -> bool:
-        """A run that was lost as a whole may have dropped the hold; what was not acknowledged would have had to come again."""
-        return self.facts.acked(held.record, self.latest + self.rules.clock_error_s) and self._lost_since(held.lo)
+        """A run may have dropped it that was lost: as a whole, if it was acknowledged; or its beginning, on a stream beside."""
+        acked = self.facts.acked(held.record, self.latest + self.rules.clock_error_s)
+        return (acked and self._lost_since(held.lo)) or self.facts.may_be_lost_beside(held.message, self.copy)
 
     def _elsewhere(self, held: Copy) -> bool:
         return held.owner != self.copy.owner and None not in (held.owner, self.copy.owner)
@@ -370,8 +372,7 @@ class Send:
             return None
         if self.facts.may_be_gone(held.record, held.message, self.latest) or self.facts.excused_since(held.lo, latest):
             return None
-        over = self.facts.earliest_release(held) <= latest
-        return Kind.PUSH_ADVANCE_PAST_NACK if over else Kind.PUSH_OVERLAP
+        return Kind.PUSH_ADVANCE_PAST_NACK if self.facts.earliest_release(held) <= latest else Kind.PUSH_OVERLAP
 
     # --- exactly-once ---
 
@@ -395,6 +396,5 @@ class Send:
 
     def _follows_what_is_gone(self) -> bool:
         below = next((record for record in reversed(self.log[: self.position]) if self._in_my_region(record)), None)
-        if below is not None and self.rules.dead_letter_max_attempts:
-            return True
-        return below is not None and self.facts.may_be_gone(below, self.facts.message_of(below), self.latest)
+        gone = below is not None and self.facts.may_be_gone(below, self.facts.message_of(below), self.latest)
+        return gone or (below is not None and self.rules.dead_letter_max_attempts > 0)

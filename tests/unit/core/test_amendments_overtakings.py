@@ -44,6 +44,10 @@ ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
         legal("all were confirmed when they had come", f"{TWO} P1 P2@0.2 P3@0.3 A1<1@0.9 A2<3@1 close A1@1.2 ok2=m2@7 ok3=m3@7.1 A2<2,3@8 A2 ack 2,3@9 end @60"),
         case("it had come before, and was not acknowledged", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 nack 1@5 A1<1@6 close A2@6.5 A1<4@8 A1<2,3,4@9 A1 ack 1,2,3,4@10 end @500", "I:REDELIVERY_SKIP"),
         case("the same, noticed later, not acknowledged", f"{TWO} P1,2,3,4 A1<1,2,3@1 A1 nack 1@5 A1<1@6 A1<4@8 A1<2,3,4@9 A1 ack 1,2,3,4@10 close A2@30 end @500", "I:REDELIVERY_SKIP", **NOTICED),
+        legal("of two copies of what overtook it the one that came again was waited for first", f"{TWO} P1@0 ok1=m1@0.5 P2@1.1 ok2=m2@1.15 P3@1.2 ok3=m3@1.25 open A6 of client A@2.2 close A2@2.7 A6<2@3.7 A1<2@5.3 A1<1@6.2 A1<3@6.3 P4@7.1 ok4=m4@7.2 A6<4@8.9 A1 ack 1,2,3@9.5 A6 ack 4@9.5 end @200", **NOTICED),
+        legal("the stream that it overtook on is over before that shows", "open A2 of client A open A3 of client A P1@8.1 ok1=m1@8.15 P2@8.2 ok2=m2@8.25 A2<2@8.3 A2 ack 2@8.4 close A2@11.7 open A4 of client A@15.5 A4<1@15.6 A4<2@15.7 A4 ack 1,2@16 close A3@17.8 end @200", **NOTICED),
+        legal("the stream that it skipped on is over before that shows", "open A1 of client A P1,2,3 A1<1,2,3@1 open A2 of client A@2 A1<1@20.5 A1<3@20.6 close A1@30 open A3 of client A@39 close A2@45 A3<1,2,3@50 A3 ack 1,2,3@51 end @200", **NOTICED),
+        legal("its lease was over, and it went into a dead stream again", f"{TWO} P1,2,3,4 A1<1@1 A1<3@5 A1<2@22 A1<4@22.1 close A2@32 open A3 of client A@33 A1<2,3,4@43 A1 ack 1,2,3,4@45 end @200", ack_deadline_s=20, **NOTICED),
         legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
     ],
 )  # fmt: skip

@@ -71,6 +71,35 @@ def test_redelivery_while_outstanding(one: Case) -> None:
     one.check()
 
 
+TWO = "open A1 of client A open A2 of client A"
+BESIDE: dict[str, Any] = {"exactly_once": True, "close_detection_max_s": 30.0}
+LATE = "I:ORDER_GAP I:ORDER_INVERSION I:REALTIME_INVERSION"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("what was lost comes on a third stream", f"{TWO} P1,2,3 close A2@2.4 open A4 of client A@2.8 A1<3@3.3 A4<2@3.5 A4<3@5.6 A4 ack 3@5.7 close A1@6.7 open A5 of client A@7 A5<1@8.844 A4<2@8.844 A4<3@9 A5 ack 1@10 A4 ack 2,3@10 end @200", LATE, **BESIDE),
+        case("what was lost and came comes again", f"{TWO} P1,2 A1<2@1.7 close A2@5 A1<1@5.5 A1<2@20 open A3 of client A@21 A3<1@66 A1<2@67 A3 ack 1@68 A1 ack 2@69 end @200", "I:ORDER_INVERSION I:REALTIME_INVERSION", **BESIDE),
+        case("what was lost comes, on a slower stream, behind what it brings along", f"{TWO} P1,2 A1<2@3.3 close A2@5 open A3 of client A@21.8 A3<2@24.2 A1<1@24.3 A1 ack 1@25 A3 ack 2@26 end @200", f"{LATE} I:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("what was lost comes while what overtook it is waited for", f"{TWO} open A3 of client A@2.5 P1@0 ok1=m1@0.5 P2@7.9 ok2=m2@8 A3<2@12.5 close A1@14.2 A2<1@16.7 A3<2@19.8 A2 ack 1@20 A3 ack 2@21 end @200", **BESIDE),
+        case("what was refused below is lost", f"{TWO} P1,2 A1<1@1 A1<2@1.1 A1 nack 1@2 A1<2@9.8 close A2@18.9 A1<1,2@20 A1 ack 1,2@21 end @200", "I:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("what was lost below is lost again", f"{TWO} P1,2 A1<2@1.7 close A2@5 open A3 of client A@6 A1<2@9 close A3@12 A1<1,2@20 A1 ack 1,2@21 stop @90", f"{LATE} I:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("what was lost below came and was confirmed since", f"{TWO} P1@0 ok1=m1@0.05 A2<1@1.2 A2 ack 1@2.6 P2@2.61 ok2=m2@2.66 open A3 of client A@2.654 P3@2.78 ok3=m3@2.8 P4@3.14 A2 ackOK 1@3.2 ok4=m4@3.6 A2<3@4.5 A3<4@7.8 A2<2@10.3 A2 ack 2@10.7 A2 ackOK 2@12.7 A2<4@13.6 A2 ack 4@13.8 A3<3@14.6 A3 ack 3@15 close A1@19.1 end @160", f"{LATE} I:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("a run on one stream that another had come further than", f"{TWO} P1,2,3 A1<1@1 A1 ack 1@1.1 A1 ackOK 1@1.2 A2<2@1.3 A2 nack 2@1.5 A1<2@2 A1<3@2.1 A2<3@2.2 A1 ack 2,3@3 end @200", **BESIDE),
+        case("what comes first on a slow stream was sent before a run", f"{TWO} P1@0 ok1=m1@0.05 A1<1@2.8 P2@3.5 ok2=m2@3.6 P3@4.4 ok3=m3@4.5 A1 nack 1@5 A1<1@6.5 A2<2@7.2 A1<2@7.5 A1<3@7.6 A2<3@8.9 A1 ack 1,2,3@10 end @200", **BESIDE),
+        case("what comes on a slow stream was sent before a run, and what follows it there too", f"{TWO} P1@0 ok1=m1@0.05 A1<1@2.8 P2@3.5 ok2=m2@3.6 P3@4.4 ok3=m3@4.5 A1 nack 1@5 A1<1@6.5 A1<2@6.6 A1<3@6.7 A2<2@7.2 A2<3@7.3 A1 ack 1,2,3@10 end @200", **BESIDE),
+        # nothing below can have been released
+        case("there is nothing below", f"{TWO} P1 A1<1@1 A1<1@20 A1 ack 1@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("what is below was confirmed long before", f"{TWO} P1,2 A1<1@1 A1 ack 1@1.2 A1 ackOK 1@1.5 A1<2@10 A1<2@20 A1 ack 2@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("what is below is held on the very stream", f"{TWO} P1,2 A1<1@1 A1<2@10 A1<2@20 A1 ack 1,2@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("no stream breaks", f"{TWO} P1,2 A1<1@1 A1<2@1.1 A1 nack 1@2 A1<2@9.8 A1<1,2@20 A1 ack 1,2@21 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+    ],
+)  # fmt: skip
+def test_what_is_below_may_have_been_sent_again_on_a_stream_that_broke(one: Case) -> None:
+    one.check()
+
+
 def test_what_was_outstanding_and_its_proof() -> None:
     finding = only("P1 A<1@1 B<1@20", "EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True)
     assert finding.facts.items() >= {"seq": 1, "epoch": "e1", "message_id": "m1", "subscriber": "B", "holder": "A"}.items()

@@ -54,6 +54,21 @@ def test_overlap(one: Case) -> None:
     one.check()
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("a copy of an earlier one, answered at once", "P1,2,3 b<1@1 b ack 1@1.1 c<2@1.3 c ack 2@1.4 a<1@4.9 a ack 1@4.95 d<3@5 d ack 3@5.1 stop @90", "I:PUSH_OVERLAP", mode=PUSH),
+        case("a copy of an earlier one, refused", "P1,2,3 b<1@1 b ack 1@1.1 c<2@1.3 c ack 2@1.4 a<1@4.9 a nack 1@5 d<3@5.5 d ack 3@5.6 stop @90", "I:PUSH_OVERLAP", mode=PUSH),
+        case("what was refused came for the first time, so nothing behind it was under way", "P1,2,3 b<1@1 b nack 1@1.1 c<2@1.3 c ack 2@1.4 d<1@2 d ack 1@2.1 stop @90", "I:PUSH_OVERLAP V:PUSH_ADVANCE_PAST_NACK", mode=PUSH),
+        case("a request was lost, and an earlier one of its message answered", "P1,2,3 a<1@1 a ack 1@1.1 b<2@1.2 c<1@20 c ack 1@20.1 b ack 2@25 d<3@30 d ack 3@30.1 stop @90", "I:PUSH_OVERLAP I:REDELIVERY_SKIP", mode=PUSH),
+        case("the earlier one had been answered before", "P1,2,3 a<1@1 a ack 1@1.1 b<2@1.2 b ack 2@15 c<1@20 c ack 1@20.1 d<3@30 d ack 3@30.1 stop @90", "I:PUSH_OVERLAP V:REDELIVERY_SKIP", mode=PUSH),
+        case("too late for that", "P1,2,3 b<1@1 b ack 1@1.1 c<2@1.3 c ack 2@1.4 a<1@10 a ack 1@10.1 d<3@16.5 d ack 3@16.6 stop @90", "I:PUSH_OVERLAP V:REDELIVERY_SKIP", mode=PUSH),
+    ],
+)  # fmt: skip
+def test_a_request_takes_its_time_on_the_way(one: Case) -> None:
+    one.check()
+
+
 def test_a_seek_ends_what_a_refusal_binds() -> None:
     assert "PUSH_ADVANCE_PAST_NACK" not in {f.kind for f in findings(f"{REFUSED} seek 0@2 r2<2@20", Rules(mode=Mode.PUSH))}
 
