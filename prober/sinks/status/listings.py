@@ -96,7 +96,9 @@ FINDINGS_IN_SHORT: Final = Listing(tables.findings, ListedFinding._fields, "foun
 INCIDENTS: Final = Listing(tables.incidents, tuple(tables.incidents.columns.keys()), "first_at", "incident_id")
 
 
-def page_of(database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None) -> tuple[Sequence[Row], str | None]:
+def page_of(
+    database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None
+) -> tuple[Sequence[Row], str | None]:
     """At most `limit` (and `PAGE_MAX`) rows, and the cursor of the next page; None: this is the last one. Raises `BadCursor`."""
     limit = max(1, min(limit, PAGE_MAX))
     values = given(wanted)
