@@ -192,8 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     order = Order(wanted.seeds or (SEEDS if results is None else SEEDS[:0]), wanted.hours)
     prepare()
     (target,) = defaults().targets
+    seeds: Sequence[tuple[int, int]]
     if results is None:
-        detection, seeds = Detection.of(simulated(order, wanted.jobs)), [(order.seeds[0], order.seeds[-1])]
+        detection, seeds = Detection.of(simulated(order, wanted.jobs)), ((order.seeds[0], order.seeds[-1]),)
     else:
         with suppress(KeyboardInterrupt):
             deque(simulated(order, wanted.jobs, results), maxlen=0)
