@@ -31,11 +31,15 @@ def unnamed(document: str, names: set[str]) -> set[str]:
     return {name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", document)}
 
 
-def parts_of_the_tree() -> set[str]:
-    """Every package folder, as `history/`, and every module of the core, as `events.py`."""
-    paths = [path for path, _ in tree.sources(*tree.PACKAGES)]
-    folders = {f"{path.parent.name}/" for path in paths}
-    return folders | {path.name for path in paths if path.parts[:2] == ("prober", "core") and path.name != "__init__.py"}
+def folders() -> set[str]:
+    """Every package folder, as `history/`."""
+    return {f"{path.parent.name}/" for path, _ in tree.sources(*tree.PACKAGES)}
+
+
+def modules_of_the_core() -> set[str]:
+    """Every module of the core, as `events.py`."""
+    paths = [path for path, _ in tree.sources("prober") if path.parts[:2] == ("prober", "core")]
+    return {path.name for path in paths if path.name != "__init__.py"}
 
 
 def read(name: str) -> str:
@@ -59,8 +63,18 @@ def test_the_contributing_page_names_no_command_that_is_missing() -> None:
     assert unknown_commands(read("CONTRIBUTING.md"), read("Makefile")) == set()
 
 
-def test_the_architecture_page_names_every_part() -> None:
-    assert unnamed(read("ARCHITECTURE.md"), parts_of_the_tree()) == set()
+def test_the_architecture_page_names_every_room() -> None:
+    assert unnamed(read("ARCHITECTURE.md"), folders()) == set()
+
+
+def test_the_page_of_modules_names_every_room_and_each_module_of_the_core() -> None:
+    assert unnamed(read("docs/modules.md"), folders() - {"boards/"} | modules_of_the_core()) == set()
+
+
+def test_what_the_ways_of_data_pass_is_there() -> None:
+    named = re.findall(r"`(\w+/(?:\w+/)*\w+\.py)`", read("ARCHITECTURE.md"))
+    assert len(named) > 8
+    assert [name for name in named if not (tree.ROOT / "prober" / name).is_file()] == []
 
 
 def test_an_undocumented_target_is_noticed() -> None:
