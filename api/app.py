@@ -41,7 +41,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    arrivals = Depends(RunArrivals(view, archive, answers))
+    arrivals = RunArrivals(view, archive, answers)
     for router in (
         status.router(answers, current),
         probes.router(answers, current, view),
@@ -55,9 +55,9 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         reports.router(answers, archive),
     ):
         # not by a router around all of them, for which FastAPI would build every route once more
-        app.include_router(router, prefix=API, dependencies=[Depends(said_once), arrivals])
+        app.include_router(router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
     app.include_router(health.router(view))
-    app.include_router(page.router(answers, current, archive, settings), dependencies=[arrivals])
+    app.include_router(page.router(answers, current, archive, settings), dependencies=[Depends(arrivals)])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)
@@ -65,5 +65,6 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     app.add_middleware(Compression)
     app.add_middleware(Heads)
     problems.install(app, view)
+    app.add_exception_handler(404, arrivals.absent)
     app.add_middleware(Headers)
     return app

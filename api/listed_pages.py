@@ -40,5 +40,10 @@ def _items(page: Page[ListedRun] | Page[ListedFinding], times: tuple[str, ...]) 
         item: dict[str, Any] = dict(zip(listed._fields, listed, strict=True))
         for name in times:
             if item[name] is not None:
-                item[name] = datetime.fromtimestamp(item[name], UTC)
+                item[name] = _time(item[name])
         yield item
+
+
+def _time(at: float) -> datetime:
+    """Half a microsecond, which only an odd number of 128ths of a second ends with, is rounded up, as models do."""
+    return datetime.fromtimestamp(at + 2**-22 if at * 128 % 2 == 1 else at, UTC)

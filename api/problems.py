@@ -35,6 +35,13 @@ _PAGES: Final = ("text/html", "application/xhtml+xml")
 _DATA: Final = ("application/json", MEDIA_TYPE)
 
 
+class AbsentPage(HTTPException):
+    """There is no such page for people."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(404, why)
+
+
 class ProblemDetails(BaseModel):
     """Why a request was not answered."""
 
@@ -96,14 +103,15 @@ def _weight(parameters: str) -> float:
     return 1.0
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
+    """Answers what was raised as an `HTTPException`."""
     assert isinstance(error, HTTPException)
     path = request.scope["path"]
     detail = error.detail
     if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
         said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
         detail = said.get(error.status_code, detail)
-    return error_answer(request, error.status_code, detail, error.headers)
+    return error_answer(request, error.status_code, detail, error.headers, is_page=isinstance(error, AbsentPage))
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
@@ -163,7 +171,7 @@ class Failures:
 
 def install(app: FastAPI, view: View) -> None:
     """Makes an app answer every error like this."""
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     for expected in (StatusError, HistoryError):
         app.add_exception_handler(expected, _unanswerable)

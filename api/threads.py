@@ -54,6 +54,8 @@ class _Question:
         """In a thread."""
         try:
             self.result = self.work()
+        except StopIteration as error:  # which no future takes
+            self.error = RuntimeError(f"a question ended with {error!r}").with_traceback(error.__traceback__)
         except BaseException as error:  # which is for whoever asked
             self.error = error
 
@@ -106,7 +108,10 @@ class Threads:
             if wanted:
                 self._at_work[me] = monotonic_s()
         if wanted:
-            self._threads.submit(self._work_off, me)
+            try:
+                self._threads.submit(self._work_off, me)
+            except RuntimeError:  # the process may have no more threads now; it is tried again at the next look
+                self._leave(me)
 
     def _are_slow(self) -> bool:
         """Whether no thread will soon take the next question."""
@@ -125,16 +130,23 @@ class Threads:
 
     def _work_off(self, me: object) -> None:
         """In a thread, until nobody waits, or others suffice."""
-        while (question := self._next(me)) is not None:
-            if not question.answer.done():  # or nobody waits for it any more
-                question.work_out()
-                self._answered.append(question)
-                if not self._waiting:
-                    self._tell(question.answer.get_loop())
+        try:
+            while (question := self._next(me)) is not None:
+                if not question.answer.done():  # or nobody waits for it any more
+                    question.work_out()
+                    self._answered.append(question)
+                    if not self._waiting:
+                        self._tell(question.answer.get_loop())
+        finally:
+            self._leave(me)
+
+    def _leave(self, me: object) -> None:
+        with self._changing:
+            self._at_work.pop(me, None)
 
     def _next(self, me: object) -> _Question | None:
         with self._changing:
-            del self._at_work[me]  # in the same moment, so that whoever asks now sees that a thread is wanted
+            self._at_work.pop(me, None)  # in the same moment, so that whoever asks now sees that a thread is wanted
             if not self._waiting or not self._are_slow():
                 return None
             self._at_work[me] = monotonic_s()

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 
 from api.current_status import CurrentStatus
-from api.problems import error_answer, unreachable
+from api.problems import AbsentPage, error_answer, unreachable
 from api.query_parameters import (
     ChartParameters,
     EvidenceParameters,
@@ -196,11 +196,11 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
 
 
 def _made(request: Request, template: str, values: Callable[[], Values]) -> Response:
-    """The page, or one that says why there is none; for a program that wants no page, problem details."""
+    """The page, or one that says why it cannot be made; for a program that wants no page, problem details. Raises `AbsentPage`."""
     try:
         return rendered_page(template, {"root": root_of(request), "address": request.base_url, **values()})
     except PageNotFound as absent:
-        return error_answer(request, 404, str(absent), is_page=True)
+        raise AbsentPage(str(absent)) from None
     except (BadCursor, NotStorable, ValidationError) as wrong:
         return error_answer(request, 400, _wrong(wrong), is_page=True)
     except (StatusError, HistoryError) as error:

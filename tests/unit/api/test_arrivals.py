@@ -9,9 +9,11 @@ import pytest
 
 from api import arrivals
 from api.app import create_app
+from api.threads import Busy
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
-from prober.sinks.status.database import Database
+from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, STUCK, StubView, ask, client_of, end, view
@@ -95,6 +97,34 @@ def test_what_cannot_be_written_is_not_waited_for() -> None:
     replica = replica_of(maker)
     replica.stored = False
     unwritten(ask(replica, "/api/v1/runs/run-1"))
+
+
+@pytest.mark.parametrize("path", ABOUT)
+def test_what_was_announced_just_now_is_not_called_absent(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """What was announced is known from an earlier request, before the heartbeat came."""
+    monkeypatch.setattr(arrivals, "ASKED_EVERY_S", 60.0)
+    maker = ended()
+    replica = replica_of(maker)
+
+    async def asking() -> httpx.Response:
+        async with client_of(create_app(replica, replica.archive, replica.settings)) as client:
+            assert (await client.get("/api/v1/runs/run-0")).status_code == 404
+            announce(maker, at=maker.now)
+            return await client.get(path)
+
+    unwritten(asyncio.run(asking()))
+
+
+@pytest.mark.parametrize("why", [Busy(), StoreUnavailable("locked")], ids=lambda why: type(why).__name__)
+@pytest.mark.parametrize("path", ["/api/v1/runs/run-1", "/runs/run-1"])
+def test_what_nobody_can_tell_of_is_not_called_absent(monkeypatch: pytest.MonkeyPatch, path: str, why: Exception) -> None:
+    """What is announced cannot be asked, and what is written can."""
+
+    def fail(_queries: StatusQueries, _since: float) -> frozenset[str]:
+        raise why
+
+    monkeypatch.setattr(StatusQueries, "announced", fail)
+    assert ask(replica_of(ended()), path).status_code == 503
 
 
 def unwritten(answer: httpx.Response) -> None:

@@ -65,6 +65,7 @@ def test_a_page_is_what_its_model_would_write(items: list[Any], cursor: str | No
 
 def test_a_time_is_rounded_as_models_do() -> None:
     random = Random(1)
-    for at in (random.uniform(1e9, 2e9) for _ in range(20_000)):
+    halves = [1_772_366_400.0 + number / 128 for number in range(128)]  # of which the odd ones end with half a microsecond
+    for at in (*halves, *(random.uniform(1e9, 2e9) for _ in range(20_000))):
         page = Page((ListedRun("a", "b", "c", "d", "e", "f", "g", "PASS", "", at, at + 0.5, 0.5, 1, "t", "s", False, "i"),), None)
         assert encode_page(page, RunAnswer).body == RunPage.model_validate(page).model_dump_json().encode()

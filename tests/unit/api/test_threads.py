@@ -118,3 +118,56 @@ def test_an_answer_does_not_wait_for_the_next_question() -> None:
         await slow
 
     asyncio.run(asking())
+
+
+def test_a_thread_that_cannot_be_begun_is_begun_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def asking() -> int:
+        threads = Threads(0.0)
+        with monkeypatch.context() as limited:
+            limited.setattr(threading.Thread, "start", full)
+            waiting = asyncio.ensure_future(threads.ask(lambda: 3))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+        return await asyncio.wait_for(waiting, 2.0)
+
+    assert asyncio.run(asking()) == 3
+
+
+def test_what_no_future_takes_harms_nobody_else() -> None:
+    """An iterator that ends, where nobody expects it."""
+
+    async def asking() -> int:
+        threads, hanging = Threads(0.05), threading.Event()
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asyncio.wait_for(threads.ask(lambda: next(iter(()))), 2.0)
+        slow = asyncio.ensure_future(threads.ask(hanging.wait))
+        try:
+            return await asyncio.wait_for(threads.ask(lambda: 4), 2.0)
+        finally:
+            hanging.set()
+            await slow
+
+    assert asyncio.run(asking()) == 4
+
+
+def test_a_loop_that_ended_keeps_no_thread() -> None:
+    """Its questions are told to nobody, and the threads go on for the next one."""
+    threads = Threads(0.0)
+
+    async def leaving(hanging: threading.Event) -> None:
+        asked = asyncio.ensure_future(threads.ask(hanging.wait))
+        await asyncio.sleep(0.02)
+        asked.cancel()
+
+    async def asking(number: int) -> int:
+        return await asyncio.wait_for(threads.ask(lambda: number), 2.0)
+
+    for number in range(THREADS_MAX + 1):
+        hanging = threading.Event()
+        asyncio.run(leaving(hanging))
+        hanging.set()
+        threading.Event().wait(0.02)  # until the thread has found nobody to tell
+        assert asyncio.run(asking(number)) == number
