@@ -71,6 +71,12 @@ def test_the_page_of_modules_names_every_room_and_each_module_of_the_core() -> N
     assert unnamed(read("docs/modules.md"), folders() - {"boards/"} | modules_of_the_core()) == set()
 
 
+def test_each_module_that_the_page_of_modules_names_is_there() -> None:
+    names = set(re.findall(r"`(\w+\.py)`", read("docs/modules.md")))
+    assert len(names) > 100
+    assert names - {path.name for path, _ in tree.sources(*tree.PACKAGES, "dashboards", "tests")} == set()
+
+
 def test_what_the_ways_of_data_pass_is_there() -> None:
     named = re.findall(r"`(\w+/(?:\w+/)*\w+\.py)`", read("ARCHITECTURE.md"))
     assert len(named) > 8
