@@ -6,14 +6,17 @@ has everything about its messages at once (`spark_jobs.parcels`), in any order, 
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spark_jobs.hashes import Hashes
 from spark_jobs.history import MINUTE_US
-from spark_jobs.parcels import Columns
+from spark_jobs.parcels import starts_of
 from spark_jobs.scan import NEVER_US, Ints
+
+Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
 PUBLISHED, ACKED, OBSERVED = 0, 1, 2
 """What happened to a message: it was confirmed, it was acknowledged, or it was received and others had published it."""
@@ -38,7 +41,7 @@ def waits(said: Columns) -> list[dict[str, Any]]:
            run waits, `UNENDED` of a run that was cut short.
     """
     order = np.argsort(said["message"])
-    starts = _starts(said["message"][order])
+    starts = starts_of(said["message"][order])
     confirmed, acked = said["kind"][order] != ACKED, said["kind"][order] == ACKED
     time_us, first = said["time_us"][order], order[starts]
     since_us = np.minimum.reduceat(np.where(confirmed, time_us, NEVER_US), starts)
@@ -83,7 +86,7 @@ def others_publishes(said: Columns) -> dict[str, Any]:
     """
     observed = np.flatnonzero(said["kind"] == OBSERVED)
     order = observed[np.lexsort((said["time_us"][observed], said["message"][observed]))]
-    first = order[_starts(said["message"][order])]
+    first = order[starts_of(said["message"][order])]
     places = np.stack((said["candidate"][first].astype(np.int64), said["time_us"][first] // MINUTE_US))
     candidate, minute, sizes = _summed(places, said["bytes"][first])
     return {
@@ -95,14 +98,14 @@ def others_publishes(said: Columns) -> dict[str, Any]:
 
 
 def stretches(said: Columns) -> dict[str, Any]:
-    """Where deliveries, in their order, come to a session: columns `candidate`, `run`, `number`, `session`; and how many `deliveries` follow.
+    """Where deliveries, in their order, come to a session, and how many follow: `candidate`, `run`, `number`, `session`, `deliveries`.
 
     said   candidate, run, number, session: all deliveries whose numbers differ only in the last `STRETCH_BITS`.
     """
     order = np.lexsort((said["number"], said["run"], said["candidate"]))
     sorted_rows = {name: values[order] for name, values in said.items()}
     stretch = sorted_rows["number"] >> STRETCH_BITS
-    starts = _starts(sorted_rows["candidate"], sorted_rows["run"], sorted_rows["session"], stretch)
+    starts = starts_of(sorted_rows["candidate"], sorted_rows["run"], sorted_rows["session"], stretch)
     columns: dict[str, Any] = {name: values[starts] for name, values in sorted_rows.items()}
     return columns | {"deliveries": np.diff(np.append(starts, len(order)))}
 
@@ -110,16 +113,9 @@ def stretches(said: Columns) -> dict[str, Any]:
 def first_deliveries(said: Columns) -> dict[str, Any]:
     """How many different messages were received: columns `candidate`, `first_deliveries`. `said` has candidate and message."""
     order = np.argsort(said["message"])
-    first = order[_starts(said["message"][order])]
+    first = order[starts_of(said["message"][order])]
     candidate, count = np.unique(said["candidate"][first], return_counts=True)
     return {"candidate": candidate, "first_deliveries": count}
-
-
-def _starts(*columns: Ints | Hashes) -> Ints:
-    """Where sorted rows change in any column."""
-    changes = np.ones(len(columns[0]), np.bool_)
-    changes[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return np.flatnonzero(changes)
 
 
 def _summed(places: Ints, values: Ints) -> tuple[Ints, Ints, Ints]:
@@ -127,5 +123,5 @@ def _summed(places: Ints, values: Ints) -> tuple[Ints, Ints, Ints]:
     order = np.lexsort(places[::-1])
     if not len(order):
         return places[0], places[1], values
-    starts = _starts(places[0][order], places[1][order])
+    starts = starts_of(places[0][order], places[1][order])
     return places[0][order[starts]], places[1][order[starts]], np.add.reduceat(values[order], starts)

@@ -54,8 +54,6 @@ JOB: Final = "hot-keys"
 NEAR_LIMIT: Final = 0.8
 STANDSTILL_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
-EVENT_BYTES_MIN: Final = 8
-"""An event takes more of a file; so files tell how many there can be at most."""
 EVENTS_PER_MESSAGE: Final = 4
 """It is published, confirmed, received and acknowledged."""
 STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
@@ -173,8 +171,7 @@ def run(work: Work) -> JobOutcome:
 
 def _distinct_keys(work: Work, events: Events) -> int:
     """About how many keys there are; 0 if the files are too small to hold as many as are counted one by one."""
-    size = sum(file.size for file in work.history.files(folders_of(EVENTS, work.day, work.day)))
-    if size // EVENT_BYTES_MIN <= work.settings.keys_max:
+    if events.scan.events_max <= work.settings.keys_max:
         return 0
     return int(collected(events.rows.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
 

@@ -6,16 +6,14 @@ are as many buckets as are needed for each to have about `BUCKET_ROWS` rows, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_jobs.hashes import Hashes
-
-Columns: TypeAlias = Mapping[str, NDArray[Any]]
+from spark_jobs.scan import Ints
 
 BUCKET_ROWS: Final = 1_000_000
 
@@ -25,24 +23,27 @@ def buckets_for(rows: int) -> int:
     return 1 + rows // BUCKET_ROWS
 
 
-def parcels(columns: Columns, belonging: Hashes, buckets: int) -> Iterator[tuple[int, bytes]]:
-    """The parcels of these rows with the buckets they are for; rows with the same number in `belonging` come into the same one."""
-    if not len(belonging):
-        return
+def parcels(rows: pa.RecordBatch, belonging: Hashes, buckets: int) -> tuple[Ints, pa.Array]:
+    """The buckets that parcels are for, and the parcels; rows with the same number in `belonging` come into the same bucket."""
     bucket = (belonging % np.uint64(buckets)).astype(np.uint32)
     order = np.argsort(bucket, kind="stable")
-    sorted_buckets = bucket[order]
+    sorted_buckets, sorted_rows = bucket[order], rows.take(pa.array(order))
     starts = np.flatnonzero(np.diff(sorted_buckets, prepend=np.uint32(buckets)))
-    rows = pa.RecordBatch.from_pydict({name: pa.array(values[order]) for name, values in columns.items()})
-    for begin, end in zip(starts, [*starts[1:], len(order)], strict=True):
-        yield int(sorted_buckets[begin]), _closed(rows[begin:end])
+    ends = np.append(starts, len(order))[1:]
+    contents = [_closed(sorted_rows[begin:end]) for begin, end in zip(starts, ends, strict=True)]
+    return sorted_buckets[starts].astype(np.int64), pa.array(contents, pa.binary())
 
 
-def opened(contents: pa.ChunkedArray) -> Columns:
+def opened(contents: pa.ChunkedArray) -> pa.Table:
     """The rows of parcels with the same columns, of which there is at least one."""
-    batches = [batch for parcel in contents for batch in pa.ipc.open_stream(parcel.as_buffer())]
-    rows = pa.Table.from_batches(batches).combine_chunks()
-    return {name: rows[name].to_numpy() for name in rows.column_names}
+    return pa.Table.from_batches([batch for parcel in contents for batch in pa.ipc.open_stream(parcel.as_buffer())])
+
+
+def starts_of(*columns: NDArray[Any]) -> Ints:
+    """Where sorted rows change in any column."""
+    changes = np.ones(len(columns[0]), np.bool_)
+    changes[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return np.flatnonzero(changes)
 
 
 def _closed(rows: pa.RecordBatch) -> bytes:

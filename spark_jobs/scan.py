@@ -55,18 +55,18 @@ class Chunk:
 
     def names(self, column: str) -> pa.Array:
         """The different values of a column."""
-        return self._dictionary(column).dictionary
+        return self.dictionary(column).dictionary
 
     def take(self, rows: Ints) -> pa.Table:
         """These rows, with names as dictionaries."""
         names = self._rows.column_names
-        return pa.table({name: self._dictionary(name) if name in NAMES else self.column(name) for name in names}).take(
+        return pa.table({name: self.dictionary(name) if name in NAMES else self.column(name) for name in names}).take(
             pa.array(rows)
         )
 
     def places(self, column: str) -> Ints:
         """Of each row the place of its value among `names`, -1 for null."""
-        return _numbers(pc.fill_null(self._dictionary(column).indices, -1))
+        return _numbers(pc.fill_null(self.dictionary(column).indices, -1))
 
     def numbers(self, column: str, missing: int = 0) -> Ints:
         """A column of whole numbers."""
@@ -110,9 +110,10 @@ class Chunk:
 
     def value(self, column: str, rows: Ints) -> pa.Array:
         """The values of a column of names at these rows, null where there is none."""
-        return self._dictionary(column).take(pa.array(rows)).cast(pa.string())
+        return self.dictionary(column).take(pa.array(rows)).cast(pa.string())
 
-    def _dictionary(self, column: str) -> pa.DictionaryArray:
+    def dictionary(self, column: str) -> pa.DictionaryArray:
+        """A column of names."""
         if column not in self._dictionaries:
             values = self._rows[column]
             if not pa.types.is_dictionary(values.type):
@@ -173,6 +174,8 @@ def _numbers(values: pa.Array) -> Ints:
 CHUNK_ROWS: Final = 1_000_000
 ROWS_AT_ONCE: Final = 250_000
 """Where keys may be divided: about what pays for the work on a part, with all columns."""
+EVENT_BYTES_MIN: Final = 8
+"""An event takes more of a file."""
 _TASKS_PER_CORE: Final = 4
 
 Reduction = Callable[[Chunk], Iterable[pa.RecordBatch]]
@@ -184,6 +187,11 @@ class Scan:
     def __init__(self, spark: SparkSession, files: Iterable[tuple[str, int]]) -> None:
         self._spark = spark
         self._files = list(files)
+
+    @property
+    def events_max(self) -> int:
+        """How many events the files can hold at most."""
+        return sum(size for _, size in self._files) // EVENT_BYTES_MIN
 
     @property
     def tasks_max(self) -> int:

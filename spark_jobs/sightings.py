@@ -21,6 +21,7 @@ from spark_jobs.backlogs import (
     PUBLISHED,
     STRETCH_BITS,
     UNENDED,
+    Columns,
     first_deliveries,
     others_publishes,
     stretches,
@@ -29,7 +30,7 @@ from spark_jobs.backlogs import (
 from spark_jobs.hashes import Hashes, hashed_names, hashes, mixed
 from spark_jobs.history import MINUTE_US
 from spark_jobs.loads import NANOS_PER_MICRO, UNRECORDED
-from spark_jobs.parcels import Columns, opened, parcels
+from spark_jobs.parcels import opened, parcels
 from spark_jobs.scan import Chunk, Ints, numbered, rows_of
 
 COLUMNS: Final = (
@@ -254,9 +255,9 @@ def _messages(seen: _Seen) -> tuple[str, Columns, Hashes]:
 
 
 def _parceled(about: str, columns: Columns, belonging: Hashes, buckets: int) -> pa.RecordBatch:
-    sent = list(parcels(columns, belonging, buckets))
-    listed = {"bucket": np.array([bucket for bucket, _ in sent]), "parcel": pa.array([content for _, content in sent], pa.binary())}
-    return _rows(about, listed, len(sent))
+    rows = pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+    bucket, parcel = parcels(rows, belonging, buckets)
+    return _rows(about, {"bucket": bucket, "parcel": parcel}, len(bucket))
 
 
 # --- where parcels meet --------------------------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ def unparceled(rows: pa.Table) -> pa.Table:
     """`SIGHTINGS` of one bucket with answers in place of parcels."""
     sent = {about: rows.filter(pc.equal(rows["about"], about))["parcel"] for about in (WAITS, DELIVERIES, MESSAGES)}
     known = rows.filter(pc.is_null(rows["parcel"])).to_batches()
-    contents = {about: opened(parcel) for about, parcel in sent.items() if len(parcel)}
+    contents = {about: _columns(opened(parcel)) for about, parcel in sent.items() if len(parcel)}
     return pa.Table.from_batches([*known, *_answers(contents)], _SIGHTINGS)
 
 
@@ -282,6 +283,10 @@ def _answers(contents: Mapping[str, Columns]) -> Iterable[pa.RecordBatch]:
     if MESSAGES in contents:
         received = first_deliveries(contents[MESSAGES])
         yield _rows(RECEIVED, received, len(received["candidate"]))
+
+
+def _columns(rows: pa.Table) -> Columns:
+    return {name: rows[name].to_numpy() for name in rows.column_names}
 
 
 def _rows(about: str, columns: Mapping[str, Any], count: int) -> pa.RecordBatch:
