@@ -47,9 +47,9 @@ LIVES = st.lists(
 
 
 def events_of(lives: Sequence[Life]) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for seq, one in enumerate(lives, 1):
-        about = {"run_id": R, "epoch": R, "key": one.key, "seq": seq, "generation": 0, "message_id": f"m{seq}"}
+        about: Row = {"run_id": R, "epoch": R, "key": one.key, "seq": seq, "generation": 0, "message_id": f"m{seq}"}
         rows.append(about | {"event": "publish", "time": one.at_us})
         if one.again:
             rows.append(about | {"event": "publish_unknown", "time": one.at_us})
