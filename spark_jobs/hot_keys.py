@@ -34,6 +34,7 @@ from prober.slo.objectives import DAY_S
 from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.history import Events, folders_of, runs_of, several_subscriptions
 from spark_jobs.loads import (
+    COUNTED,
     LIMIT_BYTES_PER_S,
     candidates,
     is_large,
@@ -44,15 +45,17 @@ from spark_jobs.loads import (
     places_of,
     sketched,
 )
-from spark_jobs.points import candidate_events, key_evidence, receipts, zipf_exponent
+from spark_jobs.parcels import buckets_for
+from spark_jobs.points import key_evidence, receipts, sighted
+from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
 NEAR_LIMIT: Final = 0.8
 STANDSTILL_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
-EVENT_BYTES_MIN: Final = 8
-"""An event takes more of a file; so files tell how many there can be at most."""
+EVENTS_PER_MESSAGE: Final = 4
+"""It is published, confirmed, received and acknowledged."""
 STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
 
 KEYS: Final = (
@@ -168,8 +171,7 @@ def run(work: Work) -> JobOutcome:
 
 def _distinct_keys(work: Work, events: Events) -> int:
     """About how many keys there are; 0 if the files are too small to hold as many as are counted one by one."""
-    size = sum(file.size for file in work.history.files(folders_of(EVENTS, work.day, work.day)))
-    if size // EVENT_BYTES_MIN <= work.settings.keys_max:
+    if events.scan.events_max <= work.settings.keys_max:
         return 0
     return int(collected(events.rows.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
 
@@ -195,10 +197,10 @@ def _closely(
     chosen = [{"candidate": number, "key": key, **named[place]} for number, (place, key) in enumerate(listed)]
     if not chosen:
         return []
-    openings = events.rows.where(sf.col("key").isNull() & (sf.col("event") == "opened"))  # rows without a key are together in files
-    with kept(candidate_events(events.rows, chosen, runs.sparkSession)) as rows:
-        weighed = {row["candidate"]: row for row in collected(key_evidence(rows, runs))}
-        received = {row["candidate"]: row for row in collected(receipts(rows, openings))}
+    buckets = buckets_for(_events_at_most(found, listed))
+    with kept(sighted(events.scan, chosen, runs, buckets)) as rows:
+        weighed = {row["candidate"]: row for row in collected(key_evidence(rows))}
+        received = {row["candidate"]: row for row in collected(receipts(rows))}
     hot = []
     for one in chosen:
         row, total = weighed.get(one["candidate"]), totals[one["place"]]
@@ -207,6 +209,14 @@ def _closely(
             heat = heat_of(row, share, total["keys"])
             hot += [_row(one, heat, share, row | received.get(one["candidate"], {}))] if heat is not None else []
     return hot
+
+
+def _events_at_most(found: Sequence[Mapping[str, Any]], listed: Sequence[tuple[int, str]]) -> int:
+    """About how many events these keys have together; of keys that were not counted as many as all of their subscription."""
+    loads, messages = candidates(found), {row["place"]: row["messages"] for row in found}
+    counted = sum(max(loads[place][name] for name in COUNTED) for place in listed if place in loads)
+    others = sum(messages[place] for place in {place for place, key in listed if (place, key) not in loads})
+    return EVENTS_PER_MESSAGE * int(counted + others)
 
 
 def _by_share(

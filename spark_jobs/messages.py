@@ -4,13 +4,14 @@ A message is a sequence number of a run and key, whatever its generations: it wa
 when the first confirmation came, and received when the first of its copies was. Messages of other runs that a run receives are not its
 own and do not count.
 
-A file nearly always holds the whole life of a message. Such a message is finished here: its outcome is counted, its wait looked at. Of any
-other message, one that is published in one file and received in another, what the file says goes on as it is, and Spark puts it
-together. Which is which does not depend on chance:
+A file nearly always holds the whole life of a message. Such a message is finished there: its outcome is counted. What files say of any
+other, one that is published in one and received in another, goes on in parcels (`spark_jobs.parcels`) to where all of it meets, and
+most messages are finished then. Of what is left, such as refused publishes, Spark gets each event, and puts them together. Which is which
+does not depend on chance:
 
-* A message is *finished* if all that can ever be said of its publish is in the chunk: one attempt, the first generation, confirmed,
+* A message is *finished* if all that can ever be said of its publish is there: one attempt, the first generation, confirmed,
   received. A message of a later generation never is, since an earlier one may be in another file.
-* A wait is *over* if the confirmation and an acknowledgement of the message are in the chunk, on one run and key.
+* What waited is told in `spark_jobs.waiting`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from prober.core.events import EVENT_TYPES
 from prober.sinks.history.schema import LAGGED
 from prober.slo.indicators import UNPUBLISHED, Indicator
 from prober.slo.objectives import MICROS
+from spark_jobs.hashes import Hashes, hashed_names, mixed
 from spark_jobs.history import MINUTE_US
+from spark_jobs.parcels import opened
 from spark_jobs.scan import NEVER_US, Chunk, Flags, Ints, earliest, numbered, rows_of, times
+from spark_jobs.waiting import WAIT, Waiting, sent
 
 # --- what executors say ------------------------------------------------------------------------------------------------------
 
@@ -51,10 +55,11 @@ WAIT_COLUMNS: Final = ("message_id",)
 MESSAGE_TIMES: Final = ("intended_us", "confirmed_us", "received_us")
 MESSAGE_LAGS: Final = ("confirmed_lagged_us", "received_lagged_us")
 MESSAGE_COUNTS: Final = ("attempts", "confirmed", "refused")
-FINISHED, UNFINISHED, WAIT = "finished", "unfinished", "wait"
+FINISHED, UNFINISHED = "finished", "unfinished"
+PUBLISH, AGAIN, CONFIRMED, REFUSED, RECEIVED = _KINDS = range(5)
+"""What an event says of a message: it is published, for the first time or again; that was confirmed, refused or not answered; it came."""
 
 _UNPUBLISHED: Final = tuple(name for name, event_type in EVENT_TYPES.items() if event_type in UNPUBLISHED)
-_PUBLISHING: Final = ("publish", "published", *_UNPUBLISHED)
 
 
 class Question(NamedTuple):
@@ -71,63 +76,116 @@ def parts_schema(questions: Sequence[Question]) -> pa.Schema:
                 for the first question, and so on. Of those that are bad for any question, `key` says which.
     unfinished  what a chunk says about a message: `intended_us`, `confirmed_us`, `received_us`, for how long of that the prober lagged
                 (`confirmed_lagged_us`, `received_lagged_us`), and the counts `attempts`, `confirmed`, `refused`.
-    wait        `since_us`, when a message was confirmed, or `until_us`, when it was acknowledged.
+    wait        `since_us`, when a message was confirmed, or `until_us`, when it was acknowledged, or both.
+
+    A row with a `parcel` stands for many rows of its part, which meet others in their `bucket`.
     """
     texts = ("part", "run_id", "subscription", "key", "message_id")
     numbers = ("minute", "messages", "seq", *MESSAGE_TIMES, *MESSAGE_LAGS, *MESSAGE_COUNTS)
     asked = [f"{name}_{number}" for number in range(len(questions)) for name in ("good", "bad", "undecided")]
-    longs = (*numbers, "since_us", "until_us", *asked)
-    return pa.schema([(name, pa.string()) for name in texts] + [(name, pa.int64()) for name in longs])
+    longs = (*numbers, "since_us", "until_us", "bucket", *asked)
+    return pa.schema([(name, pa.string()) for name in texts] + [(name, pa.int64()) for name in longs] + [("parcel", pa.binary())])
+
+
+_SPARK_NAMES: Final = {pa.string(): "string", pa.int64(): "long", pa.binary(): "binary"}
 
 
 def ddl_of(schema: pa.Schema) -> str:
     """The same for Spark."""
-    return ", ".join(f"{field.name} {'string' if field.type == pa.string() else 'long'}" for field in schema)
+    return ", ".join(f"{field.name} {_SPARK_NAMES[field.type]}" for field in schema)
 
 
 def messages_of(
-    questions: Sequence[Question], limits_us: Mapping[str, int], *, several: bool
+    questions: Sequence[Question], waiting: Waiting, buckets: int, *, several: bool
 ) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
-    """The reduction of events to rows of `parts_schema`.
+    """The reduction of events to rows of `parts_schema`, with parcels for so many buckets.
 
-    limits_us   by the runs whose waits count, how long a message may wait; of other runs nothing is said about waits.
-    several     whether a message is owed to several subscriptions; then none is finished here.
+    several     whether a message is owed to several subscriptions; then nothing is finished on executors, and there are no parcels.
     """
     schema = parts_schema(questions)
 
     def reduce(chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        if len(chunk):
-            yield from _messages(chunk, questions, schema, several=several)
-            yield from _waits(chunk, limits_us, schema, several=several)
+        if not len(chunk):
+            return
+        if several:
+            yield _unfinished(_said(chunk, _kinds_of(chunk)), schema)
+            yield waiting.each(chunk, schema)
+            return
+        said = _said(chunk, _kinds_of(chunk))
+        finished, rest = _divided(Chunk(said))
+        yield from _outcomes(Chunk(said), finished, questions, schema, buckets)
+        left = said.take(pa.array(rest))
+        yield sent(UNFINISHED, left, _message_hashes(Chunk(left)), buckets, schema)
+        yield waiting.sent(chunk, buckets, schema)
 
     return reduce
 
 
-def _messages(chunk: Chunk, questions: Sequence[Question], schema: pa.Schema, *, several: bool) -> Iterator[pa.RecordBatch]:
-    kinds = {kind: chunk.where(kind) for kind in _PUBLISHING} | {"delivered": _own_deliveries(chunk)}
+def meeting(questions: Sequence[Question], waiting: Waiting, buckets: int) -> Callable[[pa.Table], pa.Table]:
+    """What becomes of rows of `parts_schema` where all parcels of a bucket meet: rows without parcels."""
+    schema = parts_schema(questions)
+
+    def meet(rows: pa.Table) -> pa.Table:
+        met = rows.filter(pc.is_null(rows["parcel"])).to_batches()
+        for part, answer in ((UNFINISHED, unfinished), (WAIT, waits)):
+            parcels = rows.filter(pc.and_kleene(pc.equal(rows["part"], part), pc.is_valid(rows["parcel"])))["parcel"]
+            met += answer(opened(parcels)) if len(parcels) else []
+        return pa.Table.from_batches(met, schema)
+
+    def unfinished(said: pa.Table) -> list[pa.RecordBatch]:
+        finished, rest = _divided(Chunk(said))
+        return [*_outcomes(Chunk(said), finished, questions, schema, buckets), _unfinished(said.take(pa.array(rest)), schema)]
+
+    def waits(said: pa.Table) -> list[pa.RecordBatch]:
+        return [waiting.met(said, schema)]
+
+    return meet
+
+
+# --- what is said of messages ----------------------------------------------------------------------------------------------------
+
+
+def _kinds_of(chunk: Chunk) -> Mapping[int, Ints]:
+    """The rows that are about messages of the run itself, by what they say of them."""
+    publishes = chunk.where("publish")
+    again = chunk.numbers("generation")[publishes] > 0
+    return {
+        PUBLISH: publishes[~again],
+        AGAIN: publishes[again],
+        CONFIRMED: chunk.where("published"),
+        REFUSED: chunk.where(*_UNPUBLISHED),
+        RECEIVED: _own_deliveries(chunk),
+    }
+
+
+def _said(chunk: Chunk, kinds: Mapping[int, Ints]) -> pa.Table:
+    """These events, with what counts of them: `time_us` is of a publish when it was to be sent."""
     rows = np.concatenate(list(kinds.values()))
-    if several:
-        yield _unfinished(chunk, kinds, rows, schema)
-        return
-    place, count = numbered(chunk.owners[rows], chunk.numbers("seq")[rows])
-    places = dict(zip(kinds, np.split(place, np.cumsum([len(one) for one in kinds.values()])[:-1]), strict=True))
-    counts = {kind: np.bincount(one, minlength=count) for kind, one in places.items()}
-    again = chunk.numbers("generation")[kinds["publish"]] > 0
-    finished = (counts["publish"] == 1) & (counts["published"] == 1) & (counts["delivered"] > 0)
-    finished &= sum(counts[kind] for kind in _UNPUBLISHED) == 0
-    finished[places["publish"][again]] = False
+    kind = np.repeat(np.array([*kinds], np.int8), [len(some) for some in kinds.values()])
+    time_us = chunk.time_us[rows]
+    is_publish = kind <= AGAIN
+    time_us[is_publish] = _intended_us(chunk, rows[is_publish])
+    names = {name: chunk.dictionary(name).take(pa.array(rows)) for name in ("run_id", "subscription", "key")}
+    numbers = {"seq": chunk.numbers("seq")[rows], "time_us": time_us, "lagged_us": chunk.micros(LAGGED)[rows], "kind": kind}
+    return pa.table(names | {name: pa.array(values) for name, values in numbers.items()})
+
+
+def _message_hashes(said: Chunk) -> Hashes:
+    return mixed(hashed_names(said, "run_id"), hashed_names(said, "key"), said.numbers("seq"))
+
+
+def _divided(said: Chunk) -> tuple[_Lives, Ints]:
+    """The messages of these events that are finished, and the events of the others."""
+    place, count = numbered(said.owners, said.numbers("seq"))
+    kind, time_us, lagged_us = said.numbers("kind"), said.numbers("time_us"), said.numbers("lagged_us")
+    rows = {one: np.flatnonzero(kind == one) for one in _KINDS}
+    counts = {one: np.bincount(place[rows[one]], minlength=count) for one in _KINDS}
+    finished = (counts[PUBLISH] == 1) & (counts[CONFIRMED] == 1) & (counts[RECEIVED] > 0) & (counts[AGAIN] + counts[REFUSED] == 0)
     first = np.zeros(count, np.int64)
-    first[places["publish"]] = kinds["publish"]
-    lives = _Lives(
-        first[finished],
-        _intended_us(chunk, first[finished]),
-        earliest(places["published"], chunk.time_us[kinds["published"]], count)[finished],
-        earliest(places["delivered"], chunk.time_us[kinds["delivered"]], count)[finished],
-        _lagged_us(chunk, places["published"], kinds["published"], count)[finished],
-        _lagged_us(chunk, places["delivered"], kinds["delivered"], count)[finished],
-    )
-    yield from _outcomes(chunk, lives, questions, schema)
-    yield _unfinished(chunk, kinds, rows[~finished[place]], schema)
+    first[place[rows[PUBLISH]]] = rows[PUBLISH]
+    times_us = [earliest(place[rows[one]], time_us[rows[one]], count)[finished] for one in (PUBLISH, CONFIRMED, RECEIVED)]
+    lags_us = [_largest(place[rows[one]], lagged_us[rows[one]], count)[finished] for one in (CONFIRMED, RECEIVED)]
+    return _Lives(first[finished], *times_us, *lags_us), np.flatnonzero(~finished[place])
 
 
 class _Lives(NamedTuple):
@@ -141,14 +199,16 @@ class _Lives(NamedTuple):
     received_lagged_us: Ints
 
 
-def _lagged_us(chunk: Chunk, place: Ints, rows: Ints, count: int) -> Ints:
-    """Of each message the lag in its latency: of several events one alone shows it."""
-    lagged_us = np.zeros(count, np.int64)
-    np.maximum.at(lagged_us, place, chunk.micros(LAGGED)[rows])
-    return lagged_us
+def _largest(place: Ints, values: Ints, count: int) -> Ints:
+    """Of each place the largest value: of several events one alone shows the lag."""
+    largest = np.zeros(count, np.int64)
+    np.maximum.at(largest, place, values)
+    return largest
 
 
-def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _outcomes(
+    chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema: pa.Schema, buckets: int
+) -> Iterator[pa.RecordBatch]:
     doubtful = {question.indicator: _doubtful(lives, question.indicator, questions) for question in questions}
     good = [_in_time(lives, question) & ~doubtful[question.indicator] for question in questions]
     bad = [~is_good & ~doubtful[question.indicator] for question, is_good in zip(questions, good, strict=True)]
@@ -162,6 +222,7 @@ def _outcomes(chunk: Chunk, lives: _Lives, questions: Sequence[Question], schema
         example = example[used]
         columns: dict[str, pa.Array | Ints] = {
             "part": pa.repeat(FINISHED, len(example)),
+            "bucket": minutes[example] % buckets,
             "run_id": chunk.value("run_id", rows[example]),
             "minute": minutes[example],
             "messages": np.bincount(place, minlength=count)[used],
@@ -191,21 +252,22 @@ def _doubtful(lives: _Lives, indicator: Indicator, questions: Sequence[Question]
     return any_doubt
 
 
-def _unfinished(chunk: Chunk, kinds: Mapping[str, Ints], rows: Ints, schema: pa.Schema) -> pa.RecordBatch:
+def _unfinished(said: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     """A row for each event."""
-    is_kind = {kind: np.isin(rows, members, assume_unique=True) for kind, members in kinds.items()}
-    columns: dict[str, pa.Array | Ints] = {name: chunk.value(name, rows) for name in ("run_id", "subscription", "key")}
+    events = Chunk(said)
+    kind, time_us, lagged_us = events.numbers("kind"), events.numbers("time_us"), events.numbers("lagged_us")
+    rows = np.arange(len(events))
+    columns: dict[str, pa.Array | Ints] = {name: events.value(name, rows) for name in ("run_id", "subscription", "key")}
     columns["part"] = pa.repeat(UNFINISHED, len(rows))
-    columns["seq"] = chunk.numbers("seq")[rows]
-    columns["intended_us"] = times(np.where(is_kind["publish"], _intended_us(chunk, rows), NEVER_US))
-    columns["confirmed_us"] = times(np.where(is_kind["published"], chunk.time_us[rows], NEVER_US))
-    columns["received_us"] = times(np.where(is_kind["delivered"], chunk.time_us[rows], NEVER_US))
-    lagged_us = chunk.micros(LAGGED)[rows]
-    columns["confirmed_lagged_us"] = np.where(is_kind["published"], lagged_us, 0)
-    columns["received_lagged_us"] = np.where(is_kind["delivered"], lagged_us, 0)
-    columns["attempts"] = is_kind["publish"].astype(np.int64)
-    columns["confirmed"] = is_kind["published"].astype(np.int64)
-    columns["refused"] = np.logical_or.reduce([is_kind[kind] for kind in _UNPUBLISHED]).astype(np.int64)
+    columns["seq"] = events.numbers("seq")
+    columns["intended_us"] = times(np.where(kind <= AGAIN, time_us, NEVER_US))
+    columns["confirmed_us"] = times(np.where(kind == CONFIRMED, time_us, NEVER_US))
+    columns["received_us"] = times(np.where(kind == RECEIVED, time_us, NEVER_US))
+    columns["confirmed_lagged_us"] = np.where(kind == CONFIRMED, lagged_us, 0)
+    columns["received_lagged_us"] = np.where(kind == RECEIVED, lagged_us, 0)
+    columns["attempts"] = (kind <= AGAIN).astype(np.int64)
+    columns["confirmed"] = (kind == CONFIRMED).astype(np.int64)
+    columns["refused"] = (kind == REFUSED).astype(np.int64)
     return rows_of(schema, columns, len(rows))
 
 
@@ -225,47 +287,6 @@ def _own_deliveries(chunk: Chunk) -> Ints:
     run_of_epoch = np.array([*(runs.get(name, -2) for name in chunk.names("epoch").to_pylist()), -2])
     own: Ints = rows[run_of_epoch[chunk.places("epoch")[rows]] == chunk.places("run_id")[rows]]
     return own
-
-
-# --- waits -------------------------------------------------------------------------------------------------------------------
-
-
-def _waits(chunk: Chunk, limits_us: Mapping[str, int], schema: pa.Schema, *, several: bool) -> Iterator[pa.RecordBatch]:
-    limits = np.array([limits_us.get(name, -1) for name in chunk.names("run_id").to_pylist()], np.int64)
-    limit_us = limits[chunk.places("run_id")] if len(limits) else limits
-    confirmed, acked = (rows[limit_us[rows] >= 0] for rows in (chunk.where("published"), chunk.where("acked")))
-    rows = np.concatenate((confirmed, acked))
-    if not len(rows):
-        return
-    over = np.zeros(len(rows), np.bool_) if several else _over(chunk, confirmed, acked, limit_us)
-    rest = rows[~over]
-    is_confirmed = np.arange(len(rows))[~over] < len(confirmed)
-    columns: dict[str, pa.Array | Ints] = {name: chunk.value(name, rest) for name in ("run_id", "subscription", "key")}
-    columns["part"] = pa.repeat(WAIT, len(rest))
-    columns["message_id"] = chunk.column("message_id").take(pa.array(rest))
-    columns["since_us"] = times(np.where(is_confirmed, chunk.time_us[rest], NEVER_US))
-    columns["until_us"] = times(np.where(is_confirmed, NEVER_US, chunk.time_us[rest]))
-    yield rows_of(schema, columns, len(rest))
-
-
-def _over(chunk: Chunk, confirmed: Ints, acked: Ints, limit_us: Ints) -> Flags:
-    """Of these rows, one after the other, whether they belong to a wait that is over and was not too long."""
-    rows = np.concatenate((confirmed, acked))
-    encoded = chunk.column("message_id").take(pa.array(rows)).dictionary_encode()
-    message, count = encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
-    of_confirmed, of_acked = message[: len(confirmed)], message[len(confirmed) :]
-    owner = np.full(count, -1)
-    owner[of_confirmed] = chunk.owners[confirmed]
-    ambiguous = np.zeros(count, np.bool_)  # one id for messages of two keys
-    ambiguous[of_confirmed[owner[of_confirmed] != chunk.owners[confirmed]]] = True
-    own = owner[of_acked] == chunk.owners[acked]
-    since_us = earliest(of_confirmed, chunk.time_us[confirmed], count)
-    until_us = earliest(of_acked[own], chunk.time_us[acked[own]], count)
-    allowed_us = np.zeros(count, np.int64)
-    allowed_us[of_confirmed] = limit_us[confirmed]
-    known = (since_us != NEVER_US) & (until_us != NEVER_US) & ~ambiguous
-    over = known & (np.where(known, until_us - np.where(known, since_us, 0), 0) <= allowed_us)
-    return np.concatenate((over[of_confirmed], over[of_acked] & own))
 
 
 # --- what Spark puts together ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ together, which makes `segments` few.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -34,7 +35,7 @@ from prober.slo.objectives import MICROS
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 
-NAMES: Final = ("event", "subscription", "key", "run_id", "epoch", "process", "session", "subscriber")
+NAMES: Final = ("event", "target", "topic", "subscription", "key", "run_id", "epoch", "process", "session", "subscriber")
 """Columns that are read as dictionaries."""
 NEVER_US: Final = np.iinfo(np.int64).max
 """Stands for a time that nothing has."""
@@ -54,18 +55,18 @@ class Chunk:
 
     def names(self, column: str) -> pa.Array:
         """The different values of a column."""
-        return self._dictionary(column).dictionary
+        return self.dictionary(column).dictionary
 
     def take(self, rows: Ints) -> pa.Table:
         """These rows, with names as dictionaries."""
         names = self._rows.column_names
-        return pa.table({name: self._dictionary(name) if name in NAMES else self.column(name) for name in names}).take(
+        return pa.table({name: self.dictionary(name) if name in NAMES else self.column(name) for name in names}).take(
             pa.array(rows)
         )
 
     def places(self, column: str) -> Ints:
         """Of each row the place of its value among `names`, -1 for null."""
-        return _numbers(pc.fill_null(self._dictionary(column).indices, -1))
+        return _numbers(pc.fill_null(self.dictionary(column).indices, -1))
 
     def numbers(self, column: str, missing: int = 0) -> Ints:
         """A column of whole numbers."""
@@ -109,9 +110,10 @@ class Chunk:
 
     def value(self, column: str, rows: Ints) -> pa.Array:
         """The values of a column of names at these rows, null where there is none."""
-        return self._dictionary(column).take(pa.array(rows)).cast(pa.string())
+        return self.dictionary(column).take(pa.array(rows)).cast(pa.string())
 
-    def _dictionary(self, column: str) -> pa.DictionaryArray:
+    def dictionary(self, column: str) -> pa.DictionaryArray:
+        """A column of names."""
         if column not in self._dictionaries:
             values = self._rows[column]
             if not pa.types.is_dictionary(values.type):
@@ -172,6 +174,8 @@ def _numbers(values: pa.Array) -> Ints:
 CHUNK_ROWS: Final = 1_000_000
 ROWS_AT_ONCE: Final = 250_000
 """Where keys may be divided: about what pays for the work on a part, with all columns."""
+EVENT_BYTES_MIN: Final = 8
+"""An event takes more of a file."""
 _TASKS_PER_CORE: Final = 4
 
 Reduction = Callable[[Chunk], Iterable[pa.RecordBatch]]
@@ -185,6 +189,11 @@ class Scan:
         self._files = list(files)
 
     @property
+    def events_max(self) -> int:
+        """How many events the files can hold at most."""
+        return sum(size for _, size in self._files) // EVENT_BYTES_MIN
+
+    @property
     def tasks_max(self) -> int:
         """Into how many parts work on the files is divided at most, so that all cores have about the same."""
         return _TASKS_PER_CORE * self._spark.sparkContext.defaultParallelism
@@ -196,6 +205,10 @@ class Scan:
     def reduced_whole(self, reduction: Reduction, columns: Sequence[str], schema: str) -> DataFrame:
         """The same of all rows, in parts that may divide a key."""
         return self._each(partial(whole_chunks_of, columns=columns), reduction, schema)
+
+    def reduced_keys(self, reduction: Reduction, columns: Sequence[str], schema: str, keys: Iterable[str]) -> DataFrame:
+        """The same of the rows of some keys, and of those without a key, in parts that may divide a key."""
+        return self._each(partial(chunks_of_keys, columns=columns, keys=sorted(set(keys))), reduction, schema)
 
     def _each(self, read: Callable[[str], Iterable[Chunk]], reduction: Reduction, schema: str) -> DataFrame:
         tasks = max(1, min(len(self._files), self.tasks_max))
@@ -231,17 +244,34 @@ def chunks_of(uri: str, columns: Sequence[str], rows_max: int = CHUNK_ROWS) -> I
 def whole_chunks_of(uri: str, columns: Sequence[str], rows_max: int = ROWS_AT_ONCE) -> Iterator[Chunk]:
     """All rows of a file, as they stand there."""
     with _file(uri, columns) as file:
-        groups: list[int] = []
-        rows = 0
-        for number in range(file.metadata.num_row_groups):
-            count = file.metadata.row_group(number).num_rows
-            if groups and rows + count > rows_max:
-                yield Chunk(file.read_row_groups(groups, columns=list(columns), use_threads=False))
-                groups, rows = [], 0
-            groups.append(number)
-            rows += count
-        if groups:
+        for groups in _together(file.metadata, range(file.metadata.num_row_groups), rows_max):
             yield Chunk(file.read_row_groups(groups, columns=list(columns), use_threads=False))
+
+
+def chunks_of_keys(uri: str, columns: Sequence[str], keys: Sequence[str], rows_max: int = ROWS_AT_ONCE) -> Iterator[Chunk]:
+    """The rows of a file that have one of these keys, which are sorted, or none, as they stand there."""
+    wanted = pa.array([None, *keys], pa.string())
+    with _file(uri, columns) as file:
+        spans = _spans(file.metadata)
+        holding = range(file.metadata.num_row_groups) if spans is None else _holding(file.metadata, spans, keys)
+        for groups in _together(file.metadata, holding, rows_max):
+            rows = file.read_row_groups(groups, columns=list(columns), use_threads=False)
+            yield Chunk(rows.filter(pc.is_in(rows["key"].cast(pa.string()), wanted)))
+
+
+def _together(metadata: Any, numbers: Iterable[int], rows_max: int) -> Iterator[list[int]]:
+    """Row groups, as many at a time as have so many rows together."""
+    groups: list[int] = []
+    rows = 0
+    for number in numbers:
+        count = metadata.row_group(number).num_rows
+        if groups and rows + count > rows_max:
+            yield groups
+            groups, rows = [], 0
+        groups.append(number)
+        rows += count
+    if groups:
+        yield groups
 
 
 @contextmanager
@@ -289,6 +319,18 @@ def _spans(metadata: Any) -> list[tuple[int, str, str, int]] | None:
             return None
         spans.append((number, about.min, about.max, group.num_rows))
     return spans
+
+
+def _holding(metadata: Any, spans: Sequence[tuple[int, str, str, int]], keys: Sequence[str]) -> list[int]:
+    """The row groups that may have rows of one of these keys, which are sorted, or rows without a key."""
+    with_keys = {number for number, first, last, _ in spans if bisect_left(keys, first) < bisect_right(keys, last)}
+    whole = {number for number, *_ in spans if not _has_null_keys(metadata, number)}
+    return [number for number in range(metadata.num_row_groups) if number in with_keys or number not in whole]
+
+
+def _has_null_keys(metadata: Any, number: int) -> bool:
+    place = metadata.schema.to_arrow_schema().names.index("key")
+    return bool(metadata.row_group(number).column(place).statistics.null_count)
 
 
 def _bounds(spans: Sequence[tuple[int, str, str, int]], rows_max: int) -> list[str]:

@@ -26,13 +26,17 @@ from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_mi
 from spark_jobs.counts import check_counts, message_counts, proven_counts, questions_of, tallies
 from spark_jobs.frames import collected, frame_of, held, kept, kept_if_any
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
-from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, messages_of, parts_schema
-from spark_jobs.waits import age_counts, long_runs, long_waits, redelivery_counts, stall_counts, stalled_minutes
+from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, meeting, messages_of, parts_schema
+from spark_jobs.parcels import buckets_for
+from spark_jobs.waiting import Waiting
+from spark_jobs.waits import age_counts, limits_of, long_waits, redelivery_counts, stall_counts, stalled_minutes
 from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us, written
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
 NAMES_SHOWN: Final = 5
+EVENTS_PER_UNFINISHED: Final = 4
+"""At most one of so many events concerns a message that is in several files, on any day but a strange one."""
 HOURS_AROUND: Final = 1
 """A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
 
@@ -111,12 +115,14 @@ def day_counts(
 
 
 def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *, several: bool) -> DataFrame:
-    """What executors say about messages and their waits, rows of `spark_jobs.messages`."""
-    questions = questions_of(objectives)
-    limits_us = {row["run_id"]: row["limit_us"] for row in collected(long_runs(runs, objectives).select("run_id", "limit_us"))}
-    columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if limits_us else MESSAGE_COLUMNS
-    reduction = messages_of(questions, limits_us, several=several)
-    return events.scan.reduced(reduction, columns, ddl_of(parts_schema(questions))).withColumn("run", run_hash())
+    """What executors say about messages and their waits, rows of `spark_jobs.messages` without parcels."""
+    questions, waiting = questions_of(objectives), Waiting(limits_of(runs, objectives))
+    columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if waiting.limits else MESSAGE_COLUMNS
+    buckets, schema = buckets_for(events.scan.events_max // EVENTS_PER_UNFINISHED), ddl_of(parts_schema(questions))
+    parts = events.scan.reduced(messages_of(questions, waiting, buckets, several=several), columns, schema)
+    if not several:
+        parts = parts.groupBy("bucket").applyInArrow(meeting(questions, waiting, buckets), schema)
+    return parts.withColumn("run", run_hash())
 
 
 def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:

@@ -17,9 +17,11 @@ came again at all is no latency: liveness findings say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
@@ -27,13 +29,20 @@ from prober.sinks.history.schema import LAGGED
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.counts import COUNTS, doubtful
-from spark_jobs.frames import frame_of
+from spark_jobs.frames import collected, frame_of
 from spark_jobs.history import MINUTE_US, Events, micros, run_hash
-from spark_jobs.messages import WAIT, addressed
+from spark_jobs.messages import addressed
+from spark_jobs.scan import Chunk, Ints, numbered, rows_of
+from spark_jobs.waiting import WAIT, Limit
 
 _ENDLESS_US: Final = 2**62
 _FEW_KEYS: Final = 1000
 _PLACE: Final = ("run", "subscription", "key")
+_MOVED_COLUMNS: Final = ("event", "subscription", "key", "run_id", "time")
+_MOVED: Final = "run_id string, subscription string, key string, minute long, moved_us long"
+_MOVED_SCHEMA: Final = pa.schema(
+    [(name, pa.string()) for name in ("run_id", "subscription", "key")] + [(name, pa.int64()) for name in ("minute", "moved_us")]
+)
 _MOVEMENTS: Final = "run long, subscription string, key string, minute long, moved_us long"
 
 
@@ -43,6 +52,14 @@ def long_runs(runs: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
     stalls = any(one.indicator is Indicator.STALLED_KEYS for one in objectives)
     limit_us = sf.least(*map(sf.lit, [*limits, _ENDLESS_US, _ENDLESS_US]), deadline_us() if stalls else sf.lit(_ENDLESS_US))
     return runs.withColumn("limit_us", limit_us).where(sf.col("ended_us") - sf.col("began_us") > sf.col("limit_us"))
+
+
+def limits_of(runs: DataFrame, objectives: Iterable[Objective]) -> dict[str, Limit]:
+    """The same for executors."""
+    asked = list(objectives)
+    ages_us = [one.threshold_us for one in asked if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE]
+    rows = collected(long_runs(runs, asked).select("run_id", "limit_us", "ended_us", deadline_us().alias("deadline_us")))
+    return {row["run_id"]: Limit(row["limit_us"], row["ended_us"], (*ages_us, row["deadline_us"])) for row in rows}
 
 
 def long_waits(parts: DataFrame, runs: DataFrame, objectives: Iterable[Objective], *, several: bool) -> DataFrame:
@@ -161,11 +178,28 @@ def _movements(events: Events, keys: DataFrame) -> DataFrame:
     if not few:
         return frame_of(keys.sparkSession, (), _MOVEMENTS)
     # Of few keys files need not be read as a whole, since they are sorted by key.
-    own = events.rows.where(sf.col("key").isin(few)) if len(few) <= _FEW_KEYS else events.rows
-    rows = own.where(sf.col("event").isin("delivered", "acked")).withColumn("run", run_hash())
-    time_us = sf.unix_micros("time")
-    per_minute = rows.join(places, list(_PLACE), "left_semi").groupBy(*_PLACE, _minute(time_us).alias("minute"))
-    return per_minute.agg(sf.max(time_us).alias("moved_us"))
+    if len(few) <= _FEW_KEYS:
+        rows = events.scan.reduced_keys(_moved, _MOVED_COLUMNS, _MOVED, few)
+    else:
+        rows = events.scan.reduced(_moved, _MOVED_COLUMNS, _MOVED)
+    own = rows.withColumn("run", run_hash()).join(places, list(_PLACE), "left_semi")
+    return own.groupBy(*_PLACE, "minute").agg(sf.max("moved_us").alias("moved_us"))
+
+
+def _moved(chunk: Chunk) -> Iterator[pa.RecordBatch]:
+    """The reduction of events to the latest receipt or acknowledgement of each key of a subscription in every minute."""
+    rows = chunk.where("delivered", "acked") if len(chunk) else np.zeros(0, np.int64)
+    if not len(rows):
+        return
+    owner = chunk.owners[rows] * (len(chunk.names("subscription")) + 1) + chunk.places("subscription")[rows] + 1
+    place, count = numbered(owner, chunk.time_us[rows] // MINUTE_US)
+    latest = np.full(count, -1)
+    order = np.argsort(chunk.time_us[rows], kind="stable")
+    latest[place[order]] = rows[order]
+    latest = latest[latest >= 0]
+    columns: dict[str, pa.Array | Ints] = {name: chunk.value(name, latest) for name in ("run_id", "subscription", "key")}
+    columns |= {"minute": chunk.time_us[latest] // MINUTE_US, "moved_us": chunk.time_us[latest]}
+    yield rows_of(_MOVED_SCHEMA, columns, len(latest))
 
 
 def _counts(slices: DataFrame, objective: Objective, good: Column, bad: Column, undecided: Column) -> DataFrame:

@@ -16,7 +16,9 @@ import spark_jobs.fold
 import spark_jobs.loads
 import spark_jobs.messages
 import spark_jobs.packing
-import spark_jobs.points  # noqa: F401
+import spark_jobs.points
+import spark_jobs.sightings
+import spark_jobs.waits  # noqa: F401
 
 COLLECT_AFTER = (100_000, 50, 50)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
@@ -19,7 +19,7 @@ from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.hot_keys import ADVICE, ADVICE_OBSERVED, Heat, heat_of
 from spark_jobs.loads import candidates, is_large, key_loads, large_keys, outstanding, place_hash, places_of, sketched
-from spark_jobs.points import candidate_events, key_evidence, minute_points, receipts
+from spark_jobs.points import key_evidence, minute_points, receipts, sighted
 from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work, start_us
 from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, events_of, frame, write
 
@@ -204,12 +204,14 @@ def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) 
 # --- minutes -----------------------------------------------------------------------------------------------------------------
 
 
-def chosen(spark: SparkSession, *keys: str) -> list[dict[str, Any]]:
+def looked_at(spark: SparkSession, folder: Path, run: Taped, *keys: str) -> DataFrame:
+    """What is said of these keys, as if it was too much for one bucket."""
     about = {"target": "prod", "topic": TOPIC, "subscription": S, "observed": False}
-    return [{"candidate": n, "key": key, **about} for n, key in enumerate(keys)]
+    chosen = [{"candidate": n, "key": key, **about} for n, key in enumerate(keys)]
+    return sighted(events_of(spark, folder, run).scan, chosen, runs_of(frame(spark, RUNS, run)), 3)
 
 
-def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
+def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession, tmp_path: Path) -> None:
     """Random waits of two keys, some of them endless and many out of order, against a count at the end of each minute."""
     chance = random.Random(3)
     messages = []
@@ -219,8 +221,7 @@ def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
             acked = None if chance.random() < 0.03 else confirmed + chance.expovariate(1 / 120.0)
             messages.append(Message(key, seq, round(confirmed, 3), None if acked is None or acked > 3599.0 else round(acked, 3)))
     run = Taped().add(*life_of(messages)).ended(0.0, 3599.5)
-    rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "a", "b"), spark)
-    points = minute_points(rows, runs_of(frame(spark, RUNS, run))).orderBy("candidate", "minute").collect()
+    points = minute_points(looked_at(spark, tmp_path, run, "a", "b")).orderBy("candidate", "minute").collect()
     for number, key in enumerate(("a", "b")):
         own = [one for one in messages if one.key == key]
         seen = {row.minute - FIRST_MINUTE: (row.delta, row.age_us) for row in points if row.candidate == number}
@@ -235,13 +236,12 @@ def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
         assert sum(row.publishes for row in points if row.candidate == number) == len(own)
 
 
-def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
+def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession, tmp_path: Path) -> None:
     slow = [Message("slow", seq, 10.0 * seq, 15.0 * seq) for seq in range(1, 300)]
     stalled = [Message("stalled", seq, 10.0 * seq, 10.0 * seq + 0.1 if seq < 100 else None) for seq in range(1, 300)]
     fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
     run = Taped().add(*life_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
-    rows = candidate_events(frame(spark, EVENTS, run), chosen(spark, "slow", "stalled", "fine"), spark)
-    found = {row["candidate"]: row for row in collected(key_evidence(rows, runs_of(frame(spark, RUNS, run))))}
+    found = {row["candidate"]: row for row in collected(key_evidence(looked_at(spark, tmp_path, run, "slow", "stalled", "fine")))}
     assert (found[0]["backlog_rises"], found[0]["age_rises"], found[0]["standstill_minutes"]) == (True, True, 0)
     assert found[0]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
     assert found[1]["standstill_minutes"] == 60
@@ -252,7 +252,7 @@ def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     assert found[2]["peak_bytes_per_s"] == pytest.approx(600 / 60)
 
 
-def test_redeliveries_and_changes_of_subscriber(spark: SparkSession) -> None:
+def test_redeliveries_and_changes_of_subscriber(spark: SparkSession, tmp_path: Path) -> None:
     def delivered(at: float, session: str, seq: int) -> Delivered:
         return Delivered(at, S, "k", session, R, seq, f"m{seq}")
 
@@ -263,9 +263,7 @@ def test_redeliveries_and_changes_of_subscriber(spark: SparkSession) -> None:
         delivered(3.0, "stream-b1", 2),
         delivered(4.0, "stream-a1", 3),
     )
-    events = frame(spark, EVENTS, run.ended(0.0, 10.0))
-    rows = candidate_events(events, chosen(spark, "k"), spark)
-    (row,) = collected(receipts(rows, events.where("event = 'opened'")))
+    (row,) = collected(receipts(looked_at(spark, tmp_path, run.ended(0.0, 10.0), "k")))
     assert row == {"candidate": 0, "deliveries": 4, "first_deliveries": 3, "subscriber_changes": 2}
 
 

@@ -24,7 +24,7 @@ from spark_jobs.frames import collected
 from spark_jobs.history import Events, runs_of
 from spark_jobs.loads import LOAD_COLUMNS, key_loads, loads_of
 from spark_jobs.messages import MESSAGE_COLUMNS
-from spark_jobs.scan import Scan, chunks_of, numbered, opened
+from spark_jobs.scan import Scan, chunks_of, chunks_of_keys, numbered, opened
 from spark_jobs.slo_burn import day_counts
 from spark_jobs.work import start_us
 from tests.spark.taped import DAY, S, Taped, frame, rows_of
@@ -120,6 +120,19 @@ def test_chunks_hold_whole_keys_and_every_row_once(tmp_path: Path, rows_max: int
     assert sum(map(len, parts)) == len(set().union(*parts)) == 5
     assert len(parts) == (1 if rows_max > 10**6 else min(5, len(parts)))
     assert len(parts) > 1 or rows_max >= 1000
+
+
+@pytest.mark.parametrize("rows_max", [50, 10**9])
+def test_rows_of_some_keys_are_read_and_those_without_a_key_and_no_others(tmp_path: Path, rows_max: int) -> None:
+    run = Taped(R).add(*lives(random.Random(4), 200))
+    rows = [*rows_of(EVENTS, [run]), rows_of(EVENTS, [run])[0] | {"key": None, "number": 0}]
+    path = tmp_path / "events-p1-00000001.parquet"
+    table = pa.Table.from_pylist(rows, schema_of(EVENTS)).sort_by([("subscription", "ascending"), ("key", "ascending")])
+    pq.write_table(table, path, row_group_size=40)
+    chunks = list(chunks_of_keys(str(path), ("key", "number"), ["k1", "k3", "k9"], rows_max))
+    seen = Counter(number for chunk in chunks for number in chunk.column("number").to_pylist())
+    assert seen == Counter(row["number"] for row in rows if row["key"] in {"k1", "k3", None})
+    assert max(map(len, chunks)) <= max(rows_max, 40)
 
 
 def test_rows_without_a_key_are_left_out(tmp_path: Path) -> None:
