@@ -24,8 +24,8 @@ WORKERS_MAX = 8
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three times as many as there are cores, within reason: of those that begin with what takes long, most wait."""
-    return min(WORKERS_MAX, 3 * (os.cpu_count() or 1))
+    """Twice as many as there are cores, within reason: of those that begin with what takes long, every second one waits."""
+    return min(WORKERS_MAX, 2 * (os.cpu_count() or 1))
 
 
 @pytest.hookimpl(wrapper=True)
