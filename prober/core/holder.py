@@ -206,9 +206,7 @@ class HolderCheck:
         return any(other.last >= position and other.last_t >= track.last_t for other in self._tracks.others(track))
 
     def _note_break(self, arrival: Arrival) -> None:
-        rules = self._collector.rules
-        oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
-        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, oldest_t)
+        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, self._collector.rules)
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival

@@ -8,7 +8,8 @@ delivery.
 holds the key may have been sent before that one's run began: the key was let go in between, unseen by any client. It was if
 
 * the run is a repetition that began at the delivery's position or below: what was sent before is dropped then, whatever it was;
-* everything below the delivery had been received before that run began, else it would have been a skip;
+* everything below the delivery had been received before that run began, else it would have been a skip, and acknowledged where the
+  service pushes: it sends nothing past a request that was not answered so;
 * nothing below it was certainly held elsewhere just before that run began: then it was no split either.
 
 On the streams of one subscriber a run goes on from what came on any of them.
@@ -20,7 +21,8 @@ so that what is held was dropped: then the rest of that run comes on another one
 *What shows later* (`Splits`). What was seen of a split may look otherwise a little later: a stream concerned turns out to have been dead, a
 rewind that was sent before arrives, an answer whose recorder's clock is behind. Then what was held was not held, or not certainly; a split
 of which nothing held is left is filed as indeterminate. So is one that is on hold when a record stops that was not waited for. A rewind to
-what is held excuses nothing if it brings it to a third subscriber: that one held it then.
+what is held excuses nothing if it brings it to a third subscriber: that one held it then. With exactly-once delivery it excuses nothing
+wherever it brings it.
 """
 
 from __future__ import annotations
@@ -146,9 +148,12 @@ class Splits:
     def _may_drop(self, arrival: Arrival, sent_t: float, held: Certain, split: Split) -> bool:
         """Whether a delivery is a rewind to what is held or perhaps below, or the other copy of it, which may be the first.
 
-        On the session of the split it was sent after that, but perhaps before what is held.
+        On the session of the split it was sent after that, but perhaps before what is held. With exactly-once delivery one more delivery
+        of what is held must not come either, whichever of them was sent first.
         """
         if held.number == arrival.number:
+            return False
+        if split.kind is Kind.EOD_REDELIVERY_WHILE_OUTSTANDING and arrival.position == held.position and not arrival.copies_id:
             return False
         if arrival.track.session is split.session and (held.overtook_t < sent_t or arrival.track.session is held.session):
             return False
@@ -226,40 +231,54 @@ class Splits:
 
 
 class Break:
-    """The service began again at `position` on a session, seen at `t`, when the log was known up to `frontier`.
+    """The service began again at `position` on a session, seen at `t`, and may have sent the messages up to `sent_to` before.
 
     It did so with a redelivery that does not continue the run of its own session. `held`: the lowest position that each subscriber
     certainly held just before.
     """
 
-    __slots__ = ("frontier", "held", "position", "session", "t")
+    __slots__ = ("held", "position", "sent_to", "session", "t")
 
-    def __init__(self, t: float, session: str, position: int, frontier: int, held: tuple[tuple[int, str], ...]) -> None:
+    def __init__(self, t: float, session: str, position: int, sent_to: int, held: tuple[tuple[int, str], ...]) -> None:
         self.t = t
         self.session = session
         self.position = position
-        self.frontier = frontier
+        self.sent_to = sent_to
         self.held = held
 
     def explains(self, arrival: Arrival, sent_t: float) -> bool:
         """Whether a delivery, sent at `sent_t` or later, may have been sent before the break."""
         position, session = arrival.position, arrival.track.session
-        if self.t < sent_t or self.session == session.name or not self.position <= position <= self.frontier + 1:
+        if self.t < sent_t or self.session == session.name or not self.position <= position <= self.sent_to:
             return False
         return not any(held < position and holder != session.subscriber for held, holder in self.held)
 
     def join(self, other: Break) -> Break:
         """One that explains whatever either does, and perhaps more."""
-        return Break(max(self.t, other.t), "", min(self.position, other.position), max(self.frontier, other.frontier), ())
+        return Break(max(self.t, other.t), "", min(self.position, other.position), max(self.sent_to, other.sent_to), ())
 
 
-def with_break(kept: tuple[Break, ...], arrival: Arrival, tracks: Tracks, log: LearnedLog, oldest_t: float) -> tuple[Break, ...]:
-    """The breaks of a key when a redelivery begins a run; those before `oldest_t` explain nothing any more."""
+def with_break(kept: tuple[Break, ...], arrival: Arrival, tracks: Tracks, log: LearnedLog, rules: Rules) -> tuple[Break, ...]:
+    """The breaks of a key when a redelivery begins a run; those of long before explain nothing any more."""
+    oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
     lowest = ((track.lowest_held(arrival.t, log.floor), track.session.subscriber) for track in tracks)
     held = tuple((position, subscriber) for position, subscriber in lowest if position)
     session = arrival.track.session.name
-    kept = (*(one for one in kept if one.t >= oldest_t), Break(arrival.t, session, arrival.position, log.frontier, held))
+    sent_to = _sent_to(arrival.position, log, rules)
+    kept = (*(one for one in kept if one.t >= oldest_t), Break(arrival.t, session, arrival.position, sent_to, held))
     return kept if len(kept) <= BREAKS_KEPT else (kept[0].join(kept[1]), *kept[2:])
+
+
+def _sent_to(begun: int, log: LearnedLog, rules: Rules) -> int:
+    """Up to where the service may have come before it began again: at most to what follows all that was received.
+
+    It pushes one message at a time: there at most to the lowest from there on that nobody had acknowledged.
+    """
+    following = log.frontier + 1
+    if rules.mode is not Mode.PUSH or rules.clock_error_s or rules.dead_letter_max_attempts:
+        return following
+    unsettled = (one for one in log.between(begun - 1, following) if not log.flags(one) & (ACKED | OLDER))
+    return next(unsettled, following)
 
 
 class Acknowledgements:
