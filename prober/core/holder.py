@@ -228,8 +228,7 @@ class HolderCheck:
             "held_epoch": copy.epoch,
         }
         proof = (*witnesses, copy.number)
-        rules = self._collector.rules
-        due_t = t + max(rules.close_detection_max_s, rules.delivery_delay_max_s)
+        due_t = t + self._collector.rules.on_hold_s
         self.splits.put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
     def split_if_not_late(self, arrival: Arrival) -> None:
@@ -355,9 +354,7 @@ class HolderCheck:
         return self._move(scene.arrival, scene.arrival.position, scene.arrival.lo)
 
     def _hold_split(self, scene: Scene, *, moved: bool = False) -> None:
-        rules, arrival = self._collector.rules, scene.arrival
-        close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
-        due_t = arrival.t + max(close_s, rules.delivery_delay_max_s) + rules.clock_error_s
+        arrival, due_t = scene.arrival, scene.arrival.t + self._collector.rules.on_hold_s
         witnesses, facts = self._proof(scene)
         session = arrival.track.session
         self.splits.put_on_hold(

@@ -92,8 +92,7 @@ class OutstandingCheck:
 
     def _split(self, arrival: Arrival, held: list[Certain]) -> Split:
         rules, subscription, session = self._collector.rules, self._subscription, arrival.track.session
-        late_s = max(rules.close_detection_max_s, rules.delivery_delay_max_s) + rules.clock_error_s
-        due_t = arrival.t if subscription.is_alone(session) else arrival.t + late_s
+        due_t = arrival.t if subscription.is_alone(session) else arrival.t + rules.on_hold_s
         if any(one.again_below_t < inf for one in held):
             due_t = max(due_t, subscription.parting_shows_t(arrival.t))
         facts: Facts = {

@@ -92,6 +92,12 @@ class Rules:
         return self.ack_lag_max_s + self.delivery_delay_max_s
 
     @property
+    def on_hold_s(self) -> float:
+        """How long a violation is on hold: by then all that was sent before has come, and a stream that was dead is known to be."""
+        close_s = self.close_detection_max_s if self.mode is Mode.STREAMING else 0.0
+        return max(close_s, self.delivery_delay_max_s) + self.clock_error_s
+
+    @property
     def several_regions(self) -> bool:
         """Whether messages may have been published in several regions without anybody having recorded where."""
         return not self.publishes_recorded and self.publish_time_error_s == inf

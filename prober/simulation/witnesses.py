@@ -3,8 +3,8 @@
 The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
 the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
 thought so; a stream that ends soon after may have been dead before; what had been acknowledged need only be sent again, and may have gone
-with a stream that broke; and what is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever
-they strike.
+with a stream that broke, or be what came just before on another session; and what is left of an earlier run belongs to no record. Faults
+that are not named in `SEEN` are seen whenever they strike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened, Published
 from prober.core.rules import Mode, Rules
 from prober.embedded.faults import Injection
 
@@ -42,7 +42,9 @@ class Witnesses:
         self._receipts: defaultdict[tuple[str, str], list[_Receipt]] = defaultdict(list)
         self._answered: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
         self._acked: dict[tuple[str, str], float] = {}
+        self._published: defaultdict[str, set[str]] = defaultdict(set)
         self._subscribers: dict[str, str] = {}
+        self._opened_t: dict[str, float] = {}
         self._closed: dict[str, float] = {}
         self._breaks: defaultdict[str, list[float]] = defaultdict(list)
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
@@ -50,6 +52,7 @@ class Witnesses:
             Acked: self._acknowledged,
             Nacked: self._answers,
             LeaseModified: self._answers,
+            Published: self._stored,
             Opened: self._opened,
             Closed: self._ended,
         }
@@ -74,8 +77,12 @@ class Witnesses:
     def _answers(self, event: Acked | Nacked | LeaseModified) -> None:
         self._answered[event.subscription, event.message_id].append(event.t)
 
+    def _stored(self, event: Published) -> None:
+        self._published[event.key].add(event.message_id)
+
     def _opened(self, event: Opened) -> None:
         self._subscribers[event.session] = event.subscriber
+        self._opened_t[event.session] = event.t if event.invoked_t is None else event.invoked_t
 
     def _ended(self, event: Closed) -> None:
         self._closed[event.session] = event.t
@@ -119,7 +126,7 @@ class Witnesses:
         """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
 
         What is held comes again when its lease is over: then the redelivery was slow, and nothing else. What had been acknowledged may
-        have been sent on a stream that broke meanwhile.
+        have been sent on a stream that broke meanwhile. What came on another session may have been sent after that message already.
         """
         receipts = self._receipts[injection.where, injection.key]
         struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
@@ -134,7 +141,22 @@ class Witnesses:
             return False
         until_t = came[turn].t if turn < len(came) else receipts[-1].t
         left_out = [before[seq] for seq in wanted[turn:] if turn >= len(came) or seq < came[turn].seq]
+        began = next((one for one in receipts if one.t >= t and one.seq == struck), None)
+        if began is not None and left_out and all(self._may_have_followed(injection.where, one, began) for one in left_out):
+            return False
         return not self._may_have_gone_with_a_stream(injection.where, left_out, t, until_t)
+
+    def fell_silent(self, injection: Injection, t: float) -> bool:
+        """Whether anything of the key is missed: what had come before, or never came though it was published, or was not acknowledged."""
+        receipts = self._receipts[injection.where, injection.key]
+        came = {one.message_id for one in receipts}
+        owed = {one.message_id for one in receipts if (injection.where, one.message_id) not in self._acked}
+        return bool(owed or self._published[injection.key] - came) or self.did_not_go_on(injection, t)
+
+    def _may_have_followed(self, subscription: str, one: _Receipt, began: _Receipt) -> bool:
+        """Whether what came before another message may have been sent after it, which was slow on its own session."""
+        sent_t = max(self._opened_t.get(began.session, -inf), began.t - self._rules[subscription].delivery_delay_max_s)
+        return one.session != began.session and one.t >= sent_t
 
     def _may_have_gone_with_a_stream(self, subscription: str, left_out: list[_Receipt], t: float, until_t: float) -> bool:
         """Whether messages that did not come again by `until_t` may have been sent since `t` all the same."""
@@ -168,6 +190,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "resume_past_unacked": Witnesses.was_never_acked,
         "redeliver_single": Witnesses.did_not_go_on,
         "redeliver_unacked_only": Witnesses.did_not_go_on,
+        "stall_run": Witnesses.fell_silent,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,
         "overlap_push": Witnesses.met_what_is_held,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Opened
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Opened, Published
 from prober.core.rules import Mode, Rules
 from prober.embedded.faults import Injection
 from prober.simulation.witnesses import Witnesses
@@ -20,9 +20,19 @@ def acked(t: float, session: str, seq: int) -> Acked:
     return Acked(t, HERE, KEY, session, f"m{seq}")
 
 
-def saw(fault: str, message_id: str, *events: Event, at: float = 1.5, where: str = HERE, mode: Mode = Mode.STREAMING) -> bool:
-    """Whether it was seen that a fault struck a message, of a service whose deliveries take 2 s at most, and leases 10 s."""
-    witnesses = Witnesses({HERE: Rules(delivery_delay_max_s=2.0, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)}, "e")
+def saw(
+    fault: str,
+    message_id: str,
+    *events: Event,
+    at: float = 1.5,
+    where: str = HERE,
+    mode: Mode = Mode.STREAMING,
+    delay_s: float = 2.0,
+) -> bool:
+    """Whether it was seen that a fault struck a message, of a service whose deliveries take `delay_s` at most, and leases 10 s."""
+    witnesses = Witnesses(
+        {HERE: Rules(delivery_delay_max_s=delay_s, ack_deadline_s=10.0, close_detection_max_s=3.0, mode=mode)}, "e"
+    )
     for event in (Opened(0.0, HERE, "A", "a"), Opened(0.0, HERE, "B", "b"), *events):
         witnesses.event(event)
     return witnesses.saw(Injection(at, fault, 1, where, KEY, message_id), at)
@@ -78,6 +88,23 @@ def test_what_was_acknowledged_may_have_gone_with_a_stream_that_broke(fault: str
     assert saw(fault, "m1", *before, got(2, "A", 1), Closed(2.5, HERE, "A"), got(3, "B", 4))  # 3 was not acknowledged
     assert saw(fault, "m1", *skips[:-1], Closed(2.5, HERE, "B"), skips[-1], mode=Mode.PULL)
     assert not saw(fault, "m1", *skips[:-1], Closed(2.5, HERE, "B", lost=True), skips[-1], mode=Mode.PULL)
+
+
+@pytest.mark.parametrize("fault", ["redeliver_single", "redeliver_unacked_only", "stall_run"])
+def test_what_came_elsewhere_may_have_been_sent_after_what_comes_again(fault: str) -> None:
+    slow = (got(1, "A", 1), got(1, "A", 2), acked(1.1, "A", 2), got(2, "B", 1), acked(2.1, "B", 1))  # 1 on B, then 1 and 2 on A
+    assert not saw(fault, "m1", *slow)
+    assert saw(fault, "m1", *slow, at=1.5, delay_s=0.5)
+    assert saw(fault, "m1", *slow[:-2], Opened(1.5, HERE, "C", "c"), got(2, "C", 1), acked(2.1, "C", 1))
+    assert saw(fault, "m1", *slow[:-2], got(2, "A", 1), acked(2.1, "A", 1))
+
+
+def test_a_key_that_fell_silent_is_missed_by_what_is_owed() -> None:
+    done = (got(1, "A", 1), got(1, "A", 2), acked(1.1, "A", 2), got(2, "B", 1), acked(2.1, "B", 1))
+    assert not saw("stall_run", "m1", *done)
+    assert saw("stall_run", "m1", *done[:-1])
+    assert saw("stall_run", "m1", *done, Published(0.5, KEY, "e", 3, "m3"))
+    assert not saw("stall_run", "m1", *done, Published(0.5, KEY, "e", 2, "m2"))
 
 
 @pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])
