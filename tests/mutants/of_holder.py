@@ -8,10 +8,13 @@ from tests.mutants.mutant import Mutant, excuse, rule
 
 MUTANTS: tuple[Mutant, ...] = (
     rule("ack-settles-without-lag", "rules.py", "return self.ack_lag_max_s + self.delivery_delay_max_s", "return self.delivery_delay_max_s", "An acknowledgement takes no time to be applied."),
-    excuse("splits-decided-before-a-close", "holder.py", "due_t = arrival.t + max(close_s, rules.delivery_delay_max_s)", "due_t = arrival.t + rules.delivery_delay_max_s", "A split is decided although a stream may turn out to be dead."),
-    excuse("splits-decided-too-early", "holder.py", "due_t = arrival.t + max(close_s, rules.delivery_delay_max_s)", "due_t = arrival.t + close_s", "A split is decided although a rewind may be on its way."),
+    excuse("splits-decided-before-a-close", "rules.py", "return max(close_s, self.delivery_delay_max_s)", "return self.delivery_delay_max_s", "A split is decided although a stream may turn out to be dead."),
+    excuse("splits-decided-too-early", "rules.py", "return max(close_s, self.delivery_delay_max_s)", "return close_s", "A split is decided although a rewind may be on its way."),
     rule("rewind-elsewhere-holds-nothing", "splits.py", "            elif self._takes_over(arrival, held, split):", "            elif False:", "What a rewind takes from one subscriber, the one that gets it does not hold."),
     excuse("rewind-on-the-own-streams-holds", "splits.py", "elsewhere = session.subscriber != split.session.subscriber and not session.unseen", "elsewhere = not session.unseen", "A rewind to who gets the later message does not explain it."),
     excuse("rewind-below-holds", "splits.py", "return arrival.position == held.position < split.position", "return arrival.position < split.position", "What a rewind to below brings is held, though that had been answered."),
     excuse("rewind-holds-by-any-clock", "splits.py", "clocks_agree = arrival.track.session, not self._collector.rules.clock_error_s", "clocks_agree = arrival.track.session, True", "An answer seen later by a clock that may be behind ends nothing."),
+    rule("push-goes-past-what-is-refused", "splits.py", "if rules.mode is not Mode.PUSH or", "if True or", "Before a request is repeated, those behind it may have been sent."),
+    excuse("push-begins-again-only-after-refusals", "splits.py", "if not log.flags(one) & (ACKED | OLDER)", "if not log.flags(one) & OLDER", "What is pushed again had not been acknowledged."),
+    rule("exactly-once-comes-back", "splits.py", "and arrival.position == held.position and not arrival.copies_id", "and False", "A message that came again elsewhere comes back, so nobody held it."),
 )  # fmt: skip
