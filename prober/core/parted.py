@@ -2,6 +2,10 @@
 
 A subscriber may read several streams side by side. Then a message may have been sent on one that broke and be lost with it, and what is
 behind it have come on another: it is received late, or not at all before its lease is over, and still was sent in order.
+
+With exactly-once delivery so does a stream that the subscriber opens afterwards: what was lost stays leased, for "the message sent to a
+subscriber is guaranteed not to be resent before the message's acknowledgment deadline expires" (proto,
+Subscription.enable_exactly_once_delivery), and what is behind it goes to the same subscriber meanwhile.
 """
 
 from __future__ import annotations
@@ -77,7 +81,8 @@ class Parted:
     def _took(self, sent_after_t: float, beside: Source, since_t: float, until_t: float) -> Iterator[Stream]:
         """Those that may have taken what was sent after one time, and before something that came beside them between two others."""
         rules, eps = self._rules, self._rules.clock_error_s
-        alive_t = max(sent_after_t, since_t - rules.delivery_delay_max_s) - eps
+        leased_s = rules.ack_deadline_s if rules.exactly_once else 0.0
+        alive_t = max(sent_after_t, since_t - rules.delivery_delay_max_s - leased_s) - eps
         noticed_t = until_t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         for one in self._over:
             if not self._went_beside(one, beside) or one.alive_t > until_t + eps:
@@ -86,8 +91,8 @@ class Parted:
                 yield one
 
     def _went_beside(self, one: Stream, other: Source) -> bool:
-        """Whether the other is another stream of the same subscriber, which was there when this one broke."""
+        """Whether the other is another stream of the same subscriber, which was there when this one broke, or took its place."""
         if one.source.subscriber and other.subscriber and one.source.subscriber != other.subscriber:
             return False
-        there = one.beside or (other != ANYWHERE and other.opened_t < one.closed_t + self._rules.clock_error_s)
-        return there and one.source != other
+        later = self._rules.exactly_once or (other != ANYWHERE and other.opened_t < one.closed_t + self._rules.clock_error_s)
+        return (one.beside or later) and one.source != other

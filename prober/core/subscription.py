@@ -260,6 +260,9 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
+        self.racing = self.racing or (
+            self.streaming and self.rules.exactly_once
+        )  # the next one goes on behind what is lost: `parted`
         if self.racing:
             self._over.pop(name, None)
             self._over[name] = session

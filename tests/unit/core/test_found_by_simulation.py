@@ -18,6 +18,7 @@ from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
 TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
 BURST = "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.5 ok2=m2@0.5 ok3=m3@0.5 ok4=m4@0.5"
+BREAKS, GOES_ON = "open A1 of client A P1,2 A1<1,2@1", "open A2 of client A@4 P4@4.5 ok4=m4@4.6 A2<4@5 P5@5.5 ok5=m5@5.6 A2<5@6"
 ABREAST_3 = f"{TWO} P1@0 P2@0 P3@0 P4@0 info3@0.4 abandon3@0.4 ok1=m1@0.5 ok2=m2@0.5 ok4=m4@0.5 A2<z3(3)@1 A1<1@1.2 A1<2@1.3 A1<4@1.4 A1 ack 1,2,4@1.5"
 ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
 
@@ -57,6 +58,8 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a run from a foreign message drops what is held", "P1,2,3 A<1,2,3@1 A ack 1@1.1 B<9[e9]@20 B<3@20.1"),
         legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
         # exactly-once
+        legal("what was lost with a stream stays leased, and the next one goes on behind it", f"{BREAKS} P3@2 ok3=m3@2.1 close A1@3 {GOES_ON} A2<2,3,4,5@62 P6@63 ok6=m6@63.1 A2<6@63.2", exactly_once=True),
+        legal("the same where nobody knows whether it was stored", f"{BREAKS} P3@2.9 info3@3 abandon3@3 close A1@3 {GOES_ON} B<2,3,4,5@62 P6@63 ok6=m6@63.1 B<6@63.2", exactly_once=True),
         legal("its stream is over when it need not wait any more", f"{TWO} P1,2 A1<2@1 close A1@1.05 A2<1,2@1.1", exactly_once=True),
         legal("a run from below on its own stream, behind it", f"{TWO} P1,2 A1<1,2@1 A1<2@62 A2<2@62.1 A2<1@62.2", exactly_once=True),
         legal("a run from below that came first, on another stream", f"{TWO} P1,2,3 A1<1,2,3@1 A1 nack 3@1.5 A1 nack 1@10 A2<1,2,3@16 A1<3@16.5", exactly_once=True),
