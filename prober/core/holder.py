@@ -302,7 +302,20 @@ class HolderCheck:
         if arrival.own:
             return False
         forgotten = session.opened_t < self._collector.grace_until_t or self._tracks.forgetful
-        return forgotten or self._subscription.last_closed_t >= arrival.lo - rules.delivery_delay_max_s - rules.clock_error_s
+        return forgotten or self._subscription.last_closed_t >= self._continued_t(arrival) - rules.clock_error_s
+
+    def _continued_t(self, arrival: Arrival) -> float:
+        """Since when a stream was there that is over, if the first delivery of a session goes on behind what that brought.
+
+        Or comes again from there. So it was there when that was published; with a dead-letter policy nobody knows what that was.
+        """
+        log, before = self._log, arrival.position - 1
+        since_t = arrival.lo - self._collector.rules.delivery_delay_max_s
+        if self._collector.rules.dead_letter_max_attempts or not log.holds(before):
+            return since_t
+        if not certainly_before(self._orders, log, before, arrival):
+            return since_t
+        return max(since_t, min(log.invoked_t(before), log.invoked_t(arrival.position)))
 
     def _late_while_held(self, scene: Scene) -> bool:
         return scene.late and scene.perhaps

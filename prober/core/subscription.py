@@ -139,8 +139,7 @@ class Subscription:
             if self.streaming and self.seen and self.complete:
                 self.unawaited_t = t
             self.complete = False
-            flow = UnseenFlowControl() if self.streaming else None
-            session = self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
+            session = self._begin_unseen(name, t)
         if not session.answered:
             self._answer(session, t)
         return session
@@ -167,6 +166,10 @@ class Subscription:
     def closed(self, event: Closed) -> int:
         """The client noticed that a session is over. Returns how many chances to see a split that takes back."""
         self.complete = self.complete and self.seen
+        if (self.streaming or event.lost) and not (event.session in self.sessions or event.session in self._over):
+            self._begin_unseen(
+                event.session, event.t
+            )  # before the record, or in a hole of it; it may have carried messages all the same
         self._end(event.session, event.t, lost=event.lost)
         doubtful_t = event.t - self.rules.close_detection_max_s - self.rules.clock_error_s
         taken_back = sum(count for until_t, count in self._chances if until_t >= doubtful_t)
@@ -254,6 +257,10 @@ class Subscription:
             self._end(next(iter(self.sessions)), t, lost=False)
         self.waiting.start(t)
         return session
+
+    def _begin_unseen(self, name: str, t: float) -> Session:
+        flow = UnseenFlowControl() if self.streaming else None
+        return self._begin(Session(name, name, LONG_AGO, flow, unseen=True), t)
 
     def _end(self, name: str, t: float, *, lost: bool) -> None:
         session = self.sessions.pop(name, None)

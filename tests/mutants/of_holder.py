@@ -17,4 +17,8 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("push-goes-past-what-is-refused", "splits.py", "if rules.mode is not Mode.PUSH or", "if True or", "Before a request is repeated, those behind it may have been sent."),
     excuse("push-begins-again-only-after-refusals", "splits.py", "if not log.flags(one) & (ACKED | OLDER)", "if not log.flags(one) & OLDER", "What is pushed again had not been acknowledged."),
     rule("exactly-once-comes-back", "splits.py", "and arrival.position == held.position and not arrival.copies_id", "and False", "A message that came again elsewhere comes back, so nobody held it."),
+    rule("continues-what-was-over-before", "holder.py", "return max(since_t, min(log.invoked_t(before), log.invoked_t(arrival.position)))", "return since_t", "A session may go on behind a stream that was over before anything behind which it goes on was published."),
+    excuse("exactly-once-loses-nothing-to-a-later-stream", "parted.py", "later = self._rules.exactly_once or (other", "later = (other", "With exactly-once delivery a later stream begins with what was lost on the one before."),
+    excuse("exactly-once-sends-again-at-once", "parted.py", "leased_s = rules.ack_deadline_s if rules.exactly_once else 0.0", "leased_s = 0.0", "With exactly-once delivery what was lost with a stream is not leased any more."),
+    excuse("unseen-streams-lose-nothing", "subscription.py", "if (self.streaming or event.lost) and not (", "if False and not (", "A stream that was not seen to open carried nothing."),
 )  # fmt: skip

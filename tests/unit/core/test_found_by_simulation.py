@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core.events import Opened
+from prober.core.events import Closed, Opened
+from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
-from tests.judging import judge
+from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
 
@@ -19,6 +20,7 @@ TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
 BURST = "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.5 ok2=m2@0.5 ok3=m3@0.5 ok4=m4@0.5"
 BREAKS, GOES_ON = "open A1 of client A P1,2 A1<1,2@1", "open A2 of client A@4 P4@4.5 ok4=m4@4.6 A2<4@5 P5@5.5 ok5=m5@5.6 A2<5@6"
+THIRD, BEGUN = "open A of client A open B of client B open C of client C", "P1@1.5 P2@1.5 ok1=m1@1.6 ok2=m2@1.6"
 ABREAST_3 = f"{TWO} P1@0 P2@0 P3@0 P4@0 info3@0.4 abandon3@0.4 ok1=m1@0.5 ok2=m2@0.5 ok4=m4@0.5 A2<z3(3)@1 A1<1@1.2 A1<2@1.3 A1<4@1.4 A1 ack 1,2,4@1.5"
 ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
 
@@ -57,6 +59,7 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("the same with a new message", "P1 pull a@0.9 a<1@1 a ack 1@1.1 P2@17 ok2=m2@17.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
         legal("a run from a foreign message drops what is held", "P1,2,3 A<1,2,3@1 A ack 1@1.1 B<9[e9]@20 B<3@20.1"),
         legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
+        legal("a stream that is over had brought what came before", f"{THIRD} {BEGUN} close C@1.9 A<1@2 B<2@2.1"),
         # exactly-once
         legal("what was lost with a stream stays leased, and the next one goes on behind it", f"{BREAKS} P3@2 ok3=m3@2.1 close A1@3 {GOES_ON} A2<2,3,4,5@62 P6@63 ok6=m6@63.1 A2<6@63.2", exactly_once=True),
         legal("the same where nobody knows whether it was stored", f"{BREAKS} P3@2.9 info3@3 abandon3@3 close A1@3 {GOES_ON} B<2,3,4,5@62 P6@63 ok6=m6@63.1 B<6@63.2", exactly_once=True),
@@ -100,6 +103,7 @@ def test_legal(one: Definite) -> None:
     [
         wrong("one was delivered beyond what is extended", "open A of client A limit 2@0 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P4@0.6 ok4=m4@0.7 A<1@1 A ack 1@1.1 A<2@1.2 A modack 1 60s@2 A modack 2 60s@2 A<3@3 A ack 3@3.1 end @500", "L:STUCK"),
         wrong("its session goes on above a copy that raced", f"{ABREAST_3} A2<1@20 A1<z3(3)@22 A1<4@22.01", "V:REDELIVERY_SKIP"),
+        wrong("a stream was over before anything was published", f"{THIRD} close C@1 {BEGUN} A<1@2 B<2@2.1", "V:AFFINITY_SPLIT"),
         wrong("what explains a skip leaves out something itself", f"{ABREAST} A2<z3(3)@3.12 A2<3@3.15", "V:REDELIVERY_SKIP", delivery_delay_max_s=0.3),
         wrong("no copy begins the run", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, delivery_delay_max_s=5),
         wrong("no stream was lost, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600", "L:STUCK"),
@@ -112,6 +116,17 @@ def test_wrong_histories_next_to_these(one: Definite) -> None:
 def test_streams_that_were_not_seen_to_open_race_from_the_first_delivery_on() -> None:
     whole = history(f"{TWO} P1,2 A1<2@1 A2<1@1.1")
     definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+@pytest.mark.parametrize(
+    ("lost", "rules"), [(1, Rules()), (4, Rules(dead_letter_max_attempts=5))], ids=["one", "as often as the policy allows"]
+)
+def test_what_is_missing_may_have_gone_with_streams_that_were_not_seen_to_open(lost: int, rules: Rules) -> None:
+    whole = history("open A1 of client A P1,2 A1<2@1.5 A1 ack 2@1.6 end @500")
+    closed = [Closed(0.5 + number / 10, SUBSCRIPTION, f"before {number}") for number in range(lost)]
+    events = sorted([*closed, *(event for event in whole if not isinstance(event, Opened))], key=lambda event: event.t)
+    gaps = [finding.status for finding in judge(rules, events) if finding.kind is Kind.ORDER_GAP]
+    assert gaps == [Status.INDETERMINATE]
 
 
 def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
