@@ -148,12 +148,12 @@ class HolderCheck:
                 self._note_break(arrival)
             self._stay(arrival)
             return True
+        if not arrival.new:
+            self._note_break(arrival)
         if self.owner is None:
             self._move(arrival, arrival.position, arrival.lo)
             return True
         scene = self._look(arrival)
-        if not arrival.new:
-            self._note_break(arrival)
         for applies, outcome in TABLE:
             if applies(self, scene):
                 return outcome(self, scene)
@@ -191,12 +191,22 @@ class HolderCheck:
 
     def unplaced(self, arrival: Arrival) -> None:
         """A delivery that can no longer be placed: the key is where it is, and everything may have been released."""
+        self._note_break(arrival)
+        self._may_begin_below_all(arrival)
+        self._move(arrival, 0, arrival.lo)
+
+    def foreign(self, arrival: Arrival) -> None:
+        """A message that is not on record: with exactly-once delivery a run from there is the only one that may bring what is held."""
+        if self._collector.rules.exactly_once:
+            self._may_begin_below_all(arrival)
+
+    def _may_begin_below_all(self, arrival: Arrival) -> None:
+        """The key may have begun again below all that is held: so nothing is held for certain, nor was before that came."""
         if self.splits.pending:
             self.splits.explain(arrival)
-        self._note_break(arrival)
+        arrival.track.rewound_t = arrival.t
         for track in self._tracks:
             track.drop_from(0)
-        self._move(arrival, 0, arrival.lo)
 
     def _begins_anew(self, arrival: Arrival) -> bool:
         """Whether a redelivery does not go on with the run of its session, or the key had come further on another one since."""
@@ -206,7 +216,7 @@ class HolderCheck:
         return any(other.last >= position and other.last_t >= track.last_t for other in self._tracks.others(track))
 
     def _note_break(self, arrival: Arrival) -> None:
-        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, self._collector.rules)
+        self._breaks = with_break(self._breaks, arrival, self._tracks, self._log, self._collector)
 
     def judge_excuse(
         self, t: float, position: int, session: Session, witnesses: tuple[int, ...], facts: Facts, copy: Arrival
@@ -290,7 +300,7 @@ class HolderCheck:
         """
         rules, session = self._collector.rules, arrival.track.session
         sent_t = arrival.lo - rules.clock_error_s
-        if any(one.explains(arrival, sent_t) for one in self._breaks):
+        if any(one.explains(arrival, sent_t, self._orders, self._log) for one in self._breaks):
             return True
         if sent_t > self._start_t:
             return False

@@ -54,7 +54,7 @@ class OutstandingCheck:
         if not held or self._collector.rules.dead_letter_max_attempts or self._in_run_from_below(arrival):
             return  # a run that restarts at a dead-lettered message begins with the next one
         sent_t = arrival.lo - self._collector.rules.clock_error_s
-        if any(one.position < arrival.position and one.explains(arrival, sent_t) for one in breaks):
+        if any(one.position < arrival.position and one.explains(arrival, sent_t, self._orders, self._log) for one in breaks):
             held = [one for one in held if one.session is arrival.track.session]  # the others began anew after this was sent
         if held:
             self._splits.put_on_hold(self._split(arrival, held))

@@ -13,9 +13,8 @@ What is missing is told as REDELIVERY_SKIP, and as REDELIVERY_STALL if nothing g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from prober.core.collector import Counts
 from prober.core.owed import RedeliveryRun
@@ -25,8 +24,7 @@ from prober.core.skips import Predecessor
 from prober.core.splits import Acknowledgements
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
+class Returned(NamedTuple):
     """A seek at `sought_t`, event `number`, settled at `settled_t`: what was published since `since_t` comes again."""
 
     since_t: float

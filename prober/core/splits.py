@@ -9,7 +9,7 @@ holds the key may have been sent before that one's run began: the key was let go
 
 * the run is a repetition that began at the delivery's position or below: what was sent before is dropped then, whatever it was;
 * everything below the delivery had been received before that run began, else it would have been a skip, and acknowledged where the
-  service pushes: it sends nothing past a request that was not answered so;
+  service pushes: it sends nothing of a region past a request that was not answered so;
 * nothing below it was certainly held elsewhere just before that run began: then it was no split either.
 
 On the streams of one subscriber a run goes on from what came on any of them.
@@ -35,8 +35,8 @@ from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.order import OrderCheck
-from prober.core.places import precedes, was_sent_beside
-from prober.core.positions import ACKED, OLDER, REFUSED, LearnedLog
+from prober.core.places import certainly_before, precedes, was_sent_beside
+from prober.core.positions import ACKED, OLDER, REFUSED, STAYED, LearnedLog
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival, Session, Tracks
 from prober.core.subscription import Subscription
@@ -231,54 +231,63 @@ class Splits:
 
 
 class Break:
-    """The service began again at `position` on a session, seen at `t`, and may have sent the messages up to `sent_to` before.
+    """The service began again at `position` on a session, seen at `t`, when the log was known up to `frontier`.
 
     It did so with a redelivery that does not continue the run of its own session. `held`: the lowest position that each subscriber
-    certainly held just before.
+    certainly held just before. `unanswered`: where the service pushes, the lowest position from there on that nobody had acknowledged,
+    0 if there is none or if that is not known: it sends one message at a time, so what follows that in order had not been sent.
     """
 
-    __slots__ = ("held", "position", "sent_to", "session", "t")
+    __slots__ = ("frontier", "held", "position", "session", "t", "unanswered")
 
-    def __init__(self, t: float, session: str, position: int, sent_to: int, held: tuple[tuple[int, str], ...]) -> None:
+    def __init__(
+        self, t: float, session: str, position: int, frontier: int, held: tuple[tuple[int, str], ...], unanswered: int = 0
+    ) -> None:
         self.t = t
         self.session = session
         self.position = position
-        self.sent_to = sent_to
+        self.frontier = frontier
         self.held = held
+        self.unanswered = unanswered
 
-    def explains(self, arrival: Arrival, sent_t: float) -> bool:
+    def explains(self, arrival: Arrival, sent_t: float, orders: OrderCheck, log: LearnedLog) -> bool:
         """Whether a delivery, sent at `sent_t` or later, may have been sent before the break."""
         position, session = arrival.position, arrival.track.session
-        if self.t < sent_t or self.session == session.name or not self.position <= position <= self.sent_to:
+        if self.t < sent_t or self.session == session.name or not self.position <= position <= self.frontier + 1:
+            return False
+        if self.unanswered < position and log.holds(self.unanswered) and certainly_before(orders, log, self.unanswered, arrival):
             return False
         return not any(held < position and holder != session.subscriber for held, holder in self.held)
 
     def join(self, other: Break) -> Break:
         """One that explains whatever either does, and perhaps more."""
-        return Break(max(self.t, other.t), "", min(self.position, other.position), max(self.sent_to, other.sent_to), ())
+        return Break(max(self.t, other.t), "", min(self.position, other.position), max(self.frontier, other.frontier), ())
 
 
-def with_break(kept: tuple[Break, ...], arrival: Arrival, tracks: Tracks, log: LearnedLog, rules: Rules) -> tuple[Break, ...]:
+def with_break(
+    kept: tuple[Break, ...], arrival: Arrival, tracks: Tracks, log: LearnedLog, collector: FindingsCollector
+) -> tuple[Break, ...]:
     """The breaks of a key when a redelivery begins a run; those of long before explain nothing any more."""
-    oldest_t = arrival.t - 3 * (rules.delivery_delay_max_s + rules.clock_error_s)
+    oldest_t = arrival.t - 3 * (collector.rules.delivery_delay_max_s + collector.rules.clock_error_s)
     lowest = ((track.lowest_held(arrival.t, log.floor), track.session.subscriber) for track in tracks)
     held = tuple((position, subscriber) for position, subscriber in lowest if position)
-    session = arrival.track.session.name
-    sent_to = _sent_to(arrival.position, log, rules)
-    kept = (*(one for one in kept if one.t >= oldest_t), Break(arrival.t, session, arrival.position, sent_to, held))
+    session, unanswered = arrival.track.session.name, _unanswered(arrival.position, log, collector)
+    kept = (
+        *(one for one in kept if one.t >= oldest_t),
+        Break(arrival.t, session, arrival.position, log.frontier, held, unanswered),
+    )
     return kept if len(kept) <= BREAKS_KEPT else (kept[0].join(kept[1]), *kept[2:])
 
 
-def _sent_to(begun: int, log: LearnedLog, rules: Rules) -> int:
-    """Up to where the service may have come before it began again: at most to what follows all that was received.
-
-    It pushes one message at a time: there at most to the lowest from there on that nobody had acknowledged.
-    """
-    following = log.frontier + 1
+def _unanswered(begun: int, log: LearnedLog, collector: FindingsCollector) -> int:
+    """The lowest position from where a run began that nobody had acknowledged then, and that nothing else can have ended."""
+    rules = collector.rules
     if rules.mode is not Mode.PUSH or rules.clock_error_s or rules.dead_letter_max_attempts:
-        return following
-    unsettled = (one for one in log.between(begun - 1, following) if not log.flags(one) & (ACKED | OLDER))
-    return next(unsettled, following)
+        return 0
+    if not rules.subscription_predates_first_publish:
+        return 0  # what was acknowledged before deliveries were recorded is not known
+    waiting = (one for one in log.between(begun - 1, log.frontier + 1) if not log.flags(one) & (ACKED | OLDER))
+    return next((one for one in waiting if log.flags(one) & STAYED or log.invoked_t(one) > collector.grace_until_t), 0)
 
 
 class Acknowledgements:
