@@ -61,11 +61,11 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
         legal("a stream that is over had brought what came before", f"{THIRD} {BEGUN} close C@1.9 A<1@2 B<2@2.1"),
         # pushing, a slow copy of what was acknowledged, and a run from below
-        legal("what is refused is of another region", "P1/eu@0 ok1=m1@0.05 P2/us@0.1 ok2=m2@0.15 P3/eu@0.2 ok3=m3@0.25 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 c<3@14 c ack 3@14.1 d<1@30 c2<3@34 d ack 1@34.5 stop @90", mode='PUSH'),
-        legal("a seek may have passed over what is refused", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 x<1@200 x ack 1@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode='PUSH'),
-        legal("the same, with messages since", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 P4@70 ok4=m4@70.1 e<4@71 e ack 4@72 x<3@200 x ack 3@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode='PUSH'),
-        legal("the first delivery since a seek begins a run", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode='PUSH'),
-        legal("acknowledged before deliveries were recorded", "P1,2,3 x<1@101 x ack 1@101.1 x2<2@110 e<3@180 e ack 3@180.1 d<1@300 c<3@304 c ack 3@304.1 stop @390", mode='PUSH', subscription_predates_first_publish=False),
+        legal("what is refused is of another region", "P1/eu@0 ok1=m1@0.05 P2/us@0.1 ok2=m2@0.15 P3/eu@0.2 ok3=m3@0.25 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 c<3@14 c ack 3@14.1 d<1@30 c2<3@34 d ack 1@34.5 stop @90", mode=PUSH),
+        legal("a seek may have passed over what is refused", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 x<1@200 x ack 1@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
+        legal("the same, with messages since", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 P4@70 ok4=m4@70.1 e<4@71 e ack 4@72 x<3@200 x ack 3@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
+        legal("the first delivery since a seek begins a run", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
+        legal("acknowledged before deliveries were recorded", "P1,2,3 x<1@101 x ack 1@101.1 x2<2@110 e<3@180 e ack 3@180.1 d<1@300 c<3@304 c ack 3@304.1 stop @390", mode=PUSH, subscription_predates_first_publish=False),
         # exactly-once
         legal("what has left its window is refused and comes again, twice", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 A2<2@3.4 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
         legal("the same, in order of arrival", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
