@@ -19,7 +19,7 @@ from tests.browser.looking import PAGES
 from tests.browser.world import World, made
 from tests.unit.api.asking import NOON
 from tests.unit.api.pages import VOID
-from tests.unit.api.test_page_kept import get
+from tests.unit.api.routes.test_page_kept import get
 
 QUOTED = frozenset({"code", "pre", "script", "style"})
 """What is in them is not ours to write."""
