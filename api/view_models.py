@@ -21,7 +21,7 @@ from api.query_parameters import (
     SiteParameters,
     as_query,
 )
-from api.recent import Recent, counts_of
+from api.recent import Recent, slices_of
 from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
 from prober.config.workloads import is_fed
@@ -261,7 +261,7 @@ class PageContents:
         return {"book": book}
 
     def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
-        counts = counts_of(self._archive, objective, span)
+        counts = slices_of(self._archive, objective, span)
         return {slo.target: count_chart(objective, counts.get(slo.target, {}), span) for slo in slos}
 
     def _newest_hot_keys(self) -> HotKeysReport | None:

@@ -15,7 +15,7 @@ from api.current_status import CurrentStatus
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
 from api.query_parameters import ChartParameters, SiteParameters
-from api.recent import bins_of, counts_of
+from api.recent import bins_of, slices_of
 from api.response_cache import ResponseCache
 from api.routes.probes import ProbeName
 from api.routes.slos import SloName, objective_called
@@ -146,7 +146,7 @@ def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:
 
 
 def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:
-    found = sorted(counts_of(archive, objective, span).items())
+    found = sorted(slices_of(archive, objective, span).items())
     targets = tuple(TargetSeries(target=target, slices=_slices(counted)) for target, counted in found)
     return SloSeries(name=objective.name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
 
