@@ -186,10 +186,10 @@ def charts(bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, object
     return tuple(_chart(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
 
 
-def count_chart(objective: Objective, tallies: Mapping[float, SliCounts], span: ChartSpan) -> CountChart:
+def count_chart(objective: Objective, counts: Mapping[float, SliCounts], span: ChartSpan) -> CountChart:
     """The chart of an objective on a target from its slices, by when they began."""
     length_s = span.reach.slice_s
-    ratios = {at: tally.error_ratio for at, tally in sorted(tallies.items()) if tally.error_ratio is not None}
+    ratios = {at: one.error_ratio for at, one in sorted(counts.items()) if one.error_ratio is not None}
     ceiling = min(1.0, _round_up(max([BUDGET_BELOW_TOP * objective.budget, *ratios.values()])))
     starts = [number * float(length_s) for number in range(int(span.since // length_s), ceil(span.now / length_s))]
 
@@ -198,7 +198,7 @@ def count_chart(objective: Objective, tallies: Mapping[float, SliCounts], span: 
         top, bottom = (round(HEIGHT - min(1.0, ratio / ceiling) * HEIGHT, 2) for ratio in (high, low))
         return f"M{left:g} {bottom:g}V{top:g}h{width:g}V{bottom:g}z"
 
-    unsure = {at: (ratio, tallies[at].error_ratio_bounds.high) for at, ratio in ratios.items() if tallies[at].undecided}
+    unsure = {at: (ratio, counts[at].error_ratio_bounds.high) for at, ratio in ratios.items() if counts[at].undecided}
     gaps = _merged((at, min(at + length_s, span.now)) for at in starts if at not in ratios)
     return CountChart(
         span=span,

@@ -125,7 +125,7 @@ def budget(slo: SloSnapshot) -> str:
     return f"{share(spent)} spent" if spent else "nothing spent"
 
 
-def tally(total: SliCounts) -> str:
+def counts_text(total: SliCounts) -> str:
     """Good, bad and, if there are any, undecided things in words."""
     undecided = f", {number(total.undecided)} undecided" if total.undecided else ""
     return f"{number(total.good)} good, {number(total.bad)} bad{undecided}"

@@ -94,7 +94,7 @@ class Headline:
 def headline(snapshot: StatusSnapshot) -> Headline:
     """What is to be read first. An outage first, then what nobody has acknowledged, then the rest."""
     statuses = Counter(site.status for site in snapshot.sites)
-    counts = ", ".join(f"{number(statuses[standing])} {word}" for standing, word in _STATUSES.items() if statuses[standing])
+    counts = ", ".join(f"{number(statuses[status])} {word}" for status, word in _STATUSES.items() if statuses[status])
     lines, burning = (*_outages(snapshot.sites), *_symptoms(snapshot)), _burning(snapshot)
     return Headline(
         _title(snapshot, lines) + _but(snapshot, burning),

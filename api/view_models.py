@@ -21,7 +21,7 @@ from api.query_parameters import (
     SiteParameters,
     as_query,
 )
-from api.recent import Recent, tallies_of
+from api.recent import Recent, slices_of
 from api.runbooks import INDEX, SUFFIX, runbooks
 from api.view import Archive
 from prober.config.workloads import is_fed
@@ -179,10 +179,8 @@ class PageContents:
 
     def objectives(self, snapshot: StatusSnapshot) -> Values:
         """Every objective, and how it stands on each target."""
-        standing = {
-            one.name: tuple(slo for slo in snapshot.slos if slo.objective.name == one.name) for one in self._archive.objectives
-        }
-        return {"now": snapshot.at, "objectives": self._archive.objectives, "standing": standing}
+        slos = {one.name: tuple(slo for slo in snapshot.slos if slo.objective.name == one.name) for one in self._archive.objectives}
+        return {"now": snapshot.at, "objectives": self._archive.objectives, "slos": slos}
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""
@@ -242,7 +240,7 @@ class PageContents:
             "slos": slos,
             "now": snapshot.at,
             "runbooks": self.runbooks,
-            "windows": {slo.target: tuple(_window(slo, window, tallies) for window, tallies in counted.items()) for slo in slos},
+            "windows": {slo.target: tuple(_window(slo, window, counts) for window, counts in counted.items()) for slo in slos},
             "span": span,
             "chart_of": self._count_charts(objective, slos, span),
             "detectable": {slo.target: self._archive.detectable.get((slo.target, objective.indicator), ()) for slo in slos},
@@ -263,8 +261,8 @@ class PageContents:
         return {"book": book}
 
     def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
-        tallies = tallies_of(self._archive, objective, span)
-        return {slo.target: count_chart(objective, tallies.get(slo.target, {}), span) for slo in slos}
+        counts = slices_of(self._archive, objective, span)
+        return {slo.target: count_chart(objective, counts.get(slo.target, {}), span) for slo in slos}
 
     def _newest_hot_keys(self) -> HotKeysReport | None:
         reader = self._archive.reports
@@ -295,8 +293,8 @@ def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
     return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
 
 
-def _window(slo: SloSnapshot, window_s: float, tallies: Mapping[Series, SliCounts]) -> CountedWindow:
+def _window(slo: SloSnapshot, window_s: float, counts: Mapping[Series, SliCounts]) -> CountedWindow:
     objective = slo.objective
-    total = tallies.get(Series(slo.target, objective.name, definition_of(objective)), SliCounts())
+    total = counts.get(Series(slo.target, objective.name, definition_of(objective)), SliCounts())
     rate = objective.burn_rate(total)
     return CountedWindow(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))

@@ -3,7 +3,7 @@
     python -m benchmarks.end_to_end [--messages N] [--repeat R] [--endpoint HOST:PORT] [--together N]
 
 Both vantages work on one server, which runs in a process of its own: the embedded server, or what `--endpoint` names. Each round is a whole
-run of the probe `ordering` as the service does it: recorder, checker, ledger, metrics with exemplars, verdict. The figure is the best
+run of the probe `ordering` as the service does it: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best
 of R rounds after one to warm up; the ratio compares figures of the same call, so it holds on any machine.
 """
 

@@ -3,7 +3,7 @@
     python -m benchmarks.memory [--keys N] [--rounds R]
 
 One run with N keys: in each of R rounds each gets a message that is published, received and acknowledged, through the recorder, the
-checker, the ledger and the metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the
+checker, the backlog and the metrics, as in the service; nothing goes over a network. The figure is the resident memory at the end of the
 run less that at its beginning. For comparison: a dict of N keys with an empty dict each.
 """
 

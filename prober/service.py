@@ -192,7 +192,7 @@ class Service:
         self._resources.push_async_callback(self._assignments.leave)
         sweeping = asyncio.create_task(self._sweep(), name="sweep")
         self._resources.callback(sweeping.cancel)
-        self._sharding = self._new_sharing()
+        self._sharding = self._new_sharding()
         self._resources.push_async_callback(self._unshared.close)
         if self._sharding is not None:
             self._resources.push_async_callback(self._sharding.leave)  # when the runs have ended
@@ -324,7 +324,7 @@ class Service:
             async with asyncio.timeout(PREPARE_TIMEOUT_S):
                 await asyncio.to_thread(StatusStore(self._database).prepare)
 
-    def _new_sharing(self) -> ShardingMember | None:
+    def _new_sharding(self) -> ShardingMember | None:
         group = self._config.sharding.group
         if group is None:
             return None
@@ -336,7 +336,7 @@ class Service:
         if self._sharding is None:
             self._unshared.follow()
             return
-        sharding = asyncio.create_task(self._sharding.keep_on(), name="sharing")
+        sharding = asyncio.create_task(self._sharding.keep_on(), name="sharding")
         self._resources.callback(sharding.cancel)
 
     def _planning_failed(self, fault: Exception) -> None:

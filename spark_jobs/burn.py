@@ -48,11 +48,11 @@ Sums: TypeAlias = NDArray[np.int64]
 # --- windows -----------------------------------------------------------------------------------------------------------------
 
 
-def window_sums(tallies: DataFrame, lengths_min: Iterable[int], until: int) -> DataFrame:
+def window_sums(by_minute: DataFrame, lengths_min: Iterable[int], until: int) -> DataFrame:
     """Sums over windows that end where minute `until` begins: a row per objective, target and window.
 
-    tallies   objective, target, minute, good, bad, undecided.
-    minutes   of the window in which anything was decided; what is missing to its length is what nobody looked at.
+    by_minute   objective, target, minute, good, bad, undecided.
+    minutes     of the window in which anything was decided; what is missing to its length is what nobody looked at.
     """
     lengths = sorted(set(lengths_min))
     inside = {length: sf.col("minute").between(until - length, until - 1) for length in lengths}
@@ -66,7 +66,7 @@ def window_sums(tallies: DataFrame, lengths_min: Iterable[int], until: int) -> D
         for length in lengths
     ]
     return (
-        tallies.groupBy(*_SERIES)
+        by_minute.groupBy(*_SERIES)
         .agg(*columns)
         .select(*_SERIES, sf.explode(sf.array(*structs)).alias("one"))
         .select(*_SERIES, "one.*")
@@ -76,13 +76,13 @@ def window_sums(tallies: DataFrame, lengths_min: Iterable[int], until: int) -> D
 def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective]) -> list[dict[str, object]]:
     """What the sums of each objective's own windows say, as rows of the report; what cannot be said is null."""
     named = {objective.name: objective for objective in objectives}
-    tallies = {(row["objective"], row["target"], row["window_min"]): row for row in sums}
+    by_window = {(row["objective"], row["target"], row["window_min"]): row for row in sums}
     rows = []
-    for (name, target, length_min), row in sorted(tallies.items()):
+    for (name, target, length_min), row in sorted(by_window.items()):
         objective = named[name]
         if length_min in window_lengths_min(objective):
-            period = tallies[name, target, _minutes(objective.window_s)]
-            rows.append(_window_row(objective, target, row, objective.remaining(tally_of(period))))
+            period = by_window[name, target, _minutes(objective.window_s)]
+            rows.append(_window_row(objective, target, row, objective.remaining(counts_of(period))))
     return rows
 
 
@@ -91,34 +91,34 @@ def window_lengths_min(objective: Objective) -> list[int]:
     return [_minutes(length_s) for length_s in windows_s(objective)]
 
 
-def tally_of(row: Mapping[str, Any]) -> SliCounts:
+def counts_of(row: Mapping[str, Any]) -> SliCounts:
     """The counts of a row."""
     return SliCounts(row["good"], row["bad"], row["undecided"])
 
 
 def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remaining: float | None) -> dict[str, object]:
-    tally = tally_of(row)
-    rate = objective.burn_rate(tally)
-    low, high = tally.error_ratio_confidence()
-    certain_low, certain_high = tally.error_ratio_bounds
+    counts = counts_of(row)
+    rate = objective.burn_rate(counts)
+    low, high = counts.error_ratio_confidence()
+    certain_low, certain_high = counts.error_ratio_bounds
     exhaustion_s = objective.exhaustion_s(remaining, rate)
     return {
         "objective": objective.name,
         "indicator": objective.indicator.value,
         "target": target,
         "window_s": row["window_min"] * MINUTE_S,
-        "good": tally.good,
-        "bad": tally.bad,
-        "undecided": tally.undecided,
+        "good": counts.good,
+        "bad": counts.bad,
+        "undecided": counts.undecided,
         "minutes": row["minutes"],
-        "error_ratio": tally.error_ratio,
-        "error_ratio_low": low if tally.decided else None,
-        "error_ratio_high": high if tally.decided else None,
+        "error_ratio": counts.error_ratio,
+        "error_ratio_low": low if counts.decided else None,
+        "error_ratio_high": high if counts.decided else None,
         "error_ratio_least": certain_low,
         "error_ratio_most": certain_high,
         "burn_rate": rate,
-        "burn_rate_low": low / objective.budget if tally.decided else None,
-        "burn_rate_high": high / objective.budget if tally.decided else None,
+        "burn_rate_low": low / objective.budget if counts.decided else None,
+        "burn_rate_high": high / objective.budget if counts.decided else None,
         "budget_left": remaining,
         "exhausted_in_s": None if exhaustion_s in (None, inf) else exhaustion_s,
         "never_exhausted": exhaustion_s == inf,
@@ -129,14 +129,14 @@ def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remai
 
 
 def alert_days(
-    tallies: DataFrame, objectives: Sequence[Objective], since: int, until: int, policy: Sequence[BurnAlert] = POLICY
+    minutes: DataFrame, objectives: Sequence[Objective], since: int, until: int, policy: Sequence[BurnAlert] = POLICY
 ) -> DataFrame:
     """What every alert says over the minutes from `since` up to, and without, `until`: `ALERT_DAYS`.
 
     The minutes of one objective and target are in memory together, as many as the longest window and the span have.
     """
     reach = max(_minutes(alert.long_s) for alert in policy)
-    near = tallies.where(sf.col("minute").between(since - reach, until - 1))
+    near = minutes.where(sf.col("minute").between(since - reach, until - 1))
     named = {objective.name: objective for objective in objectives}
     known = near.where(sf.col("objective").isin(*named)).select(*_SERIES, "minute", "good", "bad")
     return known.groupBy(*_SERIES).applyInArrow(_watched(named, tuple(policy), since - reach, since, until), ALERT_DAYS)

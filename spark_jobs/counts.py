@@ -212,7 +212,7 @@ def check_counts(runs: DataFrame, objectives: Iterable[Objective], since_us: int
     )
 
 
-def tallies(counts: DataFrame, runs: DataFrame) -> DataFrame:
+def minute_counts(counts: DataFrame, runs: DataFrame) -> DataFrame:
     """Counts by objective, target and minute; what no run is known of has the target "" ."""
     return (
         counts.join(sf.broadcast(runs.select("run", "target")), "run", "left")

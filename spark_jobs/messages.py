@@ -31,9 +31,9 @@ from prober.slo.indicators import UNPUBLISHED, Indicator
 from prober.slo.objectives import MICROS
 from spark_jobs.hashes import Hashes, hashed_names, mixed
 from spark_jobs.history import MINUTE_US
-from spark_jobs.parcels import opened
+from spark_jobs.parcels import rows_in
 from spark_jobs.scan import NEVER_US, Chunk, Flags, Ints, earliest, numbered, rows_of, times
-from spark_jobs.waiting import WAIT, Waiting, sent
+from spark_jobs.waiting import WAIT, WaitQuestion, sent
 
 # --- what executors say ------------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def ddl_of(schema: pa.Schema) -> str:
 
 
 def messages_of(
-    questions: Sequence[Question], waiting: Waiting, buckets: int, *, several: bool
+    questions: Sequence[Question], waiting: WaitQuestion, buckets: int, *, several: bool
 ) -> Callable[[Chunk], Iterator[pa.RecordBatch]]:
     """The reduction of events to rows of `parts_schema`, with parcels for so many buckets.
 
@@ -121,7 +121,7 @@ def messages_of(
     return reduce
 
 
-def meeting(questions: Sequence[Question], waiting: Waiting, buckets: int) -> Callable[[pa.Table], pa.Table]:
+def meeting(questions: Sequence[Question], waiting: WaitQuestion, buckets: int) -> Callable[[pa.Table], pa.Table]:
     """What becomes of rows of `parts_schema` where all parcels of a bucket meet: rows without parcels."""
     schema = parts_schema(questions)
 
@@ -129,7 +129,7 @@ def meeting(questions: Sequence[Question], waiting: Waiting, buckets: int) -> Ca
         met = rows.filter(pc.is_null(rows["parcel"])).to_batches()
         for part, answer in ((UNFINISHED, unfinished), (WAIT, waits)):
             parcels = rows.filter(pc.and_kleene(pc.equal(rows["part"], part), pc.is_valid(rows["parcel"])))["parcel"]
-            met += answer(opened(parcels)) if len(parcels) else []
+            met += answer(rows_in(parcels)) if len(parcels) else []
         return pa.Table.from_batches(met, schema)
 
     def unfinished(said: pa.Table) -> list[pa.RecordBatch]:

@@ -19,10 +19,11 @@ from typing import Final, NamedTuple
 
 from prober.clock import monotonic_s
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.slo.objectives import objectives_as_json
 from spark_jobs import compact, hot_keys, reverify, slo_burn
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.storage import FAILURES, JobError, reason_of
-from spark_jobs.work import Exit, JobOutcome, Work, days_until, unknown, written
+from spark_jobs.work import Exit, JobOutcome, Work, days_until, unknown
 
 JOB: Final = "nightly"
 JOBS: Final[Mapping[str, Callable[[Work], JobOutcome]]] = {
@@ -92,4 +93,4 @@ def _is_late(work: Work, day: date) -> bool:
 def inputs_of(work: Work, day: date) -> Inputs:
     """What the reports of a day rest on, its own files only."""
     folders = [folder for table in (EVENTS, RUNS, FINDINGS) for folder in folders_of(table, day, day)]
-    return work.history.inputs(folders, written(work.settings.objectives))
+    return work.history.inputs(folders, objectives_as_json(work.settings.objectives))

@@ -34,7 +34,7 @@ def parcels(rows: pa.RecordBatch, belonging: Hashes, buckets: int) -> tuple[Ints
     return sorted_buckets[starts].astype(np.int64), pa.array(contents, pa.binary())
 
 
-def opened(contents: pa.ChunkedArray) -> pa.Table:
+def rows_in(contents: pa.ChunkedArray) -> pa.Table:
     """The rows of parcels with the same columns, of which there is at least one."""
     return pa.Table.from_batches([batch for parcel in contents for batch in pa.ipc.open_stream(parcel.as_buffer())])
 

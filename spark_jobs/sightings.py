@@ -30,7 +30,7 @@ from spark_jobs.backlogs import (
 from spark_jobs.hashes import Hashes, hashed_names, hashes, mixed
 from spark_jobs.history import MINUTE_US
 from spark_jobs.loads import NANOS_PER_MICRO, UNRECORDED
-from spark_jobs.parcels import opened, parcels
+from spark_jobs.parcels import parcels, rows_in
 from spark_jobs.scan import Chunk, Ints, numbered, rows_of
 
 COLUMNS: Final = (
@@ -267,7 +267,7 @@ def unparceled(rows: pa.Table) -> pa.Table:
     """`SIGHTINGS` of one bucket with answers in place of parcels."""
     sent = {about: rows.filter(pc.equal(rows["about"], about))["parcel"] for about in (WAITS, DELIVERIES, MESSAGES)}
     known = rows.filter(pc.is_null(rows["parcel"])).to_batches()
-    contents = {about: _columns(opened(parcel)) for about, parcel in sent.items() if len(parcel)}
+    contents = {about: _columns(rows_in(parcel)) for about, parcel in sent.items() if len(parcel)}
     return pa.Table.from_batches([*known, *_answers(contents)], _SIGHTINGS)
 
 

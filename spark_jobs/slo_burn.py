@@ -21,16 +21,16 @@ from pyspark.sql import functions as sf
 
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective
+from prober.slo.objectives import DAY_S, Objective, objectives_as_json
 from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
-from spark_jobs.counts import check_counts, message_counts, proven_counts, questions_of, tallies
+from spark_jobs.counts import check_counts, message_counts, minute_counts, proven_counts, questions_of
 from spark_jobs.frames import collected, frame_of, held, kept, kept_if_any
 from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
 from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, meeting, messages_of, parts_schema
 from spark_jobs.parcels import buckets_for
-from spark_jobs.waiting import Waiting
+from spark_jobs.waiting import WaitQuestion
 from spark_jobs.waits import age_counts, limits_of, long_waits, redelivery_counts, stall_counts, stalled_minutes
-from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us, written
+from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
@@ -40,7 +40,7 @@ EVENTS_PER_UNFINISHED: Final = 4
 HOURS_AROUND: Final = 1
 """A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
 
-TALLIES: Final = "objective string, target string, minute long, good long, bad long, undecided long"
+MINUTES: Final = "objective string, target string, minute long, good long, bad long, undecided long"
 WINDOWS: Final = (
     "objective string, indicator string, target string, window_s double, good long, bad long, undecided long, minutes long, "
     "error_ratio double, error_ratio_low double, error_ratio_high double, error_ratio_least double, error_ratio_most double, "
@@ -55,7 +55,7 @@ def run(work: Work) -> JobOutcome:
     days = days_until(work.day, max(period_days, 4))  # an alert looks three days back from the day's first minute
     for day in days:
         count_minutes(work, day, objectives)
-    counted = work.reports.read(MINUTES_JOB, "tallies", days, TALLIES)
+    counted = work.reports.read(MINUTES_JOB, "tallies", days, MINUTES)
     with kept(counted) as minutes:
         draft = work.reports.draft(JOB, work.day)
         windows = _write_windows(work, draft, minutes, objectives)
@@ -78,7 +78,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     draft = work.reports.draft(MINUTES_JOB, day)
     around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
     with day_counts(events, runs, around, objectives, day) as counts:
-        minutes = draft.write("tallies", tallies(counts, runs))
+        minutes = draft.write("tallies", minute_counts(counts, runs))
         findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
         with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
             draft.write("spenders", spenders(bad, breaches_of(findings, objectives), runs))
@@ -116,7 +116,7 @@ def day_counts(
 
 def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *, several: bool) -> DataFrame:
     """What executors say about messages and their waits, rows of `spark_jobs.messages` without parcels."""
-    questions, waiting = questions_of(objectives), Waiting(limits_of(runs, objectives))
+    questions, waiting = questions_of(objectives), WaitQuestion(limits_of(runs, objectives))
     columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if waiting.limits else MESSAGE_COLUMNS
     buckets, schema = buckets_for(events.scan.events_max // EVENTS_PER_UNFINISHED), ddl_of(parts_schema(questions))
     parts = events.scan.reduced(messages_of(questions, waiting, buckets, several=several), columns, schema)
@@ -130,7 +130,7 @@ def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
     own = [*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]
     if not work.history.files(own):
         return Inputs()
-    return work.history.inputs([*around, *folders_of(FINDINGS, day, day, hours_around=1)], written(objectives))
+    return work.history.inputs([*around, *folders_of(FINDINGS, day, day, hours_around=1)], objectives_as_json(objectives))
 
 
 def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ class Limit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitQuestion:
     """What is asked about waits: of runs by their ids, the `Limit`; of other runs nothing."""
 
     limits: Mapping[str, Limit]

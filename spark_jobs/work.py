@@ -60,22 +60,6 @@ def read_objectives(path: str | None) -> tuple[Objective, ...]:
     return objectives
 
 
-def written(objectives: Iterable[Objective]) -> str:
-    """The text of a file with these objectives."""
-    rows = [
-        {
-            "name": one.name,
-            "indicator": one.indicator.value,
-            "objective": one.target,
-            "window_s": one.window_s,
-            "threshold_s": one.threshold_s,
-            "labels": dict(one.labels),
-        }
-        for one in objectives
-    ]
-    return json.dumps(rows, indent=2, sort_keys=True)
-
-
 def _objective(row: Mapping[str, Any]) -> Objective:
     strange = set(row) - _KEYS
     if strange:

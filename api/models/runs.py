@@ -61,7 +61,7 @@ class LastRunAnswer(RunSummaryAnswer, schema="LastRun"):
     """What the checker saw and judged."""
 
 
-class Tally(Answer):
+class CountsAnswer(Answer, schema="Counts"):
     """How many things ended good, bad or undecided."""
 
     good: Count
@@ -156,7 +156,7 @@ class RunDetail(RunAnswer):
     """How many findings of it are not kept one by one. Information never is, and is not among them."""
     counters: Counters
     """What the checker saw and judged."""
-    checks: Mapping[Indicator, Tally]
+    checks: Mapping[Indicator, CountsAnswer]
     """What it counted for objectives, by indicator."""
     durations: Mapping[Indicator, DurationsAnswer]
     """Latencies, and the age of the oldest unacknowledged message as it was once a second; what was not measured is missing."""

@@ -15,7 +15,7 @@ from api.current_status import CurrentStatus
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
 from api.query_parameters import ChartParameters, SiteParameters
-from api.recent import bins_of, tallies_of
+from api.recent import bins_of, slices_of
 from api.response_cache import ResponseCache
 from api.routes.probes import ProbeName
 from api.routes.slos import SloName, objective_called
@@ -146,13 +146,13 @@ def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:
 
 
 def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:
-    found = sorted(tallies_of(archive, objective, span).items())
+    found = sorted(slices_of(archive, objective, span).items())
     targets = tuple(TargetSeries(target=target, slices=_slices(counted)) for target, counted in found)
     return SloSeries(name=objective.name, range=span.reach, slice_s=span.reach.slice_s, targets=targets)
 
 
 def _slices(counted: Mapping[float, SliCounts]) -> tuple[SliceAnswer, ...]:
     return tuple(
-        SliceAnswer(at=datetime.fromtimestamp(at, UTC), good=tally.good, bad=tally.bad, undecided=tally.undecided)
-        for at, tally in sorted(counted.items())
+        SliceAnswer(at=datetime.fromtimestamp(at, UTC), good=one.good, bad=one.bad, undecided=one.undecided)
+        for at, one in sorted(counted.items())
     )

@@ -77,7 +77,7 @@ def _target(
     archive: Archive, slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]], report: BurnReport | None
 ) -> SloTarget:
     series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
-    windows = tuple(_window(slo, window, tallies.get(series, SliCounts())) for window, tallies in counted.items())
+    windows = tuple(_window(slo, window, counts.get(series, SliCounts())) for window, counts in counted.items())
     alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
     spenders = () if report is None else (spender for spender in report.spenders if spender.target == slo.target)
     return SloTarget(
@@ -89,17 +89,17 @@ def _target(
     )
 
 
-def _window(slo: SloSnapshot, window_s: float, tally: SliCounts) -> Window:
-    objective, rate = slo.objective, slo.objective.burn_rate(tally)
+def _window(slo: SloSnapshot, window_s: float, counts: SliCounts) -> Window:
+    objective, rate = slo.objective, slo.objective.burn_rate(counts)
     exhausted_in_s = objective.exhaustion_s(slo.budget_left, rate)
     return Window(
         window_s=window_s,
-        good=tally.good,
-        bad=tally.bad,
-        undecided=tally.undecided,
-        error_ratio=tally.error_ratio,
+        good=counts.good,
+        bad=counts.bad,
+        undecided=counts.undecided,
+        error_ratio=counts.error_ratio,
         burn_rate=rate,
-        burn_bounds=None if rate is None else Interval.model_validate(objective.burn_rate_confidence(tally)),
+        burn_bounds=None if rate is None else Interval.model_validate(objective.burn_rate_confidence(counts)),
         exhausted_in_s=None if exhausted_in_s is None or not isfinite(exhausted_in_s) else exhausted_in_s,
     )
 

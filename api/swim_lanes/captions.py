@@ -30,7 +30,7 @@ def caption(record: FindingRecord) -> Caption:
     """The sentence of a finding; its explanation, if its facts are not those that this program knows."""
     finding = record.finding
     try:
-        said = _WORDS[finding.kind](Told(replace(finding, facts=_cleaned(finding.facts)), None))
+        said = CAPTIONS[finding.kind](Told(replace(finding, facts=_cleaned(finding.facts)), None))
     except (LookupError, TypeError, ValueError):
         return Caption(record.explanation, "decides")
     if finding.status is Status.INDETERMINATE:
@@ -144,7 +144,7 @@ def _duplicate(told: Told) -> Caption:
     return Caption(f"{capital(told.one())} should be in the log once; it came under a further id.", "further record")
 
 
-_WORDS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
+CAPTIONS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
     Kind.ORDER_GAP: _order_gap,
     Kind.ORDER_INVERSION: _inversion,
     Kind.REALTIME_INVERSION: _inversion,
@@ -191,3 +191,4 @@ _WORDS: Final[Mapping[Kind, Callable[[Told], Caption]]] = {
         f"{capital(told.one())} should be in the log once; it came with another publish time.", "stored again"
     ),
 }
+"""What is said of a finding of each kind, from its facts."""

@@ -265,7 +265,7 @@ def _publishes(window: str) -> SliQueries:
 
 
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
-    """The threshold is a bound of a bucket (`metrics.buckets.bounds_of`), written `1.0` or, by some, `1`.
+    """The threshold is a bound of a bucket (`metrics.store.bounds_of`), written `1.0` or, by some, `1`.
 
     What never came is in no bucket and counted in a family of its own, which probers of an older version do not have.
     """

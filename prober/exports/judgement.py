@@ -31,7 +31,7 @@ from math import inf
 from typing import Final, TypeAlias
 
 from prober.core.findings import Status
-from prober.core.verdict import Verdict
+from prober.core.verdict import Verdict, verdict_of
 from prober.exports.sources import ExportedMessage
 
 KEPT_PER_KIND_MAX: Final = 1_000
@@ -135,8 +135,8 @@ class _Judging:
             self._judge(stream, key)
         failed = any(status is Status.VIOLATION for _, status in self._counts)
         reason = "" if failed else self._why_unknown(cut=cut)
-        verdict = Verdict.FAIL if failed else Verdict.UNKNOWN if reason else Verdict.PASS
         counters = {"keys": len(self._keys), **self._counters}
+        verdict = verdict_of(failed=failed, owed=bool(reason))
         return ExportJudgement(verdict, reason, tuple(self._findings), dict(self._counts), counters)
 
     def _why_unknown(self, *, cut: bool) -> str:

@@ -77,6 +77,14 @@ def test_each_module_that_the_page_of_modules_names_is_there() -> None:
     assert names - {path.name for path, _ in tree.sources(*tree.PACKAGES, "dashboards", "tests")} == set()
 
 
+def test_what_the_page_of_modules_names_of_a_package_is_in_that_package() -> None:
+    for section in read("docs/modules.md").split("\n## ")[1:]:
+        package = section.partition("/")[0]
+        if package in {"api", "dashboards", "spark_jobs"}:
+            modules = {path.name for path, _ in tree.sources(package)}
+            assert set(re.findall(r"`(\w+\.py)`", section)) - modules == set(), package
+
+
 def test_what_the_ways_of_data_pass_is_there() -> None:
     named = re.findall(r"`(\w+/(?:\w+/)*\w+\.py)`", read("ARCHITECTURE.md"))
     assert len(named) > 8

@@ -308,8 +308,8 @@ def _slices() -> Iterator[Slice]:
                 at = begin_of(NOON - back_s, length_s)
                 while at < NOON:
                     bad = length_s // 20 if is_burning and at >= NOON - HOUR_S else 0
-                    tally = SliCounts(length_s * 3 - bad, bad, 0)
-                    yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, tally)
+                    counts = SliCounts(length_s * 3 - bad, bad, 0)
+                    yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, counts)
                     at += length_s
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE
-from tests.contract.context import WAIT_S, ProbeContext, standing_stage
+from tests.contract.context import WAIT_S, OwnBroker, own_broker
 from tests.integration.embedded import running
 
 TEST_TIMEOUT_S = 300.0
@@ -65,9 +65,9 @@ class Service:
     def is_emulator(self) -> bool:
         return self.name == "emulator"
 
-    def context(self, vantage: Vantage) -> AbstractAsyncContextManager[ProbeContext]:
-        """A stage on this service, and the certainty that nothing of it is left when the test is over."""
-        return standing_stage(self.address, vantage)
+    def context(self, vantage: Vantage) -> AbstractAsyncContextManager[OwnBroker]:
+        """A broker on this service, and the certainty that nothing of it is left when the test is over."""
+        return own_broker(self.address, vantage)
 
 
 @pytest.fixture(params=["emulator", "embedded"])

@@ -136,7 +136,7 @@ class Notebook:
 
 
 @dataclass
-class ProbeContext:
+class OwnBroker:
     """A broker on a running service, with a topic and a subscription of this test alone."""
 
     broker: Broker
@@ -171,8 +171,8 @@ class ProbeContext:
 
 
 @asynccontextmanager
-async def standing_stage(address: str, vantage: Vantage) -> AsyncIterator[ProbeContext]:
-    """Sets the stage, and looks behind it afterwards: no task and no thread of a closed broker goes on."""
+async def own_broker(address: str, vantage: Vantage) -> AsyncIterator[OwnBroker]:
+    """Connects, makes what it needs, and looks afterwards: no task and no thread of a closed broker goes on."""
     number = next(_NUMBERS)
     tasks_before, threads_before = asyncio.all_tasks(), set(threading.enumerate())
     broker = await connect(parse_endpoint(address), vantage)
@@ -182,7 +182,7 @@ async def standing_stage(address: str, vantage: Vantage) -> AsyncIterator[ProbeC
         await broker.admin.create_topic(topic, TopicSettings(LABELS))
         subscription = f"{PROJECT}/subscriptions/subscription-{number}"
         await broker.admin.create_subscription(subscription, settings)
-        yield ProbeContext(broker, address, topic, subscription, settings)
+        yield OwnBroker(broker, address, topic, subscription, settings)
         await broker.admin.delete(subscription, LABELS)
         await broker.admin.delete(topic, LABELS)
     finally:

@@ -21,20 +21,20 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
 from prober.errors import ConnectionGivenUp, NotThere
 from tests.contract.conftest import Service
-from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, ProbeContext, nothing_left
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, OwnBroker, nothing_left
 from tests.contract.places import dead_server
 
 MISSING = f"{PROJECT}/subscriptions/nowhere"
 
 
-async def a_publisher(context: ProbeContext) -> weakref.ref[Any]:
+async def a_publisher(context: OwnBroker) -> weakref.ref[Any]:
     publisher = context.broker.publisher(context.topic)
     await publisher.publish([Outgoing("k", b"1")], WAIT_S)
     await publisher.close()
     return weakref.ref(publisher)
 
 
-async def a_puller(context: ProbeContext) -> weakref.ref[Any]:
+async def a_puller(context: OwnBroker) -> weakref.ref[Any]:
     await context.publish("k", ["1"])
     puller = context.broker.puller(context.subscription)
     assert await puller.pull(Notebook(), 1, WAIT_S)
@@ -42,7 +42,7 @@ async def a_puller(context: ProbeContext) -> weakref.ref[Any]:
     return weakref.ref(puller)
 
 
-async def a_subscriber(context: ProbeContext) -> weakref.ref[Any]:
+async def a_subscriber(context: OwnBroker) -> weakref.ref[Any]:
     await context.publish("k", ["1"])
     notebook = Notebook()
     subscriber = await context.subscribe(notebook)
@@ -53,7 +53,7 @@ async def a_subscriber(context: ProbeContext) -> weakref.ref[Any]:
 
 @pytest.mark.parametrize("use", [a_publisher, a_puller, a_subscriber])
 async def test_what_was_closed_is_forgotten(
-    service: Service, vantage: Vantage, use: Callable[[ProbeContext], Awaitable[weakref.ref[Any]]]
+    service: Service, vantage: Vantage, use: Callable[[OwnBroker], Awaitable[weakref.ref[Any]]]
 ) -> None:
     async with service.context(vantage) as context:
         await forgotten(await use(context))

@@ -11,7 +11,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
-from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, ProbeContext
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, OwnBroker
 from tests.contract.places import dead_server
 
 QUIET_S = 1.5  # longer than a lease of one second that was not heeded
@@ -84,7 +84,7 @@ async def test_what_is_acknowledged_does_not_come_again(service: Service, vantag
         assert notebook.texts("k") == ["1", "2", "3"]
 
 
-async def delivering_again(context: ProbeContext, notebook: Notebook, sessions: int) -> None:
+async def delivering_again(context: OwnBroker, notebook: Notebook, sessions: int) -> None:
     """Publishes until something arrives on the latest session. A service may go on sending to a stream that is gone for a while."""
     await notebook.until(lambda: len(notebook.sessions) == sessions)
     latest = notebook.sessions[-1]

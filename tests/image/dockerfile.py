@@ -12,7 +12,7 @@ _STAGE: Final = re.compile(r"(?P<base>\S+) AS (?P<name>\S+)")
 
 
 @dataclass(frozen=True)
-class ProbeContext:
+class Stage:
     """One stage: what it is called, what it is built on, its instructions in order."""
 
     name: str
@@ -24,16 +24,16 @@ class ProbeContext:
         return [rest for said, rest in self.instructions if said == word]
 
 
-def stages(text: str) -> dict[str, ProbeContext]:
+def stages(text: str) -> dict[str, Stage]:
     """The stages of a Dockerfile, by name."""
-    found: dict[str, ProbeContext] = {}
+    found: dict[str, Stage] = {}
     lines = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     for line in re.sub(r"\\\n\s*", "", lines).splitlines():
         word, _, rest = line.strip().partition(" ")
         if word == "FROM":
             match = _STAGE.fullmatch(rest)
             assert match is not None, line
-            stage = found[match["name"]] = ProbeContext(match["name"], match["base"])
+            stage = found[match["name"]] = Stage(match["name"], match["base"])
         elif word:
             stage.instructions.append((word, rest.strip()))
     return found
@@ -44,6 +44,6 @@ STAGES: Final = stages(TEXT)
 TARGETS: Final = ("service", "jobs")
 
 
-def said(stage: ProbeContext, word: str) -> list[str]:
+def said(stage: Stage, word: str) -> list[str]:
     """What holds in a stage: its own instructions after those of what it is built on."""
     return (said(STAGES[stage.base], word) if stage.base in STAGES else []) + stage.of(word)

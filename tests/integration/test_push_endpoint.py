@@ -28,7 +28,7 @@ from prober.errors import ConfigError, NotSupported
 from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
 from prober.schedule.connections import PushReceivers
-from tests.unit.brokers.test_push_endpoint import SUBSCRIPTION, wrapped
+from tests.unit.brokers.push.test_endpoint import SUBSCRIPTION, wrapped
 
 ACCOUNT = "push@project.iam.gserviceaccount.com"
 WAIT_S = 10.0

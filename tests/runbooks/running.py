@@ -19,7 +19,7 @@ from tests.commands import PROGRAM, ROOT
 from tests.integration.daemons import written
 from tests.integration.programs import eventually, get, program
 from tests.integration.test_paging import chain, receiving
-from tests.unit.api.test_keys_and_reports import spread
+from tests.unit.api.routes.test_keys_and_reports import spread
 from tests.unit.reports.test_reader import key, put
 
 TARGET = "under-test"

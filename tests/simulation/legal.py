@@ -44,7 +44,7 @@ class Accused:
 
 
 @dataclass(slots=True)
-class Tally:
+class Counts:
     """What the histories of one mode contained, and what was found in them."""
 
     histories: int = 0
@@ -53,7 +53,7 @@ class Tally:
     found: Counter[tuple[Kind, Status]] = field(default_factory=Counter)
     accused: list[Accused] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Counts) -> None:
         self.histories += other.histories
         self.events += other.events
         self.seen.update(other.seen)
@@ -90,9 +90,9 @@ class Choice:
         return kept + "".join(f" --without {name}" for name in self.without)
 
 
-def tally(choice: Choice, mode: Mode, seeds: Iterable[int]) -> Tally:
+def counted(choice: Choice, mode: Mode, seeds: Iterable[int]) -> Counts:
     """Simulates and judges."""
-    result = Tally()
+    result = Counts()
     for seed in seeds:
         run = choice.run(seed, mode)
         findings = findings_of(run)
@@ -109,8 +109,8 @@ def tally(choice: Choice, mode: Mode, seeds: Iterable[int]) -> Tally:
 Task: TypeAlias = tuple[Choice, Mode, range]
 
 
-def _do(task: Task) -> tuple[Mode, Tally]:
-    return task[1], tally(*task)
+def _do(task: Task) -> tuple[Mode, Counts]:
+    return task[1], counted(*task)
 
 
 def _tasks(choice: Choice, first: int, histories: int, modes: Sequence[Mode]) -> Iterator[Task]:
@@ -121,9 +121,9 @@ def _tasks(choice: Choice, first: int, histories: int, modes: Sequence[Mode]) ->
             yield choice, mode, range(start, min(end, start + HISTORIES_PER_TASK))
 
 
-def run_all(tasks: Sequence[Task], processes: int) -> dict[Mode, Tally]:
-    """The tally of each mode."""
-    totals = {mode: Tally() for _, mode, _ in tasks}
+def run_all(tasks: Sequence[Task], processes: int) -> dict[Mode, Counts]:
+    """The counts of each mode."""
+    totals = {mode: Counts() for _, mode, _ in tasks}
     if processes > 1:
         with Pool(processes) as pool:
             for mode, portion in pool.imap_unordered(_do, tasks):
@@ -134,12 +134,12 @@ def run_all(tasks: Sequence[Task], processes: int) -> dict[Mode, Tally]:
     return totals
 
 
-def missing(totals: dict[Mode, Tally]) -> list[str]:
+def missing(totals: dict[Mode, Counts]) -> list[str]:
     """Situations that did not occur where they should."""
     return [f"{mode}: {name}" for mode, total in totals.items() for name in SITUATIONS[mode] if not total.seen[name]]
 
 
-def _print(totals: dict[Mode, Tally]) -> None:
+def _print(totals: dict[Mode, Counts]) -> None:
     names = sorted({name for total in totals.values() for name in total.seen})
     width = max(len(name) for name in names)
     print(f"{'situation':{width}}" + "".join(f"{mode:>12}" for mode in totals))
@@ -152,7 +152,7 @@ def _print(totals: dict[Mode, Tally]) -> None:
         print(f"{name:{width}}" + "".join(f"{count:12,}" for count in counts) + f"   together {sum(counts):,}")
 
 
-def _print_accused(choice: Choice, totals: dict[Mode, Tally], shown: int) -> int:
+def _print_accused(choice: Choice, totals: dict[Mode, Counts], shown: int) -> int:
     accused = sorted(
         (each for total in totals.values() for each in total.accused), key=lambda each: (each.mode, each.kinds, each.seed)
     )

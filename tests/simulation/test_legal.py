@@ -11,7 +11,7 @@ from prober.core.findings import Finding
 from prober.core.rules import Mode
 from tests.simulation import legal
 from tests.simulation.features import FEATURES, NEEDS, only, without
-from tests.simulation.legal import Choice, Tally, findings_of, main
+from tests.simulation.legal import Choice, Counts, findings_of, main
 from tests.simulation.service import SUBSCRIPTION, Run, simulate_run
 from tests.simulation.swarm import swarm
 
@@ -112,7 +112,7 @@ def test_a_legal_history_is_printed_too(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_situation_that_never_occurred_is_told() -> None:
-    assert f"{Mode.PUSH}: seek" in legal.missing({Mode.PUSH: Tally()})
+    assert f"{Mode.PUSH}: seek" in legal.missing({Mode.PUSH: Counts()})
 
 
 def test_a_choice_tells_its_arguments() -> None:

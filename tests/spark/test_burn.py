@@ -16,7 +16,7 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, AlertState, BurnAlert, Objective, SliCounts, Urgency
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
 
-TALLIES = "objective string, target string, minute long, good long, bad long, undecided long"
+MINUTES = "objective string, target string, minute long, good long, bad long, undecided long"
 PERIOD_MIN = 30 * 1440
 NOON = 29_000_000  # some minute since 1970
 THREE_NINES = Objective("three nines", Indicator.ORDER, 0.999, 30 * DAY_S)
@@ -24,18 +24,18 @@ THREE_NINES = Objective("three nines", Indicator.ORDER, 0.999, 30 * DAY_S)
 Row = dict[str, Any]
 
 
-def tallies_of(
+def minutes_of(
     spark: SparkSession, count: Callable[[int], SliCounts], since: int, until: int, objective: str = "three nines"
 ) -> DataFrame:
-    """One series, with that tally in every minute."""
+    """One series, with these counts in every minute."""
     counted = ((minute, count(minute)) for minute in range(since, until))
     rows = [(objective, "prod", minute, one.good, one.bad, one.undecided) for minute, one in counted]
-    return spark.createDataFrame(rows, TALLIES)
+    return spark.createDataFrame(rows, MINUTES)
 
 
-def windows_of(tallies: DataFrame, until: int, *objectives: Objective) -> dict[tuple[str, float], Row]:
+def windows_of(minutes: DataFrame, until: int, *objectives: Objective) -> dict[tuple[str, float], Row]:
     lengths = {length for one in objectives for length in window_lengths_min(one)}
-    rows = window_rows([row.asDict() for row in window_sums(tallies, lengths, until).collect()], objectives)
+    rows = window_rows([row.asDict() for row in window_sums(minutes, lengths, until).collect()], objectives)
     return {(str(row["objective"]), float(str(row["window_s"]))): row for row in rows}
 
 
@@ -50,7 +50,7 @@ def test_the_workbook_s_table_of_burn_rates(
         ("three nines", "prod", NOON - PERIOD_MIN, 10**12, 0, 0),
         ("three nines", "prod", NOON - 1, 1000 - bad_of_1000, bad_of_1000, 0),
     ]
-    windows = windows_of(spark.createDataFrame(rows, TALLIES), NOON, THREE_NINES)
+    windows = windows_of(spark.createDataFrame(rows, MINUTES), NOON, THREE_NINES)
     five_minutes = windows["three nines", 5 * MINUTE_S]
     assert five_minutes["burn_rate"] == burn_rate
     assert isclose(five_minutes["exhausted_in_s"], exhausted_in_days * DAY_S, rel_tol=2e-5)
@@ -60,7 +60,7 @@ def test_what_a_window_says(spark: SparkSession) -> None:
     def count(minute: int) -> SliCounts:
         return SliCounts(9, 1, 10) if minute == NOON - 60 else SliCounts(10) if minute >= NOON - 120 else SliCounts()
 
-    windows = windows_of(tallies_of(spark, count, NOON - 4320, NOON), NOON, THREE_NINES)
+    windows = windows_of(minutes_of(spark, count, NOON - 4320, NOON), NOON, THREE_NINES)
     assert sorted(window_s for _, window_s in windows) == [300, 1800, 3600, 7200, 21600, 86400, 259200, 2592000]
     hour = windows["three nines", HOUR_S]
     assert {name: hour[name] for name in ("good", "bad", "undecided", "minutes")} == {
@@ -79,14 +79,14 @@ def test_what_a_window_says(spark: SparkSession) -> None:
 
 
 def test_none_bad_of_many_is_at_most_three_of_as_many(spark: SparkSession) -> None:
-    windows = windows_of(tallies_of(spark, lambda _minute: SliCounts(100), NOON - 10, NOON), NOON, THREE_NINES)
+    windows = windows_of(minutes_of(spark, lambda _minute: SliCounts(100), NOON - 10, NOON), NOON, THREE_NINES)
     row = windows["three nines", HOUR_S]
     assert (row["error_ratio"], row["error_ratio_low"]) == (0.0, 0.0)
     assert 0.003 < row["error_ratio_high"] < 0.0037  # 3.0 / 1000 one-sided, 3.7 / 1000 of two-sided 95 %
 
 
 def test_nothing_decided_says_nothing(spark: SparkSession) -> None:
-    windows = windows_of(tallies_of(spark, lambda _minute: SliCounts(0, 0, 7), NOON - 10, NOON), NOON, THREE_NINES)
+    windows = windows_of(minutes_of(spark, lambda _minute: SliCounts(0, 0, 7), NOON - 10, NOON), NOON, THREE_NINES)
     row = windows["three nines", HOUR_S]
     nothing = ("error_ratio", "error_ratio_low", "error_ratio_high", "burn_rate", "budget_left", "exhausted_in_s")
     assert [row[name] for name in nothing] == [None] * 6
@@ -99,8 +99,8 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
     def count(minute: int) -> SliCounts:
         return SliCounts(0, 10) if NOON <= minute < NOON + 10 else SliCounts(10)
 
-    tallies = tallies_of(spark, count, NOON - 4320, NOON + 60)
-    days = alert_days(tallies, [THREE_NINES], NOON - 60, NOON + 60).collect()
+    minutes = minutes_of(spark, count, NOON - 4320, NOON + 60)
+    days = alert_days(minutes, [THREE_NINES], NOON - 60, NOON + 60).collect()
     fired = {(row.severity, row.long_s): _minutes(row.firing) for row in days}
     assert fired[Urgency.PAGE, HOUR_S] == [(NOON, NOON + 14)]
     assert fired[Urgency.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
@@ -110,8 +110,8 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
 
 def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
     """A burn rate of 4 spends the budget in a week: under both pages, over both tickets."""
-    tallies = tallies_of(spark, lambda _minute: SliCounts(996, 4), NOON - 4320, NOON + 30)
-    days = alert_days(tallies, [THREE_NINES], NOON, NOON + 30).collect()
+    minutes = minutes_of(spark, lambda _minute: SliCounts(996, 4), NOON - 4320, NOON + 30)
+    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 30).collect()
     states = {(row.severity, row.long_s): (row.state, row.firing_minutes) for row in days}
     assert {(row.long_s, row.factor) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
     assert states[Urgency.PAGE, HOUR_S] == (AlertState.QUIET, 0)
@@ -121,8 +121,8 @@ def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> Non
 
 
 def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
-    tallies = tallies_of(spark, lambda _minute: SliCounts(10), NOON - 4320, NOON)
-    days = alert_days(tallies, [THREE_NINES], NOON, NOON + 60).collect()
+    minutes = minutes_of(spark, lambda _minute: SliCounts(10), NOON - 4320, NOON)
+    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 60).collect()
     unknown = {(row.severity, row.long_s): row.unknown_minutes for row in days}
     assert unknown == {
         (Urgency.PAGE, HOUR_S): 56,
@@ -142,8 +142,8 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
         for minute in range(NOON - 200, NOON + 40):
             if chance.random() < 0.3:
                 counts[name, target, minute] = SliCounts(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
-    rows = [(*series, tally.good, tally.bad, tally.undecided) for series, tally in counts.items()]
-    days = alert_days(spark.createDataFrame(rows, TALLIES), objectives, NOON, NOON + 40, policy).collect()
+    rows = [(*series, one.good, one.bad, one.undecided) for series, one in counts.items()]
+    days = alert_days(spark.createDataFrame(rows, MINUTES), objectives, NOON, NOON + 40, policy).collect()
 
     def summed(name: str, target: str, minute: int, length_s: float) -> SliCounts:
         inside = range(minute - int(length_s / 60) + 1, minute + 1)

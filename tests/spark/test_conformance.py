@@ -116,7 +116,7 @@ def stored(told: Told) -> Counts:
     named = {(one.name, definition_of(one)): one for one in OBJECTIVES_OF_DAY}
     found = StatusQueries(database).tallies(2 * DAY_S, MIDNIGHT + DAY_S)
     database.close()
-    return {(series.target, named[series[1:]].name): tally for series, tally in found.items()}
+    return {(series.target, named[series[1:]].name): counts for series, counts in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     for day in (QUIET, DAY):
         slo_burn.count_minutes(work, day, OBJECTIVES_OF_DAY)
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.TALLIES).collect():
+    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.MINUTES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
     return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}
@@ -136,7 +136,7 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
 
 def test_spark_counts_what_the_status_store_holds(stored: Counts, burnt: Counts) -> None:
     def ended(counts: Counts) -> Counts:
-        return {name: tally for name, tally in counts.items() if name[0] != CUT}
+        return {name: one for name, one in counts.items() if name[0] != CUT}
 
     assert ended(burnt) == ended(stored)
 
@@ -145,7 +145,7 @@ def test_what_a_run_proved_before_it_was_cut_short_is_bad_and_nothing_of_its_che
     """What is undecided in it nobody counts online: nobody was left to."""
     expected = {"order": (0, 1), "completeness": (0, 1), "quick_receipts": (0, 5)}
     for counts in (stored, burnt):
-        found = {name: (tally.good, tally.bad) for (target, name), tally in counts.items() if target == CUT}
+        found = {name: (one.good, one.bad) for (target, name), one in counts.items() if target == CUT}
         assert {name: found[name] for name in expected} == expected
     decided = [
         {name: (one.good, one.bad) for name, one in counts.items() if one.decided and name[0] == CUT} for counts in (stored, burnt)
@@ -211,7 +211,7 @@ def test_the_recorded_rules_say_the_same(told: Told, stored: Counts, tmp_path: P
 def test_the_day_has_something_of_everything(stored: Counts) -> None:
     """Good, bad and undecided of each indicator, as far as it can be that."""
     for objective in OBJECTIVES_OF_DAY:
-        total = sum((tally for (_, name), tally in stored.items() if name == objective.name), SliCounts())
+        total = sum((one for (_, name), one in stored.items() if name == objective.name), SliCounts())
         assert total.good, objective.name
         assert total.bad, objective.name
         assert total.undecided, objective.name
@@ -227,7 +227,7 @@ class _Target:
         environment, region = TARGETS[name]
         about = {"name": name, "environment": environment, "region": region}
         self._metrics: TargetMetrics = metrics.watch(load(None, {}).targets[0].model_copy(update=about), ["t"], ["s"])
-        self._tallies = SloCounters(OBJECTIVES_OF_DAY)
+        self._counters = SloCounters(OBJECTIVES_OF_DAY)
         self._name = name
         self._live = LiveState((), OBJECTIVES_OF_DAY, version="1", instance="p", started_at=MIDNIGHT)
 
@@ -236,7 +236,7 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        listener = Measurements(self._metrics, topic, {"s": subscription}, self._tallies, {}, run.context.probe)
+        listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, run.context.probe)
         first = next(iter(run.rules))
         classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
         overdue_keys = {key for name, key in overdue if name == first}
@@ -263,7 +263,7 @@ class _Target:
 
     def totals(self, at: float) -> Iterator[tuple[Series, SliCounts]]:
         """What was counted so far, as it is told to the status store."""
-        for objective, total in self._tallies.totals.items():
+        for objective, total in self._counters.totals.items():
             self._live.counted(self._name, objective, total)
         for slo in self._live.snapshot(at).slos:
             yield Series(slo.target, slo.objective.name, definition_of(slo.objective)), slo.total

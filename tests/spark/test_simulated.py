@@ -121,12 +121,12 @@ def test_burn_rates_are_those_of_a_direct_count(night: Night, day: date) -> None
     windows = {one.objective: one for one in report.windows if one.window_s == DAY_S and one.target == TARGET}
     expected = counted(night.folder / "history", BEGINS[day], BEGINS[day] + DAY_S)
     assert len(expected) == 7
-    for indicator, tally in expected.items():
+    for indicator, counts in expected.items():
         objective = next(one for one in DEFAULTS if one.indicator is indicator)
         window = windows[objective.name]
-        assert (window.good, window.bad, window.undecided) == (tally.good, tally.bad, tally.undecided), indicator
-        assert (window.burn_rate, window.error_ratio) == (objective.burn_rate(tally), tally.error_ratio)
-        assert (tally.bad > 0) == (day == DAY), indicator
+        assert (window.good, window.bad, window.undecided) == (counts.good, counts.bad, counts.undecided), indicator
+        assert (window.burn_rate, window.error_ratio) == (objective.burn_rate(counts), counts.error_ratio)
+        assert (counts.bad > 0) == (day == DAY), indicator
 
 
 def test_alerts_would_have_fired_when_a_fault_struck_often(night: Night) -> None:

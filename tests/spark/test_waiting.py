@@ -18,13 +18,13 @@ from prober.slo.indicators import Indicator
 from spark_jobs.history import MINUTE_US
 from spark_jobs.messages import FINISHED, MESSAGE_COLUMNS, UNFINISHED, WAIT_COLUMNS, Question, meeting, messages_of
 from spark_jobs.scan import Chunk
-from spark_jobs.waiting import WAIT, Limit, Waiting
+from spark_jobs.waiting import WAIT, Limit, WaitQuestion
 
 R = "r"
 QUESTIONS = (Question(Indicator.END_TO_END_LATENCY, MINUTE_US),)
 ASKED_US = (2 * MINUTE_US, 3 * MINUTE_US + 1)
 ENDED_US = 30 * MINUTE_US
-WAITING = Waiting({R: Limit(ASKED_US[0], ENDED_US, ASKED_US)})
+WAITING = WaitQuestion({R: Limit(ASKED_US[0], ENDED_US, ASKED_US)})
 
 Row = dict[str, Any]
 

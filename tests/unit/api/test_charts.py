@@ -36,9 +36,9 @@ def chart(*bins: BinOfRuns, number: int = 0) -> Chart:
     return charts(bins, INTERVAL_S, SPAN, [LIMIT])[number]
 
 
-def counts(tallies: dict[float, SliCounts], span: ChartSpan = SPAN) -> CountChart:
+def counts(by_minute: dict[float, SliCounts], span: ChartSpan = SPAN) -> CountChart:
     """The chart of an objective; slices by minutes since the hour began."""
-    return count_chart(ORDER, {span.since + 60.0 * minute: tally for minute, tally in tallies.items()}, span)
+    return count_chart(ORDER, {span.since + 60.0 * minute: one for minute, one in by_minute.items()}, span)
 
 
 def test_without_runs_nothing_is_known() -> None:

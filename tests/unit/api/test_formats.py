@@ -19,7 +19,7 @@ from tests.browser.looking import PAGES
 from tests.browser.world import World, made
 from tests.unit.api.asking import NOON
 from tests.unit.api.pages import VOID
-from tests.unit.api.test_page_kept import get
+from tests.unit.api.routes.test_page_kept import get
 
 QUOTED = frozenset({"code", "pre", "script", "style"})
 """What is in them is not ours to write."""
@@ -138,7 +138,7 @@ ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 
 
 @pytest.mark.parametrize(
-    ("tally", "text"),
+    ("counts", "text"),
     [
         (SliCounts(100), "nothing spent"),
         (SliCounts(9_999_999, 1), "0.001 % spent"),
@@ -148,8 +148,8 @@ ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
         (SliCounts(undecided=9), "nothing counted"),
     ],
 )
-def test_what_became_of_a_budget(tally: SliCounts, text: str) -> None:
-    assert formatting.budget(slo_of("europe", ORDER, tally, NOON)) == text
+def test_what_became_of_a_budget(counts: SliCounts, text: str) -> None:
+    assert formatting.budget(slo_of("europe", ORDER, counts, NOON)) == text
 
 
 def test_a_large_burn_rate_is_no_power_of_ten() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 
 from prober.core.findings import FAILING, Kind, Status
-from prober.core.kinds import KINDS, Promise
+from prober.core.kinds import KINDS, SYMPTOMS, Promise
 from prober.core.rules import Rules
 from prober.evidence.advice import ADVICE, SURENESS
 
 
 def test_every_kind_has_its_meaning_and_its_advice() -> None:
     assert list(KINDS) == list(ADVICE)
-    assert set(KINDS) == set(Kind)
+    assert set(KINDS) == set(SYMPTOMS) == set(Kind)
     assert set(SURENESS) == set(Status)
     assert {meaning.promise for meaning in KINDS.values()} == set(Promise)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from prober.core.events import Acked, Delivered, Event, Published, PublishInvoked
-from prober.runs import backlog as ledger_module
+from prober.runs import backlog as backlog_module
 from prober.runs.backlog import Backlog, BacklogTracker
 from tests.notation import history
 
@@ -16,7 +16,7 @@ STALLED_AFTER_S = 10.0
 
 
 def after(*lines: str, key: str = "k") -> BacklogTracker:
-    """The ledger after these histories, one run after the other."""
+    """The backlog after these histories, one run after the other."""
     backlog_tracker = BacklogTracker(STALLED_AFTER_S)
     for line in lines:
         epochs = set()
@@ -108,14 +108,14 @@ def test_a_subscription_made_anew_owes_nothing() -> None:
 
 
 def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_module, "WAITING_MAX", 2)
+    monkeypatch.setattr(backlog_module, "WAITING_MAX", 2)
     backlog_tracker = after("P1,2,3")
     assert backlog_tracker.backlog(9.0).undelivered == 2
     assert [backlog_tracker.take_dropped(), backlog_tracker.take_dropped()] == [1, 0]
 
 
 def test_early_deliveries_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_module, "EARLY_KEPT_MAX", 1)
+    monkeypatch.setattr(backlog_module, "EARLY_KEPT_MAX", 1)
     backlog_tracker = after("P1@0 P2@0.1 A<1@1 A ack 1@1.1 A<2@1.2 A ack 2@1.3 ok1=m1@2 ok2=m2@2.1")
     assert backlog_tracker.backlog(9.0).undelivered == 1
 

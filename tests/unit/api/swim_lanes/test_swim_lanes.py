@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from api.swim_lanes import EVENTS_MAX, STYLE, NoDiagram, caption, swim_lanes
+from api.swim_lanes.captions import CAPTIONS
 from prober.core.events import Delivered, Ended, Event, Opened, PublishInvoked
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.rules import Mode
@@ -248,6 +249,9 @@ class TestCaption:
     )
     def test_names_epochs_and_holders(self, text: str, mode: Mode, sentence: str) -> None:
         assert caption(found(text, mode)).sentence.partition(" Not certain")[0] == sentence
+
+    def test_every_kind_has_one(self) -> None:
+        assert set(CAPTIONS) == set(Kind)
 
     def test_what_is_missing_in_several_epochs(self) -> None:
         facts: Facts = {"seq": 1, "epoch": "e2", "after": 1, "after_epoch": "e1", "skipped": (2, 3), "skipped_count": 2}

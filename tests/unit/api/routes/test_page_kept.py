@@ -27,7 +27,7 @@ from tests.unit.api.asking import client_of
 from tests.unit.api.pages import Page
 from tests.unit.api.standing import standing
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 VIOLATION = PAGES["violation"]
 
 
