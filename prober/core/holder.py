@@ -49,7 +49,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.order import OrderCheck
 from prober.core.outstanding import OutstandingCheck
-from prober.core.places import certainly_before, changes_region, may_stand_above, must_precede, was_sent_beside
+from prober.core.places import certainly_before, changes_region, continued_t, may_stand_above, must_precede, was_sent_beside
 from prober.core.positions import ACKED, LearnedLog
 from prober.core.rules import Mode
 from prober.core.sessions import Arrival, Session, Track, Tracks
@@ -197,6 +197,7 @@ class HolderCheck:
 
     def foreign(self, arrival: Arrival) -> None:
         """A message that is not on record: with exactly-once delivery a run from there is the only one that may bring what is held."""
+        arrival.track.after_foreign = True
         if self._collector.rules.exactly_once:
             self._may_begin_below_all(arrival)
 
@@ -237,8 +238,7 @@ class HolderCheck:
             "held": (copy.seq,),
             "held_epoch": copy.epoch,
         }
-        proof = (*witnesses, copy.number)
-        due_t = t + self._collector.rules.on_hold_s
+        due_t, proof = t + self._collector.rules.on_hold_s, (*witnesses, copy.number)
         self.splits.put_on_hold(Split(self._overlap, due_t, t, position, session, (held,), proof, told))
 
     def split_if_not_late(self, arrival: Arrival) -> None:
@@ -312,20 +312,10 @@ class HolderCheck:
         if arrival.own:
             return False
         forgotten = session.opened_t < self._collector.grace_until_t or self._tracks.forgetful
-        return forgotten or self._subscription.last_closed_t >= self._continued_t(arrival) - rules.clock_error_s
-
-    def _continued_t(self, arrival: Arrival) -> float:
-        """Since when a stream was there that is over, if the first delivery of a session goes on behind what that brought.
-
-        Or comes again from there. So it was there when that was published; with a dead-letter policy nobody knows what that was.
-        """
-        log, before = self._log, arrival.position - 1
-        since_t = arrival.lo - self._collector.rules.delivery_delay_max_s
-        if self._collector.rules.dead_letter_max_attempts or not log.holds(before):
-            return since_t
-        if not certainly_before(self._orders, log, before, arrival):
-            return since_t
-        return max(since_t, min(log.invoked_t(before), log.invoked_t(arrival.position)))
+        return (
+            forgotten
+            or self._subscription.last_closed_t >= continued_t(self._orders, self._log, rules, arrival) - rules.clock_error_s
+        )
 
     def _late_while_held(self, scene: Scene) -> bool:
         return scene.late and scene.perhaps
@@ -378,10 +368,9 @@ class HolderCheck:
 
     def _hold_split(self, scene: Scene, *, moved: bool = False) -> None:
         arrival, due_t = scene.arrival, scene.arrival.t + self._collector.rules.on_hold_s
-        witnesses, facts = self._proof(scene)
-        session = arrival.track.session
+        proof, held = self._proof(scene), tuple(scene.below)
         self.splits.put_on_hold(
-            Split(self._overlap, due_t, arrival.t, arrival.position, session, tuple(scene.below), witnesses, facts, moved)
+            Split(self._overlap, due_t, arrival.t, arrival.position, arrival.track.session, held, *proof, moved)
         )
 
     def _redelivered_early(self, scene: Scene) -> bool:
@@ -420,10 +409,9 @@ class HolderCheck:
         What the others hold at or above `position` is dropped.
         """
         subscriber = arrival.track.session.subscriber
-        if self.owner is not None:
-            for track in self._tracks:
-                if track.session.subscriber != subscriber:
-                    track.drop_from(position)
+        for track in self._tracks if self.owner is not None else ():
+            if track.session.subscriber != subscriber:
+                track.drop_from(position)
         self.owner = subscriber
         self._contested = False
         self._start_position = position
@@ -490,8 +478,7 @@ class HolderCheck:
         return number == self._log.number(position) and must_precede(self._orders, self._log, position, follower)
 
     def _file(self, scene: Scene, doubt: str) -> None:
-        witnesses, facts = self._proof(scene)
-        self._collector.violation(self._overlap, scene.arrival.t, witnesses, facts, doubt)
+        self._collector.violation(self._overlap, scene.arrival.t, *self._proof(scene), doubt)
 
     def _epochs_of(self, several: list[Certain], epoch: str) -> Facts:
         """What says of which epochs messages are, unless all are of the one given."""

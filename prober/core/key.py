@@ -209,7 +209,6 @@ class KeyChecker:
 
     def _foreign(self, arrival: Arrival) -> None:
         self.collector.counts.deliveries_foreign += 1
-        arrival.track.after_foreign = True
         self._holder.foreign(arrival)
         if len(self._group.epochs) >= EPOCHS_KEPT:
             self._group.lost_track(self)  # another subscription may have learned it before its epoch was forgotten

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.positions import OLDER, PLACELESS, PRIMARY, RACED, SENT_BESIDE, SHARED, UNPROVEN, LearnedLog
 from prober.core.racing import Abreast, First
+from prober.core.rules import Rules
 from prober.core.sessions import Arrival
 
 if TYPE_CHECKING:
@@ -136,6 +137,17 @@ def certainly_before(orders: OrderCheck, log: LearnedLog, position: int, arrival
     if either & OLDER or orders.several_regions:
         return False
     return precedes(orders, log, position, follower)
+
+
+def continued_t(orders: OrderCheck, log: LearnedLog, rules: Rules, arrival: Arrival) -> float:
+    """Since when a stream was there that is over, if the first delivery of a session goes on behind what that brought.
+
+    Or comes again from there. So it was there when that was published; with a dead-letter policy nobody knows what that was.
+    """
+    before, since_t = arrival.position - 1, arrival.lo - rules.delivery_delay_max_s
+    if rules.dead_letter_max_attempts or not log.holds(before) or not certainly_before(orders, log, before, arrival):
+        return since_t
+    return max(since_t, min(log.invoked_t(before), log.invoked_t(arrival.position)))
 
 
 def precedes(orders: OrderCheck, log: LearnedLog, one: int, other: int) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 
 from prober.core.confirmations import Confirmations
 from prober.core.events import LONG_AGO, Closed, Opened
+from prober.core.losses import Losses
 from prober.core.neighbours import Neighbours
 from prober.core.parted import Parted
 from prober.core.presence import Presence
@@ -24,9 +25,6 @@ from prober.core.waiting import FlowControl, UnseenFlowControl, WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
-LOSSES_KEPT: Final = 64
-"""Broken streams and lost pulls remembered; beyond that the two oldest become one that covers both."""
-
 OVER_KEPT: Final = 1024
 """Sessions that are over remembered by name where deliveries race: some of what came on them may be judged only now."""
 
@@ -34,9 +32,6 @@ CHANCES_KEPT: Final = 16
 """Into how many counts the chances to see a split are divided that a stream which is over takes back."""
 
 SAMPLES_PER_DEADLINE: Final = 32
-
-Loss = tuple[float, float]
-"""Between these two times something may have been sent on a session and lost with it."""
 
 
 class Subscription:
@@ -55,7 +50,7 @@ class Subscription:
     holed           whether the record had a hole.
     sessions        those that are open, by name.
     lost_until_t    until when messages of a lost pull may be leased.
-    losses          how many streams broke and pulls were lost so far, `inf` where pulls are recorded only once they are answered.
+    losses          which streams broke and pulls were lost so far, countless where pulls are recorded only once they are answered.
     parted          which streams broke beside others of their subscriber.
     racing          whether deliveries may overtake each other on several sessions.
     unawaited_t     until when nobody knew that they may, so that nothing was waited for.
@@ -63,7 +58,6 @@ class Subscription:
 
     __slots__ = (
         "_chances",
-        "_losses",
         "_open_streams",
         "_over",
         "_unanswered",
@@ -116,7 +110,7 @@ class Subscription:
         self.first_seen_t = inf
         self.complete = True
         self.holed = False
-        self.losses = 0.0
+        self.losses = Losses(rules.clock_error_s)
         self.lost_until_t = LONG_AGO
         self.racing = rules.clock_error_s > 0 or self.streaming  # until a stream is seen to open, any may deliver
         self.unawaited_t = LONG_AGO
@@ -124,7 +118,6 @@ class Subscription:
         self._over: dict[str, Session] = {}
         self._open_streams: dict[str, int] = {}
         self._unanswered: dict[str, float] = {}
-        self._losses: list[Loss] = []
         self._chances: list[tuple[float, int]] = []
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
@@ -156,7 +149,7 @@ class Subscription:
             self.racing = self.rules.clock_error_s > 0
         invoked_t = event.t if event.invoked_t is None else min(event.invoked_t, event.t)
         if self.rules.mode is Mode.PULL and invoked_t < event.t:
-            self.losses = inf
+            self.losses.count = inf
         if self.rules.mode is Mode.PUSH:
             invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
@@ -279,7 +272,7 @@ class Subscription:
         if self.streaming:
             self._end_stream(session, t)
         elif lost and not session.answered and self.rules.mode is Mode.PULL:
-            self._lose(session.opened_t, t)
+            self.losses.add(session.opened_t, t)
             self.lost_until_t = t + self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
         self._answer(session, t)
 
@@ -288,7 +281,7 @@ class Subscription:
         if session.flow is not None:
             for flow in self._heirs(session):
                 flow.inherit(session.flow)
-        self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
+        self.losses.add(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)
         left = self._open_streams[session.subscriber] - 1
         self.parted.add(session, beside=left > 0 or (self.open > 0 and not self.complete))
         if left:
@@ -360,12 +353,11 @@ class Subscription:
     @property
     def losses_max(self) -> float:
         """How many losses there may have been so far: a push request that did not arrive is not on record, nor is a lost pull yet."""
-        return inf if self.rules.mode is Mode.PUSH else self.losses + len(self._unanswered)
+        return inf if self.rules.mode is Mode.PUSH else self.losses.count + len(self._unanswered)
 
     def may_have_lost(self, since_t: float, until_t: float) -> bool:
         """Whether something may have been sent between these times and lost, by all that is known now."""
-        eps = self.rules.clock_error_s
-        return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)
+        return self.losses.may_have_taken(since_t, until_t)
 
     def is_held_elsewhere(self, key: str, since_t: float, until_t: float) -> bool:
         """Whether other keys were held all the time between two moments, by all that is known.
@@ -374,13 +366,13 @@ class Subscription:
         was lost is held until then: so others count that were held by that time.
         """
         lease_s = self.rules.ack_deadline_s + self.rules.delivery_delay_max_s
-        over = (over_t + lease_s for _, over_t in self._losses if since_t <= over_t + self.rules.clock_error_s)
+        over = (over_t + lease_s for over_t in self.losses.ends_since(since_t))
         begun_t = max([since_t, *(t for t in over if t < until_t)])
         return self.neighbours.kept_until_t(key, self.neighbours.leased_until_t(key, begun_t), until_t) == until_t
 
     def may_yet_have_lost(self, since_t: float, until_t: float) -> bool:
         """The same, by what may yet turn out: the answer of a pull may have been lost, and of a lost push request nobody ever hears."""
-        if self.rules.mode is Mode.PUSH or self.losses == inf:
+        if self.rules.mode is Mode.PUSH or self.losses.count == inf:
             return True
         return bool(self._unanswered) or self.may_have_lost(since_t, until_t)
 
@@ -394,13 +386,6 @@ class Subscription:
         if self.streaming:
             return now <= t + self.rules.close_detection_max_s + self.rules.delivery_delay_max_s + self.rules.clock_error_s
         return bool(self._unanswered) and next(iter(self._unanswered.values())) <= t
-
-    def _lose(self, begun_t: float, over_t: float) -> None:
-        self.losses += 1
-        self._losses.append((begun_t, over_t))
-        if len(self._losses) > LOSSES_KEPT:
-            first, second = self._losses[:2]
-            self._losses[:2] = [(min(first[0], second[0]), max(first[1], second[1]))]
 
 
 def _flow_of(event: Opened) -> FlowControl | None:

@@ -110,7 +110,7 @@ class Run:
             self._unreachable |= isinstance(error, BrokerUnavailable)
         except asyncio.CancelledError:
             self.recording.finish()
-            self._end(self._result(CANCELLED, None, started_at, started_t), cut_short=True, excused=not counts())
+            self._end(self._result(CANCELLED, None, started_at, started_t), counts=counts(), cut_short=True)
             self._provisioner.run_ended(passed=False)
             raise
         except Exception as error:
@@ -118,21 +118,48 @@ class Run:
         finally:
             beating.cancel()
             self.recording.finish()
-        result = self._result(reason, fault, started_at, started_t)
-        for tracker in self._trackers.values():
-            tracker.settle(self.run_id)
-        self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
+        result = self._settled(reason, fault, started_at, started_t)
         self._end(result, counts=counts())
         return result
 
-    def _end(self, result: RunResult, *, counts: bool = False, cut_short: bool = False, excused: bool = False) -> None:
-        """`excused`: what was found until it was cut short does not count, since the target is under maintenance."""
+    def _settled(self, reason: str, fault: Exception | None, started_at: float, started_t: float) -> RunResult:
+        """The result, when what the run leaves to later ones is settled. A mistake of ours in that is one, too."""
+        try:
+            result = self._result(reason, fault, started_at, started_t)
+            for tracker in self._trackers.values():
+                tracker.settle(self.run_id)
+            self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
+        except Exception as error:
+            _log.exception("internal error at the end of run %s", self.run_id)
+            return self._unsettled(error, started_at, started_t)
+        return result
+
+    def _unsettled(self, error: Exception, started_at: float, started_t: float) -> RunResult:
+        """The result of a run of which nothing is known because of a mistake of ours."""
+        target, resources = self._target, self._resources
+        return RunResult(
+            self.run_id,
+            self._probe.name,
+            target.name,
+            target.vantage,
+            Verdict.UNKNOWN,
+            f"internal error: {error!r}",
+            started_at,
+            monotonic_s() - started_t,
+            seed=self._seed,
+            topic=resources.topic,
+            subscription=resources.subscription,
+            internal_error=True,
+            part=target.part,
+        )
+
+    def _end(self, result: RunResult, *, counts: bool, cut_short: bool = False) -> None:
+        """`counts`: whether anything of it does, for the target is not under maintenance."""
         recording = self.recording
         judge = recording.judge
         recorded = KeptHistory(recording.events, self._rules, recording.events_seen, judge.judged, judge.stopped_because)
         unfollowed = sum(tracker.take_dropped() for tracker in self._trackers.values())
-        overdue = recording.overdue if judge.fault is None and not excused else 0
-        result = replace(result, checks={}) if excused else result
+        overdue = recording.overdue if judge.fault is None and counts else 0
         end = RunEnded(
             result,
             recording.late,

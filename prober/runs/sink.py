@@ -61,8 +61,8 @@ class RunEnded:
     findings    those that only the end decided; those before came with their events.
     recorded    what the recorder kept.
     ended_at    seconds since 1970.
-    counts      whether it counts as a run; it does not if it was cut short or ended under maintenance.
-    cut_short   it was cancelled: `result` says what was found until then. What was proven counts, unless under maintenance.
+    counts      whether anything of it counts; under maintenance nothing does.
+    cut_short   it was cancelled: `result` says what was found until then. Of that counts what was proven, and it is not counted as a run.
     undecided   what was under way, of which nobody knows what became of it, by what it would count for.
     overdue     confirmed messages that were not received and passed their deadline.
     measurements  durations that no event showed.
@@ -81,11 +81,16 @@ class RunEnded:
     measurements: Sequence[Latency] = ()
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it counts as a run."""
+        return self.counts and not self.cut_short
+
+    @property
     def checks(self) -> Mapping[Indicator, SliCounts]:
         """What the run's checks count: all, or what was proven before it was cut short."""
-        if self.counts:
-            return self.result.checks
-        return proven_of(self.result.checks) if self.cut_short else {}
+        if not self.counts:
+            return {}
+        return proven_of(self.result.checks) if self.cut_short else self.result.checks
 
 
 class RunListener(Protocol):

@@ -151,8 +151,11 @@ class ShardingMember:
     async def _hand_over(self, site: str) -> None:
         try:
             await self._give(site)
-            self._held.discard(site)
             _log.info("%s: handed over", site)
+        except Exception as fault:  # a mistake of ours, which must not keep the others from probing there
+            self._failed(fault)
+        self._held.discard(site)
+        try:
             await asyncio.to_thread(self._leases.release, {SITE + site})
         except StatusError:
             pass  # it ends by itself

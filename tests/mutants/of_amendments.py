@@ -14,8 +14,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # what may have been sent and lost
     excuse("lost-sends-are-skips", "redelivery.py", "return LOST if answered or self._subscription.may_have_lost(skip.sent_after_t, skip.t) else", "return LOST if answered else", "What was sent into a stream that broke was not sent."),
     rule("unacked-may-be-lost", "redelivery.py", "        if skip.acked:\n            seen_t", "        if skip.session:\n            seen_t", "What was lost and never acknowledged need not come again."),
-    excuse("closes-not-considered-for-skips", "subscription.py", "        self._lose(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)\n", "", "A stream that breaks loses nothing."),
-    excuse("lost-pulls-ignored", "subscription.py", "            self._lose(session.opened_t, t)\n", "", "A pull that ends without its answer loses nothing."),
+    excuse("closes-not-considered-for-skips", "subscription.py", "        self.losses.add(max(session.opened_t, t - self.rules.close_detection_max_s - self.rules.delivery_delay_max_s), t)\n", "", "A stream that breaks loses nothing."),
+    excuse("lost-pulls-ignored", "subscription.py", "            self.losses.add(session.opened_t, t)\n", "", "A pull that ends without its answer loses nothing."),
     excuse("losses-that-show-late", "redelivery.py", "if lost or not may_show:", "if lost or now:", "A loss that shows only later explains no skip."),
     excuse("lost-tail-of-a-run-is-a-stall", "liveness.py", "return LOST if acked and", "return LOST if run.t < 0 and", "The tail of a run that was sent and lost is a stall."),
     # clocks of liveness
@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("before-the-baseline-never-came", "key.py", "        if not order.settled and publication is not None:\n            self.log.retire", "        if order.index < 0:\n            self.log.retire", "What came before a baseline was known is new when it comes again."),
     excuse("lost-behind-the-latest-only", "redelivery.py", "sent_after_t = self._sent_after_t(arrival, before) if acked else before.sent_after_t", "sent_after_t = before.sent_after_t", "What was lost was sent after the latest that it may have been sent behind."),
     excuse("any-region-came-before", "redelivery.py", "return alone and (after == arrival.own or not changes_region(self._orders, self._log, arrival))", "return alone", "On a stream that is alone it is known which message of a region came before."),
-    excuse("clock-error-ignored-in-losses", "subscription.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._losses)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._losses)", "About losses clocks agree."),
+    excuse("clock-error-ignored-in-losses", "losses.py", "return any(begun_t <= until_t + eps and over_t >= since_t - eps for begun_t, over_t in self._kept)", "return any(begun_t <= until_t and over_t >= since_t for begun_t, over_t in self._kept)", "About losses clocks agree."),
     excuse("sent-again-on-a-lost-stream-for-nothing", "splits.py", "if not self._subscription.may_have_lost(held.left_out_t, split.t)", "if held.left_out_t", "A run that began elsewhere on a lost stream explains no split."),
     excuse("clock-error-ignored-in-answers", "splits.py", "            if t <= split.t + eps and", "            if t < 0 and", "That an answer may have been sent before a split that was seen earlier is forgotten."),
     excuse("publisher-first-by-its-own-clock", "verifier.py", "        if self._clock_error_s:\n            self._take_in_any_order(event)\n        else:\n", "        if event:\n", "A message that is received before its publish by another clock is a phantom."),

@@ -38,6 +38,7 @@ def cases() -> list[Taped]:
         _redelivered(),
         _disturbed(),
         _cut_short(),
+        _under_maintenance(),
         _at_the_threshold(),
         _unreachable(),
         _kept_from_publishing(),
@@ -123,6 +124,14 @@ def _cut_short() -> Taped:
     run.add(*_message(run, 1306.0, 5, received=None))
     inversion = Finding(Kind.ORDER_INVERSION, Status.VIOLATION, S, "k", 1304.5, (9, 10), {})
     return run.found(inversion, 10).found(_stuck(1430.0), 14).began(1300.0)
+
+
+def _under_maintenance() -> Taped:
+    """It ended, or was cut short, while its target was under maintenance: what it found does not count, nor what never came."""
+    run = Taped("ordering-maintained").add(Opened(1500.0, S, "A", "A"))
+    run.add(*_message(run, 1501.0, 1), *_message(run, 1502.0, 2, received=None))
+    inversion = Finding(Kind.ORDER_INVERSION, Status.VIOLATION, S, "k", 1501.5, (3, 4), {})
+    return run.found(inversion, 4).found(_stuck(1690.0), 6).ended(1500.0, 1700.0, "FAIL")
 
 
 def _failed_inside() -> Taped:

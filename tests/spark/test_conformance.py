@@ -251,10 +251,10 @@ class _Target:
             (),
             KeptHistory((), {}, 0),
             run.at,
-            counts=run.result is not None,
+            counts=run.result is None or bool(run.result.checks),
             cut_short=run.result is None,
             undecided=classifier.undecided(overdue_keys),
-            overdue=classifier.overdue(overdue_keys),
+            overdue=classifier.overdue(overdue_keys) if run.result is None or run.result.checks else 0,
         )
         listener.ended(end)
         site = Site(self._name, run.context.probe, "wire", interval_s=60.0)

@@ -299,7 +299,7 @@ class HistorySink:
 
 
 class HistoryRun:
-    """Listens to one run. One that was cut short has no end in the history."""
+    """Listens to one run. One that was cut short has no end in the history, unless nothing of it counts."""
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
@@ -310,7 +310,7 @@ class HistoryRun:
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
-        if end.cut_short:
+        if end.cut_short and end.counts:
             self._log.release(end.findings)
         else:
             # What does not count must not count wherever the record of it is counted later.

@@ -59,7 +59,7 @@ class LiveRun:
     def ended(self, end: RunEnded) -> None:
         """The run is over; what came of it is shown if it counts."""
         self._state.over(self._site)
-        if end.counts:
+        if end.is_counted:
             self._state.ended(self._site, end.result, end.ended_at)
         else:
             self._state.checked(self._site.target, end.checks)

@@ -99,7 +99,7 @@ class Measurements:
     def ended(self, end: RunEnded) -> None:
         """The run is over: tells the findings that only its end decided, the checks and the moves."""
         result = end.result
-        if end.counts or end.cut_short:
+        if end.counts:
             self._found(end.findings)
         if self._health is not None:
             self._health.dropped(Component.RECORDER, end.unfollowed)
@@ -107,7 +107,7 @@ class Measurements:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
         self._subscription.forgot(result.counters.get("keys_forgotten", 0))
-        if not end.counts:
+        if not end.is_counted:
             for indicator, tally in end.checks.items():
                 self._subscription.checked(indicator, tally)
             return

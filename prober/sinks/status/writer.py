@@ -106,7 +106,7 @@ class StatusRun:
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
-        if end.counts:
+        if end.is_counted:
             self._writer.ended(self._site, end.result, end.ended_at, end.recorded)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore
 from typing import Final
 
 from prober.core.events import Event
@@ -25,7 +26,7 @@ class TracingSink:
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tracing")
-        self._waiting = 0
+        self._room = BoundedSemaphore(WAITING_MAX)
 
     def begin(self, run: RunBegun) -> TracedRun:
         """A run begins; its trace is made when it has ended."""
@@ -33,10 +34,9 @@ class TracingSink:
 
     def trace(self, result: RunResult, events: Sequence[Event]) -> None:
         """Makes the trace of a run soon; never waits. Its events must not change any more."""
-        if self._waiting >= WAITING_MAX:
-            _log.warning("run %s is not traced: %d others wait for their trace", result.run_id, self._waiting)
+        if not self._room.acquire(blocking=False):
+            _log.warning("run %s is not traced: %d others wait for their trace", result.run_id, WAITING_MAX)
             return
-        self._waiting += 1
         self._thread.submit(self._trace, result, events)
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class TracingSink:
         except Exception:
             _log.exception("internal error: run %s could not be traced", result.run_id)
         finally:
-            self._waiting -= 1
+            self._room.release()
 
 
 class TracedRun:
@@ -64,5 +64,5 @@ class TracedRun:
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
-        if end.counts:
+        if end.is_counted:
             self._sink.trace(end.result, end.recorded.events)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from prober.core import subscription as subscription_module
+from prober.core import losses as losses_module
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Mode, Rules
 from prober.core.subscription import Subscription
@@ -38,7 +38,7 @@ def test_what_was_sent_into_a_stream_that_was_dead_already_is_lost() -> None:
     streams.opened(stream("A", 10.0))
     assert not streams.may_have_lost(LONG_AGO, inf)
     streams.closed(Closed(100.0, "s", "A"))
-    assert streams.losses == 1
+    assert streams.losses.count == 1
     between = [(90.0, 95.9), (90.0, 96.0), (98.0, 99.0), (100.0, 200.0), (100.1, 200.0)]
     assert [streams.may_have_lost(*times) for times in between] == [False, True, True, True, False]
 
@@ -63,7 +63,7 @@ def test_a_pull_that_ended_without_its_answer_was_lost() -> None:
     for name, t, lost in (("b1", 1.0, False), ("b2", 10.0, True)):
         pulls.opened(pull(name, t))
         pulls.closed(Closed(t + 5.0, "s", name, lost=lost))
-    assert (pulls.losses, pulls.lost_until_t) == (1, 15.0 + 60.0 + 1.0)
+    assert (pulls.losses.count, pulls.lost_until_t) == (1, 15.0 + 60.0 + 1.0)
     assert [pulls.may_have_lost(t, t) for t in (3.0, 9.9, 10.0, 15.0, 15.1)] == [False, False, True, True, False]
 
 
@@ -72,23 +72,23 @@ def test_a_pull_that_was_answered_lost_nothing() -> None:
     pulls.opened(pull("b1", 1.0))
     pulls.session("b1", 2.0)
     pulls.closed(Closed(3.0, "s", "b1", lost=True))
-    assert (pulls.losses, pulls.lost_until_t) == (0, LONG_AGO)
+    assert (pulls.losses.count, pulls.lost_until_t) == (0, LONG_AGO)
 
 
 def test_a_push_request_that_ends_is_no_loss() -> None:
     requests = subscription(Mode.PUSH)
     requests.opened(pull("r1", 1.0))
     requests.closed(Closed(3.0, "s", "r1", lost=True))
-    assert requests.losses == 0
+    assert requests.losses.count == 0
 
 
 def test_of_too_many_losses_the_oldest_cover_what_is_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subscription_module, "LOSSES_KEPT", 2)
+    monkeypatch.setattr(losses_module, "LOSSES_KEPT", 2)
     pulls = subscription(Mode.PULL)
     for t in (10.0, 20.0, 30.0, 40.0):
         pulls.opened(pull(f"b{t}", t))
         pulls.closed(Closed(t + 1.0, "s", f"b{t}", lost=True))
-    assert (pulls.losses, len(pulls._losses)) == (4, 2)
+    assert (pulls.losses.count, len(pulls.losses._kept)) == (4, 2)
     assert [pulls.may_have_lost(t, t) for t in (9.0, 15.0, 25.0, 35.0, 40.5)] == [False, True, True, False, True]
 
 
@@ -108,7 +108,7 @@ def test_a_hole_in_the_record_loses_what_was_open() -> None:
     streams = subscription()
     streams.opened(stream("A", 10.0))
     streams.close_all(50.0)
-    assert (streams.holed, streams.complete, streams.losses) == (True, False, 1)
+    assert (streams.holed, streams.complete, streams.losses.count) == (True, False, 1)
     assert streams.session("A", 51.0).unseen
 
 

@@ -22,6 +22,7 @@ from prober.probes.publishing import GENERATIONS_MAX
 from prober.runs import runner
 from prober.runs.backlog import Backlog
 from prober.runs.classification import Observation
+from prober.runs.recorder import Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
@@ -148,6 +149,14 @@ def test_a_message_is_owed_on_each_subscription() -> None:
     result = run_of(act, place=place)
     assert [(name, backlog.undelivered) for name, backlog in owed] == [("okp-test", 0), ("okp-test-second", 2)]
     assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
+
+
+def test_a_mistake_of_ours_at_the_end_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Provisioner(TARGET, "test", lasting=True)
+    monkeypatch.setattr(place, "run_ended", lambda **_: 1 / 0)
+    result = run_of(publishes_all, place=place)
+    assert (result.verdict, result.internal_error, result.checks) == (Verdict.UNKNOWN, True, {})
+    assert result.reason == "internal error: ZeroDivisionError('division by zero')"
 
 
 class TestUnreachable:
@@ -368,5 +377,26 @@ def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintena
         return end
 
     end = asyncio.run(scenario())
-    assert (end.counts, end.cut_short, end.result.verdict) == (False, True, Verdict.FAIL)
+    assert (end.counts, end.is_counted, end.cut_short, end.result.verdict) == (not maintenance, False, True, Verdict.FAIL)
     assert end.checks == ({} if maintenance else {Indicator.ORDER: SliCounts(bad=1)})
+
+
+@pytest.mark.parametrize("maintenance", [False, True])
+def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
+    monkeypatch: pytest.MonkeyPatch, *, maintenance: bool
+) -> None:
+    async def act(_context: ProbeContext, _workload: Workload) -> None:
+        raise BrokerError("that is enough")
+
+    async def scenario() -> RunEnded:
+        calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), lambda *_: nothing())
+        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE)
+        place = Provisioner(TARGET, "test", lasting=True)
+        run, sink = Run(Experiment("ordering", "order", act, workload=WORKLOAD), broker, TARGET, place, WORKLOAD), Ends()
+        run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])
+        await asyncio.wait_for(run.carry_out(counts=lambda: not maintenance), 60.0)
+        (end,) = sink.ends
+        return end
+
+    monkeypatch.setattr(Recording, "overdue", 3)
+    assert asyncio.run(scenario()).overdue == (0 if maintenance else 3)

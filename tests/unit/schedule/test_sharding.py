@@ -247,6 +247,22 @@ class TestOtherSites:
 
         asyncio.run(scenario())
 
+    def test_a_site_that_cannot_be_handed_over_is_told_and_the_others_may_have_it(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await probe_loop(a)
+
+            async def fail(site: str) -> None:
+                a.working.discard(site)
+                raise ValueError(site)
+
+            a.sharding._give = fail
+            await probe_loop(a, b)
+            assert len(a.working) == len(b.working) == len(SITES) // 2
+            assert {str(fault) for fault in a.faults} == b.working
+
+        asyncio.run(scenario())
+
     def test_what_is_gone_while_it_is_asked_for_is_not_taken(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             one = members("a")

@@ -157,7 +157,7 @@ def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut
     target = metrics.watch(CONFIG.targets[0])
     measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, tallies, {"run_id": "e1"}, probe)
     result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
-    measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, not cut_short, cut_short, overdue=3))
+    measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, cut_short=cut_short, overdue=3))
     lines = page(metrics)[1].decode().splitlines()
     value = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
     late = 0 if probe == "affinity" else 3
