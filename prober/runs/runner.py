@@ -159,7 +159,10 @@ class Run:
         judge = recording.judge
         recorded = KeptHistory(recording.events, self._rules, recording.events_seen, judge.judged, judge.stopped_because)
         unfollowed = sum(tracker.take_dropped() for tracker in self._trackers.values())
-        overdue = recording.overdue if judge.fault is None and counts else 0
+        overdue, undecided = recording.overdue if judge.fault is None else 0, recording.undecided
+        if not counts:
+            late = Indicator.END_TO_END_LATENCY
+            overdue, undecided = 0, {**undecided, late: undecided[late] + overdue}
         end = RunEnded(
             result,
             recording.late,
@@ -168,7 +171,7 @@ class Run:
             counts,
             cut_short,
             unfollowed,
-            recording.undecided,
+            undecided,
             overdue,
             recording.measurements,
         )

@@ -64,7 +64,7 @@ class RunEnded:
     counts      whether anything of it counts; under maintenance nothing does.
     cut_short   it was cancelled: `result` says what was found until then. Of that counts what was proven, and it is not counted as a run.
     undecided   what was under way, of which nobody knows what became of it, by what it would count for.
-    overdue     confirmed messages that were not received and passed their deadline.
+    overdue     confirmed messages that were not received and passed their deadline; under maintenance these are undecided, too.
     measurements  durations that no event showed.
     unfollowed  messages whose backlog could not be followed since the last run, because there were too many.
     """

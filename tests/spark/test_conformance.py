@@ -246,15 +246,16 @@ class _Target:
                 latency = latency._replace(lagged_s=lagged_s[recorded.run_id, recorded.number])
             listener.event(Observation(recorded.event, kind, latency, ()))
         result = run.result or replace(CUT_SHORT, run_id=run.run_id)
+        counts = run.result is None or bool(run.result.checks)  # else it ended under maintenance
         end = RunEnded(
             result,
             (),
             KeptHistory((), {}, 0),
             run.at,
-            counts=run.result is None or bool(run.result.checks),
+            counts=counts,
             cut_short=run.result is None,
-            undecided=classifier.undecided(overdue_keys),
-            overdue=classifier.overdue(overdue_keys) if run.result is None or run.result.checks else 0,
+            undecided=classifier.undecided(overdue_keys if counts else ()),
+            overdue=classifier.overdue(overdue_keys) if counts else 0,
         )
         listener.ended(end)
         site = Site(self._name, run.context.probe, "wire", interval_s=60.0)

@@ -107,14 +107,14 @@ class Measurements:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
         self._subscription.forgot(result.counters.get("keys_forgotten", 0))
+        for indicator, count in end.undecided.items() if not (end.counts and end.cut_short) else ():
+            if indicator not in self._disturbed:
+                self._tallies.ended(indicator, undecided=count)
         if not end.is_counted:
             for indicator, tally in end.checks.items():
                 self._subscription.checked(indicator, tally)
             return
         self._target.run(self._probe, result.verdict, end.ended_at)
-        for indicator, count in end.undecided.items():
-            if indicator not in self._disturbed:
-                self._tallies.ended(indicator, undecided=count)
         self._count(result)
         self._subscription.figures(result.figures)
         for measurement in end.measurements:
