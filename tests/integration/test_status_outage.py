@@ -20,9 +20,9 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import (
-    KEEPING,
     ORDER_IN_EUROPE,
     PROBER,
+    RETENTION,
     SITE,
     START,
     entry,
@@ -55,7 +55,7 @@ def opened(url: str) -> Iterator[Database]:
 
 def writer_to(database: Database, dropped: Callable[[int], None] = lambda _count: None) -> StatusWriter:
     """A writer at the time of the runs: at ours it would delete them for their age, as soon as the test lasts ten seconds."""
-    return StatusWriter(StatusStore(database), PROBER, KEEPING, dropped=dropped, wall_clock=lambda: START)
+    return StatusWriter(StatusStore(database), PROBER, RETENTION, dropped=dropped, wall_clock=lambda: START)
 
 
 def names_in(queries: StatusQueries) -> list[str]:
@@ -145,7 +145,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
         names = names_in(queries)
         assert len(names) == len(set(names)) == count
         assert len(queries.findings(limit=500).items) == findings
-        assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
+        assert queries.counts(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
 
 
 def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

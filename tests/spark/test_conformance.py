@@ -114,7 +114,7 @@ def stored(told: Told) -> Counts:
     """Through the status store, by its own question."""
     database = Database(f"sqlite:///{told.store}")
     named = {(one.name, definition_of(one)): one for one in OBJECTIVES_OF_DAY}
-    found = StatusQueries(database).tallies(2 * DAY_S, MIDNIGHT + DAY_S)
+    found = StatusQueries(database).counts(2 * DAY_S, MIDNIGHT + DAY_S)
     database.close()
     return {(series.target, named[series[1:]].name): counts for series, counts in found.items()}
 
@@ -128,7 +128,7 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     for day in (QUIET, DAY):
         slo_burn.count_minutes(work, day, OBJECTIVES_OF_DAY)
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.MINUTES).collect():
+    for row in reports.read(slo_burn.MINUTES_JOB, slo_burn.COUNTS_TABLE, [QUIET, DAY], slo_burn.MINUTES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
     return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}

@@ -218,7 +218,7 @@ class Slice:
     definition: str
     length_s: int
     begins_at: float
-    tally: SliCounts
+    counts: SliCounts
 
 
 @dataclass(frozen=True, slots=True)

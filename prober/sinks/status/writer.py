@@ -1,9 +1,9 @@
 """Writes to the status store without ever holding up a probe.
 
-    writer = StatusWriter(store, Prober("prober-0", "1.2.3", wall_s()), Keeping(...), dropped=..., failed=...)
+    writer = StatusWriter(store, ProberIdentity("prober-0", "1.2.3", wall_s()), RetentionPolicy(...), dropped=..., failed=...)
     writer.start()
     writer.ended(site, result, ended_at, recorded)   # on the event loop, for each run
-    writer.heartbeat(snapshot)                            # on the event loop, every few seconds
+    writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
 A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again,
@@ -111,13 +111,13 @@ class StatusRun:
 
 
 class StatusWriter:
-    """See the head of this file. `ended` and `tell` never wait and never raise; they are for one thread, the event loop's."""
+    """See the head of this file. `ended` and `heartbeat` never wait and never raise; they are for one thread, the event loop's."""
 
     def __init__(
         self,
         store: StatusStore,
         prober: ProberIdentity,
-        keeping: RetentionPolicy,
+        retention: RetentionPolicy,
         *,
         dropped: Callable[[int], None] = lambda _count: None,
         failed: Callable[[], None] = lambda: None,
@@ -125,7 +125,7 @@ class StatusWriter:
         wall_clock: Callable[[], float] = wall_s,
     ) -> None:
         """`dropped` is told how many runs and findings were given up, `failed` that an attempt failed; called from any thread."""
-        self._store, self._prober, self._keeping = store, prober, keeping
+        self._store, self._prober, self._retention = store, prober, retention
         self._clock, self._wall_clock = clock, wall_clock
         self._dropped, self._failed = dropped, failed
         self._counts, self._error = _Counts(), ""
@@ -345,7 +345,7 @@ class StatusWriter:
         if self._clock() < self._tidy_due_t:
             return
         self._tidy_due_t = self._clock() + RETRY_MAX_S
-        tidied = self._store.tidy(self._keeping, self._wall_clock())
+        tidied = self._store.tidy(self._retention, self._wall_clock())
         self._counts.expired += tidied.expired
         self._counts.evicted += tidied.evicted
         if tidied.done:

@@ -21,9 +21,9 @@ from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, StatusWriterS
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.history.recording import Clock, Losses
 from tests.unit.sinks.status.examples import (
-    KEEPING,
     ORDER_IN_EUROPE,
     PROBER,
+    RETENTION,
     SITE,
     START,
     entry,
@@ -69,7 +69,7 @@ class Bench:
         self.writer = StatusWriter(
             self.store,
             PROBER,
-            KEEPING,
+            RETENTION,
             dropped=self.losses.drop,
             failed=self.losses.fail,
             clock=self.clock,
@@ -194,7 +194,7 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
     assert bench.writer.write()
     (told,) = bench.queries.sites()
     assert (told.status, told.last_heartbeat_at) == (Verdict.PASS, START + 3.0)
-    assert bench.queries.tallies(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
+    assert bench.queries.counts(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
 
 
 def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,11 +251,11 @@ def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None
     restarted = Bench(bench.database)
     restarted.writer.heartbeat(snapshot(SliCounts(3, 1), START + 405.0))
     assert restarted.writer.write()
-    assert bench.queries.tallies(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: SliCounts(12, 1)}
+    assert bench.queries.counts(HOUR_S, START + 406.0) == {ORDER_IN_EUROPE: SliCounts(12, 1)}
 
 
 def test_retention_is_seen_to_from_time_to_time(bench: Bench) -> None:
-    bench.end("old", at=START - 2 * KEEPING.retention_s)
+    bench.end("old", at=START - 2 * RETENTION.retention_s)
     bench.end("new")
     bench.writer.write()
     assert bench.names == ["new", "old"]
