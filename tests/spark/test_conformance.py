@@ -51,6 +51,7 @@ from tests.alerts.tools import said
 from tests.spark.cases import CUT, CUT_SHORT, cases
 from tests.spark.simulated import QUIET, TARGET
 from tests.spark.taped import DAY, MIDNIGHT, write
+from tests.unit.sinks.history.recording import findings_in
 from tests.unit.sinks.metrics.scraping import page
 
 SAMPLED: Final = {Indicator.OLDEST_UNACKED_MESSAGE_AGE, Indicator.STALLED_KEYS}
@@ -92,7 +93,7 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     rows = pq.read_table(history / EVENTS.name, columns=["run_id", "number", LAGGED]).to_pylist()
     lagged_s = {(row["run_id"], row["number"]): row[LAGGED] or 0.0 for row in rows}
     overdue: dict[str, set[tuple[str, str]]] = {}
-    for found in reader.findings():
+    for found in findings_in(history):
         if is_overdue(found.made.finding):
             overdue.setdefault(found.run_id, set()).add((found.made.finding.subscription, found.made.finding.key))
     for run in reader.runs():
