@@ -43,7 +43,7 @@ def bins_of(archive: Archive, site: SiteKey, span: ChartSpan) -> tuple[BinOfRuns
 def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mapping[str, Mapping[float, SliCounts]]:
     """What the charts of an objective are made of: target by target its slices, by when they began. Raises what the store raises."""
     length_s = span.reach.slice_s
-    return OverTime(archive.queries.database).tallies(objective, begin_of(span.since, length_s), span.now, length_s)
+    return OverTime(archive.queries.database).counts(objective, begin_of(span.since, length_s), span.now, length_s)
 
 
 class Recent:

@@ -233,7 +233,7 @@ class PageContents:
         if objective is None:
             raise PageNotFound("There is no objective of this name.")
         slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
-        counted = {window: self._archive.queries.tallies(window, snapshot.at) for window in windows_s(objective)}
+        counted = {window: self._archive.queries.counts(window, snapshot.at) for window in windows_s(objective)}
         report, span = self._newest_burn(name), asked.span(snapshot)
         return {
             "objective": objective,

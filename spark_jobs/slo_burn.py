@@ -40,6 +40,8 @@ EVENTS_PER_UNFINISHED: Final = 4
 HOURS_AROUND: Final = 1
 """A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
 
+COUNTS_TABLE: Final = "tallies"
+"""The old word for counts: reports that are stored already are called so on the disk, and must be read."""
 MINUTES: Final = "objective string, target string, minute long, good long, bad long, undecided long"
 WINDOWS: Final = (
     "objective string, indicator string, target string, window_s double, good long, bad long, undecided long, minutes long, "
@@ -55,7 +57,7 @@ def run(work: Work) -> JobOutcome:
     days = days_until(work.day, max(period_days, 4))  # an alert looks three days back from the day's first minute
     for day in days:
         count_minutes(work, day, objectives)
-    counted = work.reports.read(MINUTES_JOB, "tallies", days, MINUTES)
+    counted = work.reports.read(MINUTES_JOB, COUNTS_TABLE, days, MINUTES)
     with kept(counted) as minutes:
         draft = work.reports.draft(JOB, work.day)
         windows = _write_windows(work, draft, minutes, objectives)
@@ -78,7 +80,7 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     draft = work.reports.draft(MINUTES_JOB, day)
     around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
     with day_counts(events, runs, around, objectives, day) as counts:
-        minutes = draft.write("tallies", minute_counts(counts, runs))
+        minutes = draft.write(COUNTS_TABLE, minute_counts(counts, runs))
         findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
         with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
             draft.write("spenders", spenders(bad, breaches_of(findings, objectives), runs))

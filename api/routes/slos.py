@@ -55,7 +55,7 @@ def objective_called(name: str, archive: Archive) -> Objective:
 
 def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:
     windows = windows_s(objective)
-    counted = {window: archive.queries.tallies(window, snapshot.at) for window in windows}
+    counted = {window: archive.queries.counts(window, snapshot.at) for window in windows}
     report = _newest(archive, objective)
     meaning = MEANINGS[objective.indicator]
     return SloDetail(

@@ -64,23 +64,17 @@ class ArrivalKind(StrEnum):
 class MeasuredArrival:
     """One arrival, judged.
 
-    i              arrival position from 1; None if it takes no part.
-    next_expected  NextExp before this arrival; None if undefined.
-    discontinuity  size of the sequence discontinuity that it makes, 0 for none.
-    extent         reordering extent in messages; None unless reordered.
-    late_s         late time in seconds; None unless reordered and both arrival times are known.
-    n              the largest n <= n_max for which it is n-reordered, 0 for none.
-    gap            reordering gap in messages, if this is the first message that points to its discontinuity; None otherwise, and if
-                   the discontinuities before it were forgotten.
+    i       arrival position from 1; None if it takes no part.
+    extent  reordering extent in messages; None unless reordered.
+    n       the largest n <= n_max for which it is n-reordered, 0 for none.
+    gap     reordering gap in messages, if this is the first message that points to its discontinuity; None otherwise, and if
+            the discontinuities before it were forgotten.
     """
 
     seq: int
     kind: ArrivalKind
-    next_expected: int | None
     i: int | None = None
-    discontinuity: int = 0
     extent: int | None = None
-    late_s: float | None = None
     n: int = 0
     gap: int | None = None
 
@@ -275,13 +269,13 @@ class ReorderMeter:
     def _judge(self, seq: int, t: float | None) -> MeasuredArrival:
         expected = self._next_expected
         if seq < self._lowest:
-            return MeasuredArrival(seq, ArrivalKind.BEFORE_START, expected)
+            return MeasuredArrival(seq, ArrivalKind.BEFORE_START)
         if expected is None or seq >= expected:
             return self._in_order(seq, t)
         if seq < self._gaps.known_from:
-            return MeasuredArrival(seq, ArrivalKind.UNDECIDED, expected)
+            return MeasuredArrival(seq, ArrivalKind.UNDECIDED)
         gap = self._gaps.find(seq)
-        return MeasuredArrival(seq, ArrivalKind.DUPLICATE, expected) if gap is None else self._reordered(seq, t, gap)
+        return MeasuredArrival(seq, ArrivalKind.DUPLICATE) if gap is None else self._reordered(seq, t, gap)
 
     def _position(self) -> int:
         return self._kinds[ArrivalKind.IN_ORDER] + self._kinds[ArrivalKind.REORDERED] + 1
@@ -293,12 +287,11 @@ class ReorderMeter:
             self._gaps.add(start, seq - 1, _Jump(i, t))
         if expected is None:
             self._missing_from = seq  # what came before is not known to be missing
-        jump = 0 if expected is None else seq - expected
-        self._jumps += jump > 0
+        self._jumps += expected is not None and seq > expected
         self._next_expected = seq + 1
         self._look_back.larger_before(i, seq)
         self._run += 1
-        return MeasuredArrival(seq, ArrivalKind.IN_ORDER, expected, i, discontinuity=jump)
+        return MeasuredArrival(seq, ArrivalKind.IN_ORDER, i)
 
     def _reordered(self, seq: int, t: float | None, gap: Gap[_Jump]) -> MeasuredArrival:
         i, j, jumped_at = self._position(), gap.mark.i, gap.mark.t
@@ -306,8 +299,8 @@ class ReorderMeter:
         extent = i - j
         self._extents.add(extent)
         self._extent_max = max(self._extent_max, extent)
-        late_s = None if t is None or jumped_at is None else t - jumped_at
-        if late_s is not None:
+        if t is not None and jumped_at is not None:
+            late_s = t - jumped_at
             self._late_max_s = late_s if self._late_max_s is None else max(self._late_max_s, late_s)
         n = self._look_back.larger_before(i, seq)
         if n:
@@ -317,9 +310,7 @@ class ReorderMeter:
             self._reordering_gaps.add(reordering_gap)
         self._run_squares += self._run**2
         self._run = 0
-        return MeasuredArrival(
-            seq, ArrivalKind.REORDERED, self._next_expected, i, extent=extent, late_s=late_s, n=n, gap=reordering_gap
-        )
+        return MeasuredArrival(seq, ArrivalKind.REORDERED, i, extent, n, reordering_gap)
 
     def _n_reordered(self) -> dict[int, int]:
         """Messages whose largest n is 5 are n-reordered for n = 1 ... 5."""

@@ -31,15 +31,14 @@ and as coded in EnforceOrder.java. The differences are on purpose:
 
 Memory is bounded, and patience is what gives way, never a message. Above a bound on waiting messages, waits end early. Above the
 bound on groups, the group longest without activity ends its epoch early, a waiting one only if all groups wait. Above the bound on
-remembered gaps the lowest are forgotten, and what comes from there is LATE_OR_DUPLICATE. All of it is counted.
+remembered gaps the lowest are forgotten, and what comes from there is LATE_OR_DUPLICATE. The outputs tell all of it.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Hashable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
@@ -175,25 +174,6 @@ class EpochEnded(_Fact):
 Output: TypeAlias = EpochBegan | Waiting[T] | Released[T] | Refused[T] | GaveUp | Completed | EpochEnded
 
 
-@dataclass(slots=True)
-class Counters:
-    """Totals since the start. arrivals == sum of `outcomes` + messages waiting now.
-
-    bounds_ignored    messages that brought other bounds than those their epoch began with (the first ones count).
-    gaps_forgotten    runs of given-up orders forgotten because of `Limits.gaps_per_group`.
-    clock_steps_back  calls with a time before the latest one (or not a number); the latest time was used instead.
-    """
-
-    arrivals: int = 0
-    outcomes: Counter[ArrivalOutcome] = field(default_factory=Counter)
-    orders_given_up: Counter[Reason] = field(default_factory=Counter)
-    epochs_begun: int = 0
-    epochs_ended: Counter[Reason] = field(default_factory=Counter)
-    bounds_ignored: int = 0
-    gaps_forgotten: int = 0
-    clock_steps_back: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class _Held(Generic[T]):
     order: int
@@ -229,24 +209,20 @@ class _Group(Generic[T]):
 
 
 class Resequencer(Generic[T]):
-    """The resequencer for all groups. Time (seconds, any origin) comes in with each call; no call raises, none blocks."""
+    """The resequencer for all groups. Time (seconds, any origin) comes in with each call; no call raises, none blocks.
+
+    A time before the latest one, or one that is not a number, counts as the latest.
+    """
 
     def __init__(self, limits: ResequencerLimits | None = None) -> None:
         self._limits = limits or ResequencerLimits()
-        self._counters = Counters()
+        self._epochs_begun = 0
         self._now = -inf
         self._groups: dict[Hashable, _Group[T]] = {}
         # One timeout for all and a clock that never goes back: in both queues the first entry is due first.
         self._waits: OrderedDict[tuple[Hashable, int], float] = OrderedDict()
         self._idle: OrderedDict[Hashable, float] = OrderedDict()
         self._out: list[Output[T]] = []
-
-    @property
-    def counters(self) -> Counters:
-        """A copy of the totals."""
-        totals = deepcopy(self._counters)
-        totals.gaps_forgotten += sum(state.given_up.forgotten for state in self._groups.values())
-        return totals
 
     @property
     def waiting(self) -> int:
@@ -269,12 +245,9 @@ class Resequencer(Generic[T]):
         return self._take_out()
 
     def arrive(self, now: float, group: Hashable, order: int, item: T, bounds: OrderRange | None = None) -> list[Output[T]]:
-        """A message arrives. Timers due by `now` fire first. `bounds` count if this message begins an epoch of its group."""
+        """A message arrives. Timers due by `now` fire first. `bounds` count if this message begins an epoch of its group, else not."""
         self._pass_time(now)
-        self._counters.arrivals += 1
         state = self._groups.get(group) or self._begin(group, bounds or self._limits.bounds)
-        if bounds is not None and bounds != state.bounds:
-            self._counters.bounds_ignored += 1
         self._place(state, order, item)
         self._touch(state, self._now)
         return self._take_out()
@@ -298,7 +271,6 @@ class Resequencer(Generic[T]):
 
     def _pass_time(self, now: float) -> None:
         if not now >= self._now:  # also true for NaN
-            self._counters.clock_steps_back += 1
             now = self._now
         while (due := min(self._wait_due(), self._idle_due())) <= now and due < inf:
             if self._wait_due() <= due:
@@ -311,9 +283,9 @@ class Resequencer(Generic[T]):
         if len(self._groups) >= self._limits.groups:
             oldest = next(iter(self._idle)) if self._idle else next(iter(self._waits))[0]
             self._end(self._groups[oldest], self._now, Reason.CAPACITY)
-        self._counters.epochs_begun += 1
+        self._epochs_begun += 1
         given_up: Gaps[None] = Gaps(self._limits.gaps_per_group)
-        state: _Group[T] = _Group(group, self._counters.epochs_begun, bounds, bounds.initial, self._now, given_up)
+        state: _Group[T] = _Group(group, self._epochs_begun, bounds, bounds.initial, self._now, given_up)
         self._groups[group] = state
         self._out.append(EpochBegan(self._now, group, state.epoch, bounds))
         return state
@@ -324,7 +296,6 @@ class Resequencer(Generic[T]):
             if refusal is ArrivalOutcome.LATE:
                 state.given_up.fill(order)  # so that the next copy is a duplicate
                 state.missing -= 1
-            self._counters.outcomes[refusal] += 1
             self._out.append(Refused(self._now, state.name, state.epoch, order, refusal, item))
         elif order == state.expected:
             self._release(state, _Held(order, self._now, item), ArrivalOutcome.IN_ORDER, self._now)
@@ -356,7 +327,6 @@ class Resequencer(Generic[T]):
         order = state.order_heap[0]
         first, last = state.expected, order - 1
         self._out.append(GaveUp(t, state.name, state.epoch, first, last, reason))
-        self._counters.orders_given_up[reason] += last - first + 1
         state.missing += last - first + 1
         state.given_up.add(first, last, None)
         self._release_waiting(state, ArrivalOutcome.OVERTOOK, t)
@@ -373,7 +343,6 @@ class Resequencer(Generic[T]):
 
     def _release(self, state: _Group[T], held: _Held[T], outcome: ArrivalOutcome, t: float) -> None:
         state.expected = held.order + 1
-        self._counters.outcomes[outcome] += 1
         self._out.append(Released(t, state.name, state.epoch, held.order, outcome, t - held.arrived, held.item))
         if held.order == state.bounds.maximum:
             self._out.append(Completed(t, state.name, state.epoch))
@@ -390,6 +359,4 @@ class Resequencer(Generic[T]):
             self._overtake(state, t, reason)
         del self._groups[state.name]
         self._idle.pop(state.name, None)
-        self._counters.epochs_ended[reason] += 1
-        self._counters.gaps_forgotten += state.given_up.forgotten
         self._out.append(EpochEnded(t, state.name, state.epoch, reason, state.expected, state.missing))

@@ -33,13 +33,11 @@ class Traffic:
     requests   publish requests, of one key each.
     published  messages in them.
     delivered  messages received, those that the probe makes come again included.
-    unjudged   how many of these are read on a subscription that nobody judges, and are in no history.
     """
 
     requests: int
     published: int
     delivered: int
-    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

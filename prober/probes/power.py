@@ -16,11 +16,6 @@ from prober.slo.objectives import HOUR_S
 SURE: Final = 0.95
 
 
-def found_with(chances: float, share: float) -> float:
-    """With which probability something is found that goes wrong in this share of all cases."""
-    return 1.0 - pow(1.0 - share, chances)
-
-
 def share_found(chances: float, sure: float = SURE) -> float:
     """The smallest share of wrong cases that is found with that probability."""
     return 1.0 - pow(1.0 - sure, 1.0 / chances) if chances else 1.0

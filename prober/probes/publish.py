@@ -19,8 +19,7 @@ library does with a key on which a publish has failed is no event, so it is coun
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from prober.brokers.base import Confirmed, Outgoing, Rejected
 from prober.config.models import ProbeName
@@ -36,9 +35,6 @@ HURRY_MIN, HURRY_MAX = 0.2, 1.2
 """How long an answer is waited for in a hurry, as shares of what the last one took."""
 HURRIED_STORED_SHARE: Final = 0.5
 """So much of what is published in a hurry is stored, and then comes twice; measured on the embedded server."""
-
-Turn: TypeAlias = Callable[[ProbeContext, str, int, Workload], Awaitable[object]]
-"""One turn of a publisher, by its number, on a key."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:

@@ -31,7 +31,7 @@ RECEIVED_KEPT_MAX: Final = 1_000_000
 
 
 class Latency(NamedTuple):
-    """How long something took, in seconds, and what it counts for; for how long of that the event loop lagged (`runs.lag`)."""
+    """How long something took, in seconds, and what it counts for; for how long of that the event loop lagged (`runs.recorder`)."""
 
     indicator: Indicator
     seconds: float

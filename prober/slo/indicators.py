@@ -18,10 +18,10 @@ This is the one definition. The metrics, the recorded rules, the status store an
 * What the schedule wanted and *could not be done* because the target was unreachable is bad for availability: two hours without the
   target are two hours of bad publishes, although none was sent (`counts.unsent_of`). It is counted when the run has ended that was to
   send them.
-* What is late, perhaps only because the prober's own event loop *lagged* meanwhile (`runs.lag`), is undecided: it would be in time without
-  the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good all the same, and what would be
-  late even so is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has a thing
-  or does not have it.
+* What is late, perhaps only because the prober's own event loop *lagged* meanwhile (`runs.recorder`), is undecided: it would be in time
+  without the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good all the same, and what
+  would be late even so is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has
+  a thing or does not have it.
 * Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
   silent then, and in a run that a fault of ours ended.
 """

@@ -20,9 +20,9 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import (
-    KEEPING,
     ORDER_IN_EUROPE,
     PROBER,
+    RETENTION,
     SITE,
     START,
     entry,
@@ -55,7 +55,7 @@ def opened(url: str) -> Iterator[Database]:
 
 def writer_to(database: Database, dropped: Callable[[int], None] = lambda _count: None) -> StatusWriter:
     """A writer at the time of the runs: at ours it would delete them for their age, as soon as the test lasts ten seconds."""
-    return StatusWriter(StatusStore(database), PROBER, KEEPING, dropped=dropped, wall_clock=lambda: START)
+    return StatusWriter(StatusStore(database), PROBER, RETENTION, dropped=dropped, wall_clock=lambda: START)
 
 
 def names_in(queries: StatusQueries) -> list[str]:
@@ -69,10 +69,10 @@ def names_in(queries: StatusQueries) -> list[str]:
             return found
 
 
-def wait_until(writer: StatusWriter, written: int) -> None:
-    """The writer's thread does its work; what it has done is looked at."""
+def wait_for(writer: StatusWriter, run_id: str) -> None:
+    """The writer's thread does its work, in order, until it has written this run, or given it up."""
     give_up_t, pause = monotonic_s() + PATIENCE_S, threading.Event()
-    while writer.state().written < written:
+    while writer.is_waiting(run_id):
         assert monotonic_s() < give_up_t, writer.state()
         pause.wait(0.02)
 
@@ -124,7 +124,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
         writer = writer_to(database, dropped.append)
         writer.start()
         writer.ended(SITE, result("run-first"), START)
-        wait_until(writer, 1)
+        wait_for(writer, "run-first")
         count, findings = 1, 0
         for turn in range(KILLS):
             for server_state in ("up", "down"):
@@ -138,14 +138,14 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
                 writer.heartbeat(snapshot(SliCounts(count), START + turn))
                 count, findings = count + 1, findings + 1
             server.start()
-        wait_until(writer, count + findings)
+        wait_for(writer, f"bad-{count - 1:04}")
         state = writer.close()
-        assert (state.written, state.waiting, dropped) == (count + findings, 0, [])
+        assert (state.dropped, state.error, dropped) == (0, "", [])
         queries = StatusQueries(database)
         names = names_in(queries)
         assert len(names) == len(set(names)) == count
         assert len(queries.findings(limit=500).items) == findings
-        assert queries.tallies(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
+        assert queries.counts(HOUR_S, START + 10.0) == {ORDER_IN_EUROPE: SliCounts(count - 1)}
 
 
 def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,12 +154,12 @@ def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monk
         writer = writer_to(database)
         writer.start()
         writer.ended(SITE, result("run-0"), START)
-        wait_until(writer, 1)
+        wait_for(writer, "run-0")
         with other.writing():
             for number in range(1, 20):
                 writer.ended(SITE, result(f"run-{number}"), START)
             threading.Event().wait(0.1)
-            assert writer.state().written == 1
-        wait_until(writer, 20)
+            assert all(writer.is_waiting(f"run-{number}") for number in range(1, 20))
+        wait_for(writer, "run-19")
         writer.close()
         assert len(names_in(StatusQueries(database))) == 20

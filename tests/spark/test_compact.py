@@ -29,6 +29,7 @@ from spark_jobs.work import Exit, Reports, Settings, Work
 from tests.commands import ROOT
 from tests.spark.taped import DAY, MIDNIGHT, S, Taped, rows_of, write
 from tests.unit.sinks.history.older import ADDED, make_older
+from tests.unit.sinks.history.recording import findings_in
 
 FOLDER = folder_of(EVENTS, DAY.isoformat(), 0)
 
@@ -85,14 +86,14 @@ def test_a_folder_becomes_one_sorted_file(history: History, tmp_path: Path) -> N
 def test_the_rows_are_what_they_were(spark: SparkSession, history: History, tmp_path: Path) -> None:
     location = str(tmp_path / "h")
     before = HistoryReader(location)
-    events, runs, findings = [list(before.events(key)) for key in "ab"], list(before.runs()), list(before.findings())
+    events, runs, findings = [list(before.events(key)) for key in "ab"], list(before.runs()), findings_in(tmp_path / "h")
     for table in (EVENTS, RUNS, FINDINGS):
         for folder in folders_of(table, DAY, DAY):
             merge(history, table, folder)
     after = HistoryReader(location)
     assert [list(after.events(key)) for key in "ab"] == events
     assert sorted(after.runs(), key=lambda run: run.run_id) == sorted(runs, key=lambda run: run.run_id)
-    assert sorted(map(repr, after.findings())) == sorted(map(repr, findings))
+    assert sorted(map(repr, findings_in(tmp_path / "h"))) == sorted(map(repr, findings))
     assert len(list((tmp_path / "h").rglob("*.parquet"))) == 3
 
 

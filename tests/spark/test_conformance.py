@@ -51,6 +51,7 @@ from tests.alerts.tools import said
 from tests.spark.cases import CUT, CUT_SHORT, cases
 from tests.spark.simulated import QUIET, TARGET
 from tests.spark.taped import DAY, MIDNIGHT, write
+from tests.unit.sinks.history.recording import findings_in
 from tests.unit.sinks.metrics.scraping import page
 
 SAMPLED: Final = {Indicator.OLDEST_UNACKED_MESSAGE_AGE, Indicator.STALLED_KEYS}
@@ -92,7 +93,7 @@ def told(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     rows = pq.read_table(history / EVENTS.name, columns=["run_id", "number", LAGGED]).to_pylist()
     lagged_s = {(row["run_id"], row["number"]): row[LAGGED] or 0.0 for row in rows}
     overdue: dict[str, set[tuple[str, str]]] = {}
-    for found in reader.findings():
+    for found in findings_in(history):
         if is_overdue(found.made.finding):
             overdue.setdefault(found.run_id, set()).add((found.made.finding.subscription, found.made.finding.key))
     for run in reader.runs():
@@ -114,7 +115,7 @@ def stored(told: Told) -> Counts:
     """Through the status store, by its own question."""
     database = Database(f"sqlite:///{told.store}")
     named = {(one.name, definition_of(one)): one for one in OBJECTIVES_OF_DAY}
-    found = StatusQueries(database).tallies(2 * DAY_S, MIDNIGHT + DAY_S)
+    found = StatusQueries(database).counts(2 * DAY_S, MIDNIGHT + DAY_S)
     database.close()
     return {(series.target, named[series[1:]].name): counts for series, counts in found.items()}
 
@@ -128,7 +129,7 @@ def burnt(history: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathF
     for day in (QUIET, DAY):
         slo_burn.count_minutes(work, day, OBJECTIVES_OF_DAY)
     counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in reports.read(slo_burn.MINUTES_JOB, "tallies", [QUIET, DAY], slo_burn.MINUTES).collect():
+    for row in reports.read(slo_burn.MINUTES_JOB, slo_burn.COUNTS_TABLE, [QUIET, DAY], slo_burn.MINUTES).collect():
         found = counts.setdefault((row.target, row.objective), Counter())
         found.update(good=row.good, bad=row.bad, undecided=row.undecided)
     return {name: SliCounts(one["good"], one["bad"], one["undecided"]) for name, one in counts.items()}

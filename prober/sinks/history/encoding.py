@@ -237,8 +237,8 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
         "finding_counts": [{"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items()],
         "counters": list(result.counters.items()),
         "checks": [
-            {"indicator": indicator, "good": tally.good, "bad": tally.bad, "undecided": tally.undecided}
-            for indicator, tally in result.checks.items()
+            {"indicator": indicator, "good": checked.good, "bad": checked.bad, "undecided": checked.undecided}
+            for indicator, checked in result.checks.items()
         ],
     }
 

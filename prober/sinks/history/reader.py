@@ -1,9 +1,9 @@
-"""Reads a history: the events of a key, runs and findings, across all processes that wrote to it.
+"""Reads a history: the events of a key, and runs, across all processes that wrote to it.
 
 What a question does not need is not read: folders by their date and hour, row groups by their statistics of subscription, key, run and
 time. Events come in recorder order, run by run within an hour at most, and memory does not grow with the history.
 
-Runs and findings are rows turned back into the values that went in (`StoredRun`, `StoredFinding`).
+Runs are rows turned back into the values that went in (`StoredRun`).
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from prober.core.events import EVENT_TYPES, Event
-from prober.core.findings import Fact, Finding, Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import schema_of, version_in
 from prober.sinks.history.encoding import RunContext
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, FINDINGS, RUNS, Table, check_version, decode_rules, values_of
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, RUNS, Table, check_version, decode_rules, values_of
 from prober.sinks.history.store import HistoryError, HistoryStore, end_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts, whole_micros
@@ -78,20 +76,6 @@ class StoredRun:
         return self.context.rules
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFinding:
-    """A finding of the history: of which run, when (seconds since 1970), and in words."""
-
-    run_id: str
-    process: str
-    target: str
-    probe: str
-    vantage: str
-    at: float
-    made: RecordedFinding
-    explanation: str
-
-
 def stored_run(row: Mapping[str, Any]) -> StoredRun:
     """A run from its row; from the row of its end if `verdict` is there, else from that of its beginning."""
     context = RunContext(
@@ -130,28 +114,6 @@ def _result(row: Mapping[str, Any], context: RunContext) -> RunResult:
         checks={Indicator(one["indicator"]): SliCounts(one["good"], one["bad"], one["undecided"]) for one in row["checks"]},
         internal_error=row["internal_error"],
     )
-
-
-def stored_finding(row: Mapping[str, Any]) -> StoredFinding:
-    """A finding from its row, equal to the one that was recorded; what was not a finite number among its facts is missing."""
-    facts = {name: _fact(value) for name, value in orjson.loads(row["facts"]).items() if value is not None}
-    finding = Finding(
-        Kind(row["kind"]),
-        Status(row["status"]),
-        row["subscription"],
-        row["key"],
-        row["t"],
-        tuple(row["witnesses"]),
-        facts,
-        row["doubt"],
-        dict(row["assumptions"]),
-    )
-    about = row["run_id"], row["process"], row["target"], row["probe"], row["vantage"], _seconds(row["time"])
-    return StoredFinding(*about, RecordedFinding(finding, row["after"]), row["explanation"])
-
-
-def _fact(value: Any) -> Fact:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _seconds(time: datetime) -> float:
@@ -245,10 +207,6 @@ class HistoryReader:
                 begun.pop(run.run_id, None)
                 yield run
         yield from (run for run_id, run in begun.items() if run_id not in ended)
-
-    def findings(self) -> Iterator[StoredFinding]:
-        """What the online checker found, by time."""
-        yield from map(stored_finding, self._rows(FINDINGS, _within(ALWAYS), ALWAYS))
 
     # --- files ---------------------------------------------------------------------------------------------------------------
 

@@ -268,16 +268,10 @@ def _sync_folder(folder: Path) -> None:
 
 
 class Shipper:
-    """Brings segments home. Used by one thread; what it counts may be read by any.
-
-    error     why the last attempt failed, in one line; empty if it did not.
-    written   files written.
-    """
+    """Brings segments home. Used by one thread; any may read `error`: why the last attempt failed, in one line; empty if it did not."""
 
     def __init__(self, location: str, spool_root: Path, policy: HistoryRetention, failed: Callable[[], None]) -> None:
         self.error = ""
-        self.written = 0
-        self.written_at: float | None = None
         self._location = location
         self._root = spool_root
         self._policy = policy
@@ -307,16 +301,16 @@ class Shipper:
         if now_t >= self._abandoned_due_t:
             with abandoned(self._root) as segments:
                 for segment in segments:
-                    self._bring(segment, store, wall_s)
+                    self._bring(segment, store)
             self._abandoned_due_t = now_t + ABANDONED_EVERY_S
         while spool is not None and spool.ended:
-            self._bring(spool.ended[0], store, wall_s)
+            self._bring(spool.ended[0], store)
             spool.ended.popleft()
         if now_t >= self._retention_due_t:
             enforce(self._policy, store, datetime.fromtimestamp(wall_s, UTC))
             self._retention_due_t = now_t + RETENTION_EVERY_S
 
-    def _bring(self, segment: Segment, store: HistoryStore, wall_s: float) -> None:
+    def _bring(self, segment: Segment, store: HistoryStore) -> None:
         """Writes the files of a segment and takes it out of the spool."""
         try:
             frames, torn = read_frames(segment.path)
@@ -329,8 +323,6 @@ class Shipper:
         try:
             for file in files_of(frames, segment.process, segment.number):
                 store.write(file.path, file.content)
-                self.written += 1
-                self.written_at = wall_s
         except OSError:
             raise
         except Exception:  # a mistake of ours, or of the disk; the segments behind it must not wait for ever

@@ -24,7 +24,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +37,7 @@ from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext
 from prober.sinks.history.run_log import Meter, RunLog
-from prober.sinks.history.spool import Shipper, Spool, bytes_below
+from prober.sinks.history.spool import Shipper, Spool
 from prober.sinks.history.store import HistoryError, HistoryRetention
 
 FLUSH_EVERY_S: Final = 0.5
@@ -57,24 +56,13 @@ _log = logging.getLogger(__name__)
 class HistoryWriterState:
     """How the writing goes.
 
-    recorded, dropped   events and findings taken in, and given up.
-    waiting             events and findings that are not on the disk yet.
-    failures            attempts that failed; `spool_error` and `store_error` say why the latest did, and are empty if it did not.
-    spool_bytes         what waits for the store, as it was when the spool was last looked at, twice a second.
-    files               Parquet files written; `written_at` is when the last one was, seconds since 1970.
+    dropped                   events and findings given up.
+    spool_error, store_error  why the latest attempt to write there failed; empty if it did not.
     """
 
-    location: str
-    process: str
-    recorded: int
     dropped: int
-    waiting: int
-    failures: int
     spool_error: str
     store_error: str
-    spool_bytes: int
-    files: int
-    written_at: float | None
 
 
 class HistoryWriter:
@@ -98,22 +86,19 @@ class HistoryWriter:
         if settings.location is None:
             raise HistoryError("the history has no location: set history.location")
         self.origin = Origin(process or new_process(wall_clock()), wall_clock() - clock())
-        self._location = settings.location
         self._root = spool_root(settings)
         self._clock, self._wall_clock = clock, wall_clock
         self._failed = failed
-        self._failures = 0
         self._meter = Meter(dropped)
         self._logs: list[RunLog] = []
         self._frames: list[bytes] = []
         self._frames_items = 0
         self._spool: Spool | None = None
         self._spool_bytes_max = min(SPOOL_BYTES_MAX, settings.size_max)
-        self._spool_bytes = 0
         self._spool_error = ""
         self._segment_began_t = 0.0
         policy = HistoryRetention(settings.retention, settings.size_max)
-        self._shipper = Shipper(self._location, self._root, policy, self._count_failure)
+        self._shipper = Shipper(settings.location, self._root, policy, failed)
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -127,20 +112,7 @@ class HistoryWriter:
 
     def state(self) -> HistoryWriterState:
         """How the writing goes; from memory."""
-        meter, shipper = self._meter, self._shipper
-        return HistoryWriterState(
-            self._location,
-            self.origin.process,
-            meter.took,
-            meter.dropped_count,
-            meter.took - meter.saved,
-            self._failures,
-            self._spool_error,
-            shipper.error,
-            self._spool_bytes,
-            shipper.written,
-            shipper.written_at,
-        )
+        return HistoryWriterState(self._meter.dropped_count, self._spool_error, self._shipper.error)
 
     # --- threads -------------------------------------------------------------------------------------------------------------
 
@@ -158,7 +130,6 @@ class HistoryWriter:
         self._wake.set()
         for thread in self._threads:
             thread.join(max(0.0, deadline_t - self._clock()))
-        self.measure()
         state = self.state()
         if self._spool is not None and not any(thread.is_alive() for thread in self._threads):
             self._spool.close()
@@ -167,7 +138,6 @@ class HistoryWriter:
     def _keep_flushing(self) -> None:
         while not self._stopping.wait(FLUSH_EVERY_S):
             self._guarded(self.flush)
-            self.measure()
         self._guarded(self.flush)
         self._guarded(self.end_segment)
 
@@ -183,7 +153,7 @@ class HistoryWriter:
         try:
             return work()
         except Exception:  # a mistake of ours must not end the thread
-            self._count_failure()
+            self._failed()
             _log.exception("internal error in the history's writer")
             return False
 
@@ -199,17 +169,12 @@ class HistoryWriter:
             if not self._spool_error:
                 _log.warning("the history cannot be written to the spool: %s", error)
             self._spool_error = str(error)
-            self._count_failure()
+            self._failed()
             return False
         self._spool_error = ""
         if self._spool is not None and self._segment_is_due(self._spool):
             self.end_segment()
         return True
-
-    def measure(self) -> None:
-        """Notes how much waits in the spool. The folder may be large, and its disk slow; one that cannot be read says nothing new."""
-        with suppress(OSError):
-            self._spool_bytes = bytes_below(self._root)
 
     def end_segment(self) -> bool:
         """Lets what is in the spool be shipped."""
@@ -244,10 +209,6 @@ class HistoryWriter:
     def _segment_is_due(self, spool: Spool) -> bool:
         old = self._clock() - self._segment_began_t >= SEGMENT_AGE_MAX_S
         return spool.length >= SEGMENT_BYTES_MAX or (old and spool.length > 0)
-
-    def _count_failure(self) -> None:
-        self._failures += 1
-        self._failed()
 
 
 def new_process(wall_time_s: float) -> str:

@@ -122,7 +122,7 @@ class SiteSnapshot:
     """How a site stands.
 
     verdict         of the newest run; None: no run has ended yet. `since`: it has been that since the end of that run.
-    standing        what it counts for all sites together; None: nothing, since it is under maintenance.
+    status          what it counts for all sites together; None: nothing, since it is under maintenance.
     overdue_s       for how long a run should have ended by now; None if it is not overdue.
     running_since   when the run under way began; None if there is none.
     next_run_at     when the next one is to begin; None if that is not known.

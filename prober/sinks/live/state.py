@@ -161,10 +161,10 @@ class LiveState:
     def checked(self, target: str, checks: Mapping[Indicator, SliCounts]) -> None:
         """The checks of a run, or what was proven before it was cut short, count for the objectives of its target."""
         for objective in self._objectives.values():
-            tally = checks.get(objective.indicator)
-            if tally is not None:
+            counts = checks.get(objective.indicator)
+            if counts is not None:
                 key = target, objective.measure
-                self._checks[key] = self._checks.get(key, SliCounts()) + tally
+                self._checks[key] = self._checks.get(key, SliCounts()) + counts
 
     def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
         """Maintenance began, or goes on, for this reason; None: there is none, or no more."""

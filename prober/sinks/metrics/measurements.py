@@ -1,4 +1,6 @@
-"""What a run tells to the metrics and tallies: publishes, deliveries and findings as they happen, and the checks when it is over.
+"""What a run tells to the metrics and to the counters of the objectives.
+
+Publishes, deliveries and findings are told as they happen, and the checks when the run is over.
 
 What is good, bad and undecided says `prober.slo.indicators`.
 """
@@ -40,13 +42,13 @@ class MetricsSink:
         self,
         target: TargetMetrics,
         names: Sequence[str],
-        tallies: SloCounters,
+        counters: SloCounters,
         health: ProberHealth,
         exemplar_of: Callable[[str], Exemplar],
         probe: str,
     ) -> None:
         """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
-        self._target, self._health, self._tallies, self._exemplar_of = target, health, tallies, exemplar_of
+        self._target, self._health, self._counters, self._exemplar_of = target, health, counters, exemplar_of
         self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
         for indicator, measuring in MEASURED_BY.items():
             if measuring == probe:
@@ -56,7 +58,7 @@ class MetricsSink:
         """A run begins."""
         exemplar = self._exemplar_of(run.run_id)
         subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
-        return Measurements(self._target, self._topic, subscriptions, self._tallies, exemplar, run.site.probe, health=self._health)
+        return Measurements(self._target, self._topic, subscriptions, self._counters, exemplar, run.site.probe, health=self._health)
 
 
 class Measurements:
@@ -67,7 +69,7 @@ class Measurements:
         target: TargetMetrics,
         topic: TopicMetrics,
         subscriptions: Mapping[str, SubscriptionMetrics],
-        tallies: SloCounters,
+        counters: SloCounters,
         exemplar: Exemplar,
         probe: str,
         *,
@@ -78,7 +80,7 @@ class Measurements:
         `probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured.
         """
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
-        self._target, self._topic, self._tallies = target, topic, tallies
+        self._target, self._topic, self._counters = target, topic, counters
         self._subscriptions, self._subscription = subscriptions, next(iter(subscriptions.values()))
         self._exemplar, self._probe, self._health = exemplar, probe, health
         self._slowest: dict[Indicator, float] = {}
@@ -109,10 +111,10 @@ class Measurements:
         self._subscription.forgot(result.counters.get("keys_forgotten", 0))
         for indicator, count in end.undecided.items() if not (end.counts and end.cut_short) else ():
             if indicator not in self._disturbed:
-                self._tallies.ended(indicator, undecided=count)
+                self._counters.ended(indicator, undecided=count)
         if not end.is_counted:
-            for indicator, tally in end.checks.items():
-                self._subscription.checked(indicator, tally)
+            for indicator, counts in end.checks.items():
+                self._subscription.checked(indicator, counts)
             return
         self._target.run(self._probe, result.verdict, end.ended_at)
         self._count(result)
@@ -130,16 +132,16 @@ class Measurements:
 
     def _count_overdue(self, count: int) -> None:
         if count and Indicator.END_TO_END_LATENCY not in self._disturbed:
-            self._tallies.ended(Indicator.END_TO_END_LATENCY, bad=count)
+            self._counters.ended(Indicator.END_TO_END_LATENCY, bad=count)
             self._subscription.overdue(count)
 
     def _count(self, result: RunResult) -> None:
         self._subscription.reached(not result.unreachable)
-        for indicator, tally in result.checks.items():
+        for indicator, counts in result.checks.items():
             if indicator is Indicator.PUBLISH_AVAILABILITY:
-                self._topic.unsent(tally.bad if self._publishes else 0)
+                self._topic.unsent(counts.bad if self._publishes else 0)
             else:
-                self._subscription.checked(indicator, tally)
+                self._subscription.checked(indicator, counts)
         for name, outstanding in _MOVES.items():
             self._subscription.moved(outstanding, result.counters.get(name, 0))
         self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))
@@ -149,7 +151,7 @@ class Measurements:
         self._subscription.reached(True)
         if not self._publishes:
             return
-        self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
+        self._counters.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
         latency = self._measured(seen.latency)
         if latency is None:
             self._topic.published(_CONFIRMED)
@@ -158,7 +160,7 @@ class Measurements:
 
     def _unpublished(self, seen: Observation) -> None:
         self._topic.published(_REJECTED if isinstance(seen.event, PublishFailed) else _UNKNOWN)
-        self._tallies.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
+        self._counters.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
 
     def _delivered(self, seen: Observation) -> None:
         event = seen.event
@@ -171,10 +173,10 @@ class Measurements:
             subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
 
     def _measured(self, latency: Latency | None) -> Latency | None:
-        """A latency that is decided, for the histogram; the others are undecided, for it and for the tallies alike."""
+        """A latency that is decided, for the histogram; the others are undecided, for it and for the objectives alike."""
         if latency is None or latency.indicator in self._disturbed:
             return None
-        if self._tallies.took(*latency):
+        if self._counters.took(*latency):
             return latency
         self._target.undecided(latency.indicator)
         return None

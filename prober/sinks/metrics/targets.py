@@ -140,12 +140,12 @@ class SubscriptionMetrics:
         """The checker found something."""
         self._findings[kind, status].inc()
 
-    def checked(self, indicator: Indicator, tally: SliCounts) -> None:
+    def checked(self, indicator: Indicator, counts: SliCounts) -> None:
         """So many things were judged, with these results. KeyError for an indicator that no run judges."""
         for result, count in (
-            (CheckResult.GOOD, tally.good),
-            (CheckResult.BAD, tally.bad),
-            (CheckResult.UNDECIDED, tally.undecided),
+            (CheckResult.GOOD, counts.good),
+            (CheckResult.BAD, counts.bad),
+            (CheckResult.UNDECIDED, counts.undecided),
         ):
             self._checks[indicator, result].inc(count)
 

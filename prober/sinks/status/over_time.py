@@ -17,7 +17,7 @@ from sqlalchemy.types import Integer
 from prober.runs.site import SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.rows import of_site, tally_columns, tally_from_row, text_of
+from prober.sinks.status.rows import count_columns, counts_from_row, of_site, text_of
 from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, begin_of, definition_of, length_for
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
@@ -81,14 +81,14 @@ class OverTime:
         slices, length_s = tables.slices.c, length_for(window_s)
         series = (slices.target, slices.objective, slices.definition)
         inside = (slices.length_s == length_s, slices.begins_at >= begin_of(now - window_s, length_s), slices.begins_at <= now)
-        query = select(*series, *tally_columns(), func.min(slices.begins_at).label("since")).where(*inside).group_by(*series)
+        query = select(*series, *count_columns(), func.min(slices.begins_at).label("since")).where(*inside).group_by(*series)
         with self._database.reading() as connection:
             return {
-                Series(row["target"], row["objective"], row["definition"]): Counted(tally_from_row(row), row["since"], length_s)
+                Series(row["target"], row["objective"], row["definition"]): Counted(counts_from_row(row), row["since"], length_s)
                 for row in connection.execute(query).mappings()
             }
 
-    def tallies(self, objective: Objective, since: float, until: float, bin_s: int) -> dict[str, dict[float, SliCounts]]:
+    def counts(self, objective: Objective, since: float, until: float, bin_s: int) -> dict[str, dict[float, SliCounts]]:
         """What was counted for an objective on each target, by when the bin began.
 
         A bin is made of whole slices, short ones unless it is at least as long as the long ones, which are kept for longer.
@@ -102,11 +102,11 @@ class OverTime:
             slices.begins_at >= since,
             slices.begins_at <= until,
         )
-        query = select(slices.target, number, *tally_columns()).where(*wanted).group_by(slices.target, number)
+        query = select(slices.target, number, *count_columns()).where(*wanted).group_by(slices.target, number)
         found: dict[str, dict[float, SliCounts]] = {}
         with self._database.reading() as connection:
             for row in connection.execute(query).mappings():
-                found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = tally_from_row(row)
+                found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = counts_from_row(row)
         return found
 
 

@@ -47,12 +47,12 @@ class Overview:
         probers = self._queries.probers()
         sites = tuple(self._sites({told.instance for told in probers if not told.is_silent(live.at)}))
         incidents = self._queries.open_incidents()
-        standings = [_standing(site, site.status, incidents) for site in sites if site.status is not None]
-        verdict = worst(standing for standing, _ in standings)
+        statuses = [_status(site, site.status, incidents) for site in sites if site.status is not None]
+        verdict = worst(status for status, _ in statuses)
         return replace(
             live,
             verdict=verdict,
-            since=_since(verdict, [since for standing, since in standings if standing is verdict and since is not None], live),
+            since=_since(verdict, [since for status, since in statuses if status is verdict and since is not None], live),
             sites=sites,
             incidents=incidents,
             slos=tuple(self._slos(sites, live.at, [told.started_at for told in probers] or [live.started_at])),
@@ -215,7 +215,7 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 
-def _standing(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
+def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
     """What a site counts for, and since when.
 
     While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
@@ -238,14 +238,14 @@ def _slo(
 ) -> SloSnapshot:
     """What was counted over the objective's period; by window."""
 
-    def tally(window: float) -> SliCounts:
+    def counts(window: float) -> SliCounts:
         return counted[window].total if window in counted else SliCounts()
 
     period_s = objective.window_s
     inside = [counted[window] for window in windows_s(objective) if window in counted]
     since = counting_since(inside, started) if inside else min(started)
     begins_at = begin_of(now - period_s, length_for(period_s))
-    return slo_of(series.target, objective, tally(period_s), max(begins_at, since), burn_of(objective, tally))
+    return slo_of(series.target, objective, counts(period_s), max(begins_at, since), burn_of(objective, counts))
 
 
 def _shown(record: FindingRecord) -> FailingFinding:

@@ -200,7 +200,7 @@ class StatusQueries:
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
         return tuple(map(site_from_row, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
-    def tallies(self, window_s: float, now: float) -> dict[Series, SliCounts]:
+    def counts(self, window_s: float, now: float) -> dict[Series, SliCounts]:
         """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
 
         A window begins at a full five minutes, or at a full hour if it is longer than a day.

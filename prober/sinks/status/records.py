@@ -44,7 +44,7 @@ class ProberState:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run as it is kept. Its findings are kept apart, at most `findings.KEPT_PER_RUN_MAX`; `findings_omitted` further ones are not.
+    """A run as it is kept. Its findings are kept apart, at most `entries.KEPT_PER_RUN_MAX`; `findings_omitted` further ones are not.
 
     Information is never kept one by one, only counted in the result.
     """
@@ -77,7 +77,7 @@ class Evidence:
 
     trace      text of a trace file: the smallest history if `proven`, else what happened around the finding.
     proven     `verify` makes the same finding from this trace.
-    complete   no single event can be left out of it, but for those that a sceptic asks for (`core.evidence`).
+    complete   no single event can be left out of it, but for those that a sceptic asks for (`evidence.minimise`).
     among      how many events it was reduced from.
     witnesses  the lines of the trace that prove the finding.
     opened     sessions that began before the trace does.
@@ -218,7 +218,7 @@ class Slice:
     definition: str
     length_s: int
     begins_at: float
-    tally: SliCounts
+    counts: SliCounts
 
 
 @dataclass(frozen=True, slots=True)

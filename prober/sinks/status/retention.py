@@ -54,15 +54,15 @@ class _List:
     per_target_max: int
 
 
-def tidy(database: Database, keeping: RetentionPolicy, now: float) -> Tidied:
+def tidy(database: Database, retention: RetentionPolicy, now: float) -> Tidied:
     """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
     runs, findings, incidents = tables.runs, tables.findings, tables.incidents
     lists = (
-        _List(incidents, incidents.c.last_at, incidents.c.incident_id, keeping.incidents_per_target_max),
-        _List(runs, runs.c.started_at, runs.c.run_id, keeping.runs_per_target_max),
-        _List(findings, findings.c.found_at, findings.c.finding_id, keeping.findings_per_target_max),
+        _List(incidents, incidents.c.last_at, incidents.c.incident_id, retention.incidents_per_target_max),
+        _List(runs, runs.c.started_at, runs.c.run_id, retention.runs_per_target_max),
+        _List(findings, findings.c.found_at, findings.c.finding_id, retention.findings_per_target_max),
     )
-    oldest, left = now - keeping.retention_s, DELETED_PER_PASS_MAX
+    oldest, left = now - retention.retention_s, DELETED_PER_PASS_MAX
     expired = evicted = 0
     for each in lists:
         expired += _delete(database, each, [each.at < oldest], left - expired - evicted)

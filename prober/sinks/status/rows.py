@@ -69,7 +69,7 @@ def run_values(record: RunRecord) -> Values:
     return _row(tables.runs, record, result) | {
         "counts": [[kind.value, status.value, count] for (kind, status), count in result.counts.items()],
         "counters": dict(result.counters),
-        "checks": {name.value: astuple(tally) for name, tally in result.checks.items()},
+        "checks": {name.value: astuple(counts) for name, counts in result.checks.items()},
         "durations": {name.value: asdict(durations) for name, durations in result.durations.items()},
         "figures": {name.value: value for name, value in result.figures.items()},
         "prober": asdict(record.prober),
@@ -85,7 +85,7 @@ def run_from_row(row: Named) -> RunRecord:
         verdict=Verdict(row["verdict"]),
         findings=(),
         counts={(Kind(kind), Status(status)): count for kind, status, count in row["counts"]},
-        checks={Indicator(name): SliCounts(*tally) for name, tally in row["checks"].items()},
+        checks={Indicator(name): SliCounts(*counts) for name, counts in row["checks"].items()},
         durations={Indicator(name): Durations(**durations) for name, durations in row["durations"].items()},
         figures={Figure(name): value for name, value in row["figures"].items()},
         clock_offset_s=None,
@@ -226,16 +226,16 @@ def _own_from_json(told: Mapping[str, Any]) -> OwnSubscriptionStatus:
 
 def slice_values(one: Slice) -> Values:
     """The row of a slice of time."""
-    return _row(tables.slices, one, one.tally)
+    return _row(tables.slices, one, one.counts)
 
 
-def tally_columns() -> list[ColumnElement[Any]]:
+def count_columns() -> list[ColumnElement[Any]]:
     """What to select to add up slices of time."""
     slices = tables.slices.c
     return [func.sum(column).label(column.name) for column in (slices.good, slices.bad, slices.undecided)]
 
 
-def tally_from_row(row: Named) -> SliCounts:
+def counts_from_row(row: Named) -> SliCounts:
     """What the slices of a row add up to."""
     return SliCounts(int(row["good"]), int(row["bad"]), int(row["undecided"]))
 

@@ -85,18 +85,18 @@ class Slices:
     def put_back(self, taken: Mapping[SliceSpan, SliCounts]) -> None:
         """It could not be written. What was told of the same slices since then takes precedence."""
         newer, self._waiting = self._waiting, {}
-        for span, tally in (dict(taken) | newer).items():
-            self._keep(span, tally)
+        for span, counts in (dict(taken) | newer).items():
+            self._keep(span, counts)
 
     def as_slices(self, taken: Mapping[SliceSpan, SliCounts]) -> list[Slice]:
         """What was taken, as it is written."""
-        return [Slice(self._process, *span.series, span.length_s, span.begins_at, tally) for span, tally in taken.items()]
+        return [Slice(self._process, *span.series, span.length_s, span.begins_at, counts) for span, counts in taken.items()]
 
-    def _keep(self, span: SliceSpan, tally: SliCounts) -> None:
+    def _keep(self, span: SliceSpan, counts: SliCounts) -> None:
         if span not in self._waiting and len(self._waiting) >= WAITING_MAX:
             del self._waiting[next(iter(self._waiting))]  # the oldest
             self.dropped += 1
-        self._waiting[span] = tally
+        self._waiting[span] = counts
 
 
 def begin_of(at: float, length_s: int) -> float:

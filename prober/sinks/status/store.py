@@ -92,9 +92,9 @@ class StatusStore:
             for table in (tables.sites, tables.probers):
                 connection.execute(delete(table).where(table.c.instance == text_of(instance)))
 
-    def tidy(self, keeping: RetentionPolicy, now: float) -> Tidied:
+    def tidy(self, retention: RetentionPolicy, now: float) -> Tidied:
         """Deletes what is too old or too much, as much of it as one pass may."""
-        return tidy(self._database, keeping, now)
+        return tidy(self._database, retention, now)
 
     # --- in a transaction ----------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """Writes to the status store without ever holding up a probe.
 
-    writer = StatusWriter(store, Prober("prober-0", "1.2.3", wall_s()), Keeping(...), dropped=..., failed=...)
+    writer = StatusWriter(store, ProberIdentity("prober-0", "1.2.3", wall_s()), RetentionPolicy(...), dropped=..., failed=...)
     writer.start()
     writer.ended(site, result, ended_at, recorded)   # on the event loop, for each run
-    writer.heartbeat(snapshot)                            # on the event loop, every few seconds
+    writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
 A thread does the rest: it makes the evidence, writes, and sees to retention. A store that is down costs time: what waits is tried again,
@@ -58,24 +58,14 @@ _log = logging.getLogger(__name__)
 class StatusWriterState:
     """How the writing goes.
 
-    written, dropped   runs and findings that the store has confirmed, and that were given up.
-    unproven           runs kept without the evidence for their findings, since too much was waiting.
-    waiting            runs that are not written yet.
-    failures           attempts that failed; `error` says why the latest did, and is empty if it did not.
-    expired, evicted   runs and findings deleted for their age, and because their target had too many.
-    slices_dropped     slices of objectives' counts given up.
+    dropped         runs and findings given up.
+    slices_dropped  slices of objectives' counts given up.
+    error           why the latest attempt failed; empty if it did not.
     """
 
-    location: str
-    written: int
     dropped: int
-    unproven: int
-    waiting: int
-    failures: int
-    error: str
-    expired: int
-    evicted: int
     slices_dropped: int
+    error: str
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -83,16 +73,6 @@ class StatusWriterState:
         dropped = {"runs and findings are": self.dropped, "counts of objectives are": self.slices_dropped}
         missing = (f"{count:,} {what} missing from the status store" for what, count in dropped.items() if count)
         return (*([f"the status store cannot be written: {self.error}"] if self.error else []), *missing)
-
-
-@dataclass(slots=True)
-class _Counts:
-    written: int = 0
-    dropped: int = 0
-    unproven: int = 0
-    failures: int = 0
-    expired: int = 0
-    evicted: int = 0
 
 
 class StatusRun:
@@ -111,13 +91,13 @@ class StatusRun:
 
 
 class StatusWriter:
-    """See the head of this file. `ended` and `tell` never wait and never raise; they are for one thread, the event loop's."""
+    """See the head of this file. `ended` and `heartbeat` never wait and never raise; they are for one thread, the event loop's."""
 
     def __init__(
         self,
         store: StatusStore,
         prober: ProberIdentity,
-        keeping: RetentionPolicy,
+        retention: RetentionPolicy,
         *,
         dropped: Callable[[int], None] = lambda _count: None,
         failed: Callable[[], None] = lambda: None,
@@ -125,10 +105,10 @@ class StatusWriter:
         wall_clock: Callable[[], float] = wall_s,
     ) -> None:
         """`dropped` is told how many runs and findings were given up, `failed` that an attempt failed; called from any thread."""
-        self._store, self._prober, self._keeping = store, prober, keeping
+        self._store, self._prober, self._retention = store, prober, retention
         self._clock, self._wall_clock = clock, wall_clock
         self._dropped, self._failed = dropped, failed
-        self._counts, self._error = _Counts(), ""
+        self._dropped_count, self._error = 0, ""
         self._lock = threading.Lock()  # guards what both sides touch; held for moments only
         self._ended: deque[EndedRun] = deque()
         self._events_waiting = 0
@@ -156,7 +136,6 @@ class StatusWriter:
         with self._lock:
             if recorded is not None and result.findings and self._events_waiting + len(recorded.events) > EVENTS_WAITING_MAX:
                 recorded = None
-                self._counts.unproven += 1
             elif recorded is not None and not result.findings:
                 recorded = replace(recorded, events=())
             if len(self._ended) >= ENDED_WAITING_MAX:
@@ -184,19 +163,7 @@ class StatusWriter:
     def state(self) -> StatusWriterState:
         """How the writing goes."""
         with self._lock:
-            counts, waiting = self._counts, len(self._ended) + len(self._entries)
-            return StatusWriterState(
-                str(self._store),
-                counts.written,
-                counts.dropped,
-                counts.unproven,
-                waiting,
-                counts.failures,
-                self._error,
-                counts.expired,
-                counts.evicted,
-                self._slices.dropped,
-            )
+            return StatusWriterState(self._dropped_count, self._slices.dropped, self._error)
 
     # --- the thread ----------------------------------------------------------------------------------------------------------
 
@@ -205,7 +172,7 @@ class StatusWriter:
         self._thread.start()
 
     def close(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """Writes what there is and ends. What the store does not take within `timeout_s` is lost, and counted as waiting."""
+        """Writes what there is and ends. What the store does not take within `timeout_s` is lost."""
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
@@ -339,23 +306,18 @@ class StatusWriter:
             for entry in batch:
                 self._entries.popleft()
                 self._bytes_waiting -= entry.size
-                self._counts.written += 1 + len(entry.findings)
 
     def _tidy(self) -> None:
         if self._clock() < self._tidy_due_t:
             return
         self._tidy_due_t = self._clock() + RETRY_MAX_S
-        tidied = self._store.tidy(self._keeping, self._wall_clock())
-        self._counts.expired += tidied.expired
-        self._counts.evicted += tidied.evicted
-        if tidied.done:
+        if self._store.tidy(self._retention, self._wall_clock()).done:
             self._tidy_due_t = self._clock() + TIDY_EVERY_S
 
     def _note_failure(self, problem: str) -> None:
         if problem != self._error:
             _log.warning("the status store is not written: %s", problem)
         self._error = problem
-        self._counts.failures += 1
         self._failed()
 
     # --- with the lock held --------------------------------------------------------------------------------------------------
@@ -372,7 +334,7 @@ class StatusWriter:
         self._drop(1 + len(entry.findings))
 
     def _drop(self, count: int) -> None:
-        self._counts.dropped += count
+        self._dropped_count += count
         self._dropped(count)
 
 

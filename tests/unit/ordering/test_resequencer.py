@@ -208,7 +208,6 @@ def test_bounds_are_fixed_by_the_first_message_of_an_epoch() -> None:
     resequencer.arrive(0.0, "g", 7, None)
     resequencer.arrive(0.0, "g", 8, None, OrderRange(1))
     assert resequencer.expected("g") == 9
-    assert resequencer.counters.bounds_ignored == 1
     resequencer.arrive(99.0, "g", 1, None, OrderRange(1))
     assert resequencer.expected("g") == 2
     assert resequencer.expected("other") is None
@@ -220,7 +219,6 @@ def test_time_never_goes_back(now: float) -> None:
     resequencer.arrive(5.0, "g", 1, None)
     released = resequencer.arrive(now, "g", 2, None)
     assert released == [Released(5.0, "g", 1, order=2, outcome=ArrivalOutcome.IN_ORDER, waited_s=0.0, item=None)]
-    assert resequencer.counters.clock_steps_back == 1
 
 
 def test_without_timeouts_all_waits_last() -> None:
@@ -228,15 +226,6 @@ def test_without_timeouts_all_waits_last() -> None:
     resequencer.arrive(0.0, "a", 1, None)
     resequencer.arrive(0.0, "b", 2, None)
     assert resequencer.advance(1e12) == resequencer.advance(inf) == []
-
-
-def test_forgotten_gaps_are_counted_while_the_epoch_lasts_and_after() -> None:
-    resequencer: Resequencer[None] = Resequencer(ResequencerLimits(waiting_per_group=1, gaps_per_group=1))
-    for order in (3, 5, 7, 9):
-        resequencer.arrive(0.0, "g", order, None)
-    before = resequencer.counters.gaps_forgotten
-    resequencer.finish(0.0)
-    assert (before, resequencer.counters.gaps_forgotten) == (2, 3)
 
 
 def test_a_jump_to_a_far_order_costs_no_memory() -> None:

@@ -11,7 +11,7 @@ from prober.cli import main
 from prober.config.loading import load
 from prober.config.models import ProbeName
 from prober.errors import ConfigError
-from prober.probes.power import found_with, one_in
+from prober.probes.power import one_in
 from prober.schedule.forecast import (
     CHANCES_OF,
     NOTHING,
@@ -89,9 +89,8 @@ def test_the_probes_are_listed_with_their_price(capsys: pytest.CaptureFixture[st
 
 def test_more_time_finds_what_is_rarer() -> None:
     hour, day, month = detectable(1000.0)
-    assert found_with(1000.0, hour.share) == pytest.approx(0.95)
-    assert found_with(24_000.0, day.share) == pytest.approx(0.95)
-    assert found_with(720_000.0, month.share) == pytest.approx(0.95)
+    missed = (1.0 - hour.share) ** 1000, (1.0 - day.share) ** 24_000, (1.0 - month.share) ** 720_000
+    assert missed == pytest.approx((0.05, 0.05, 0.05))
     assert [found.within_s for found in (hour, day, month)] == list(PERIODS_S)
     assert detectable(0.0) == ()
 

@@ -329,7 +329,7 @@ class TestOutages:
         def fail(*_: object, **__: object) -> None:
             raise StoreUnavailable("the database is locked")
 
-        for name in ("runs", "run", "findings", "finding", "findings_of_key", "tallies", "sites", "probers"):
+        for name in ("runs", "run", "findings", "finding", "findings_of_key", "counts", "sites", "probers"):
             monkeypatch.setattr(StatusQueries, name, fail)
         monkeypatch.setattr(OverTime, "runs", fail)
         said = page(world, "/").said()

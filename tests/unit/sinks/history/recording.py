@@ -9,16 +9,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import orjson
+import pyarrow.dataset as ds
+
 from prober.config.sections import HistorySettings
 from prober.core.events import EVENT_TYPES, Acked, Delivered, Ended, Event, LeaseModified, Opened, Published, PublishInvoked
+from prober.core.findings import Finding, Kind, Status
+from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.recorder import Recording
 from prober.runs.result import RunResult
+from prober.sinks.history.arrow import schema_of
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.history.run_log import RunLog
-from prober.sinks.history.schema import EVENT_FIELDS, values_of
+from prober.sinks.history.schema import EVENT_FIELDS, FINDINGS, values_of
 from prober.sinks.history.writer import HistoryWriter
 
 BEGAN_AT = 1_767_323_045.0  # 2026-01-02T03:04:05Z
@@ -128,6 +134,42 @@ def result(run_id: str = "run-1", verdict: Verdict = Verdict.PASS, duration_s: f
         SUBSCRIPTION,
         **more,  # type: ignore[arg-type]
     )
+
+
+@dataclass(frozen=True)
+class StoredFinding:
+    """A finding of a history: of which run, and in words."""
+
+    run_id: str
+    made: RecordedFinding
+    explanation: str
+
+
+def findings_in(location: Path) -> list[StoredFinding]:
+    """What the online checker found, by time; equal to what was recorded, but for facts that are not finite: those are missing."""
+    files = [str(path) for path in location.glob(f"{FINDINGS.name}/date=*/*.parquet")]
+    rows = ds.dataset(files, schema=schema_of(FINDINGS), format="parquet").to_table().sort_by("time")
+    return list(map(_stored_finding, rows.to_pylist()))
+
+
+def _stored_finding(row: Mapping[str, Any]) -> StoredFinding:
+    facts = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in orjson.loads(row["facts"]).items()
+        if value is not None
+    }
+    finding = Finding(
+        Kind(row["kind"]),
+        Status(row["status"]),
+        row["subscription"],
+        row["key"],
+        row["t"],
+        tuple(row["witnesses"]),
+        facts,
+        row["doubt"],
+        dict(row["assumptions"]),
+    )
+    return StoredFinding(row["run_id"], RecordedFinding(finding, row["after"]), row["explanation"])
 
 
 def parquet_files(location: Path) -> list[str]:

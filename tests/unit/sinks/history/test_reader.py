@@ -201,16 +201,6 @@ def test_runs_come_when_they_ended_and_the_endless_last(recorder: Recorder) -> N
     assert [run.run_id for run in reader(recorder).runs(span=TimeSpan(BEGAN_AT + 3600))] == ["long"]
 
 
-def test_findings_come_by_time(recorder: Recorder) -> None:
-    recorder.record([replace(event, t=event.t + 600) for event in history(GAP)], "run-2")
-    recorder.record(history(GAP))
-    recorder.save()
-    first, *others = reader(recorder).findings()
-    assert first.run_id == "run-1"
-    assert others[-1].run_id == "run-2"
-    assert first.at == pytest.approx(BEGAN_AT + first.made.finding.t)
-
-
 # --- what cannot be read -----------------------------------------------------------------------------------------------------
 
 

@@ -301,7 +301,7 @@ class TestObjectives:
         assert slo(told).bounds == ProportionBounds(interval(2, 907).low, interval(7, 907).high)
 
     @pytest.mark.parametrize(
-        ("tally", "verdict"),
+        ("counts", "verdict"),
         [
             (SliCounts(100, 0, 0), UNKNOWN),  # up to 3.6 % may be bad
             (SliCounts(1000, 0, 0), PASS),
@@ -311,9 +311,9 @@ class TestObjectives:
             (SliCounts(9, 1, 0), UNKNOWN),  # 10 %, but one bad one of ten proves 0.25 % only
         ],
     )
-    def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, tally: SliCounts, verdict: Verdict) -> None:
+    def test_an_objective_is_kept_or_missed_only_when_that_is_proven(self, counts: SliCounts, verdict: Verdict) -> None:
         told = live(objectives=(ORDER,))
-        end(told, PASS, START + 5, checks={Indicator.ORDER: tally})
+        end(told, PASS, START + 5, checks={Indicator.ORDER: counts})
         assert slo(told).verdict is verdict
 
     def test_what_is_counted_elsewhere_is_a_total(self) -> None:

@@ -48,9 +48,9 @@ class Scrape:
     ) -> None:
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
-        self.tallies = SloCounters(CONFIG.objectives)
+        self.counters = SloCounters(CONFIG.objectives)
         measurements = Measurements(
-            target, target.topic("t"), {"s": target.subscription("s")}, self.tallies, {"run_id": "e1"}, probe
+            target, target.topic("t"), {"s": target.subscription("s")}, self.counters, {"run_id": "e1"}, probe
         )
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
@@ -99,8 +99,8 @@ def test_latencies_count_from_the_intended_time() -> None:
     scrape = Scrape("P1@5 ok1=m1@6 A<1@7", intended_t=2.0)
     assert scrape["publish_latency_seconds_sum"] == 4
     assert scrape["end_to_end_latency_seconds_sum"] == 5
-    assert scrape.tallies.totals["end_to_end_latency"] == SliCounts(0, 1)
-    assert scrape.tallies.totals["publish_availability"] == SliCounts(1, 0)
+    assert scrape.counters.totals["end_to_end_latency"] == SliCounts(0, 1)
+    assert scrape.counters.totals["publish_availability"] == SliCounts(1, 0)
 
 
 def test_a_republished_message_is_as_late_as_it_was_first_intended() -> None:
@@ -136,26 +136,26 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(probe: st
     assert scrape["end_to_end_latency_seconds_count"] == counted
     assert scrape["publish_latency_seconds_count"] == 1
     assert scrape['deliveries_total kind="first"'] == 1
-    assert scrape.tallies.totals.get("end_to_end_latency", SliCounts()) == SliCounts(0, counted)
+    assert scrape.counters.totals.get("end_to_end_latency", SliCounts()) == SliCounts(0, counted)
 
 
 def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
     """Of four messages the first has everything, the second no receipt, the third no answer; the fourth was refused."""
     line = "P1@0 ok1=m1@0.1 A<1@0.2 P2@1 ok2=m2@1.1 P3@2 P4@3 fail4@3.1"
-    tallies = Scrape(line, result=RESULT).tallies.totals
-    assert tallies["publish_availability"] == SliCounts(2, 1, 1)
-    assert tallies["publish_latency"] == SliCounts(2, 0, 1)
-    assert tallies["end_to_end_latency"] == SliCounts(1, 0, 1)
-    disturbed = Scrape(line, result=RESULT, probe="affinity").tallies.totals
+    counters = Scrape(line, result=RESULT).counters.totals
+    assert counters["publish_availability"] == SliCounts(2, 1, 1)
+    assert counters["publish_latency"] == SliCounts(2, 0, 1)
+    assert counters["end_to_end_latency"] == SliCounts(1, 0, 1)
+    disturbed = Scrape(line, result=RESULT, probe="affinity").counters.totals
     assert "end_to_end_latency" not in disturbed
 
 
 @pytest.mark.parametrize("probe", ["ordering", "affinity"])
 @pytest.mark.parametrize("cut_short", [False, True])
 def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut_short: bool) -> None:
-    metrics, tallies = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
+    metrics, counters = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0])
-    measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, tallies, {"run_id": "e1"}, probe)
+    measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, counters, {"run_id": "e1"}, probe)
     result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
     measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, cut_short=cut_short, overdue=3))
     lines = page(metrics)[1].decode().splitlines()
@@ -163,7 +163,7 @@ def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut
     late = 0 if probe == "affinity" else 3
     assert sum(number for series, number in value.items() if "deliveries_overdue_total" in series) == late
     assert sum(number for series, number in value.items() if "end_to_end_latency_seconds_count" in series) == 0
-    assert tallies.totals.get("end_to_end_latency", SliCounts()) == SliCounts(bad=late)
+    assert counters.totals.get("end_to_end_latency", SliCounts()) == SliCounts(bad=late)
     checks = {
         result: sum(v for s, v in value.items() if "order_checks_total" in s and f'"{result}"' in s) for result in ("good", "bad")
     }
@@ -175,8 +175,8 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     metrics = Metrics(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
-    topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
-    measurements = Measurements(target, topic, {"s": subscription}, tallies, {"run_id": "e1"}, "ordering")
+    topic, subscription, counters = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
+    measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, "ordering")
     classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):
@@ -194,13 +194,13 @@ def names(metrics: Metrics) -> set[str]:
 
 
 def test_what_only_the_lag_may_have_made_late_is_in_no_histogram_and_counted() -> None:
-    """Rules, which count what a histogram has beyond a threshold, and tallies say the same."""
+    """Rules, which count what a histogram has beyond a threshold, and the counts of objectives say the same."""
     scrape = Scrape("P1@0 ok1=m1@9 A<1@9", lagged_s=8.9)
     assert scrape["publishes_total confirmed"] == scrape["deliveries_total first"] == 1
     assert scrape["publish_latency_seconds_count"] == scrape["end_to_end_latency_seconds_count"] == 0
     assert scrape['undecided_durations_total duration="publish_latency"'] == 1
     assert scrape['undecided_durations_total duration="end_to_end_latency"'] == 1
-    assert scrape.tallies.totals["publish_latency"] == scrape.tallies.totals["end_to_end_latency"] == SliCounts(undecided=1)
+    assert scrape.counters.totals["publish_latency"] == scrape.counters.totals["end_to_end_latency"] == SliCounts(undecided=1)
 
 
 def test_publishes_that_a_probe_has_fail_on_purpose_count_for_nothing() -> None:
@@ -208,14 +208,14 @@ def test_publishes_that_a_probe_has_fail_on_purpose_count_for_nothing() -> None:
     scrape = Scrape("P1@0 ok1=m1@9 A<1@9 P2@10 info2@11 P3@12 fail3@13", probe="publish", result=unsent)
     assert scrape["publishes_total"] == scrape["publishes_unsent_total"] == scrape["publish_latency_seconds_count"] == 0
     assert scrape["deliveries_total first"] == 1
-    assert not scrape.tallies.totals.keys() & {"publish_availability", "publish_latency", "end_to_end_latency"}
+    assert not scrape.counters.totals.keys() & {"publish_availability", "publish_latency", "end_to_end_latency"}
 
 
 def test_what_is_late_without_the_lag_is_bad() -> None:
     scrape = Scrape("P1@0 ok1=m1@9 A<1@9", lagged_s=3.0)
     assert scrape["end_to_end_latency_seconds_count"] == 1
     assert scrape["undecided_durations_total"] == 0
-    assert scrape.tallies.totals["end_to_end_latency"] == SliCounts(bad=1)
+    assert scrape.counters.totals["end_to_end_latency"] == SliCounts(bad=1)
 
 
 class TestUnreachableRuns:
@@ -226,10 +226,10 @@ class TestUnreachableRuns:
         """Also where the target then does not answer: rare runs that publish and cannot receive are no total outage."""
         metrics = Metrics(CONFIG.objectives)
         target = metrics.watch(CONFIG.targets[0])
-        topic, subscription, tallies = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
+        topic, subscription, counters = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
         lost = RunEnded(replace(RESULT, unreachable=True), [], KeptHistory((), {}, 0), 0.0)
         for _ in range(3):
-            measurements = Measurements(target, topic, {"s": subscription}, tallies, {"run_id": "e1"}, "ordering")
+            measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, "ordering")
             verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
             for event in history("P1"):
                 measurements.event(Observation(event, *classifier.classify(event), verifier.observe(event)))
@@ -239,13 +239,13 @@ class TestUnreachableRuns:
 
 
 class Measuring:
-    """The metrics and tallies of a site where delays are measured, run after run."""
+    """The metrics and counters of a site where delays are measured, run after run."""
 
     def __init__(self) -> None:
         self._metrics = Metrics(CONFIG.objectives)
-        self.tallies = SloCounters(CONFIG.objectives)
+        self.counters = SloCounters(CONFIG.objectives)
         target = self._metrics.watch(CONFIG.targets[0])
-        self._sink = MetricsSink(target, ["s"], self.tallies, self._metrics.health, lambda _run_id: {}, "isolation")
+        self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation")
         self.subscription = target.subscription("s")
 
     def run(self, *taken: Latency, counts: bool = True, begins: float | None = None) -> None:
@@ -267,7 +267,7 @@ def test_a_delay_that_no_event_shows_counts_for_its_objective_and_in_its_histogr
     measuring.run(delay, counts=False)
     assert measuring["head_of_line_delay_seconds_count"] == [2.0]
     assert measuring["head_of_line_delay_seconds_sum"] == [3.0]
-    assert measuring.tallies.totals["head_of_line_delay"] == SliCounts(1, 1, 1)
+    assert measuring.counters.totals["head_of_line_delay"] == SliCounts(1, 1, 1)
 
 
 def test_a_figure_is_that_of_the_last_run_and_absent_if_that_has_none() -> None:

@@ -34,7 +34,7 @@ SITE = Site("europe", "ordering", "wire", interval_s=10.0, environment="test", r
 LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
 US = Site("us", "affinity", "wire", interval_s=10.0)
 PROBER = ProberIdentity("prober-0", "1.2.3", START)
-KEEPING = RetentionPolicy(retention_s=30 * DAY_S)
+RETENTION = RetentionPolicy(retention_s=30 * DAY_S)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 ORDER_IN_EUROPE = Series("europe", "order", definition_of(ORDER))
 NOTHING = SliCounts()

@@ -61,14 +61,14 @@ def test_however_many_runs_there_were_the_bins_are_few(store: StatusStore, over_
 
 def test_nothing_is_nothing(over_time: OverTime) -> None:
     assert over_time.runs(SITE.key, BEGIN, 60.0, (LATENCY,)) == ()
-    assert over_time.tallies(ORDER, BEGIN, BEGIN + 60.0, SHORT_S) == {}
+    assert over_time.counts(ORDER, BEGIN, BEGIN + 60.0, SHORT_S) == {}
 
 
 def test_counts_add_up_by_target_and_bin(store: StatusStore, over_time: OverTime) -> None:
     def one(
-        process: str, at: float, tally: SliCounts, length_s: int = SHORT_S, target: str = "europe", name: str = "order"
+        process: str, at: float, counts: SliCounts, length_s: int = SHORT_S, target: str = "europe", name: str = "order"
     ) -> Slice:
-        return Slice(process, target, name, definition_of(ORDER), length_s, at, tally)
+        return Slice(process, target, name, definition_of(ORDER), length_s, at, counts)
 
     slices = [
         one("p", BEGIN, SliCounts(10, 1)),
@@ -82,12 +82,12 @@ def test_counts_add_up_by_target_and_bin(store: StatusStore, over_time: OverTime
         replace(one("p", BEGIN, SliCounts(99)), definition="before"),
     ]
     store.heartbeat(ProberRecord("p", "1", BEGIN, BEGIN), slices=slices)
-    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, SHORT_S) == {
+    assert over_time.counts(ORDER, BEGIN, BEGIN + 3600.0, SHORT_S) == {
         "europe": {BEGIN: SliCounts(30, 1, 3), BEGIN + 600.0: SliCounts(5), BEGIN + 900.0: SliCounts(7)},
         "us": {BEGIN: SliCounts(1, 1)},
     }
-    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, 900)["europe"] == {
+    assert over_time.counts(ORDER, BEGIN, BEGIN + 3600.0, 900)["europe"] == {
         BEGIN: SliCounts(35, 1, 3),
         BEGIN + 900.0: SliCounts(7),
     }
-    assert over_time.tallies(ORDER, BEGIN, BEGIN + 3600.0, 7200)["europe"] == {BEGIN: SliCounts(1000)}
+    assert over_time.counts(ORDER, BEGIN, BEGIN + 3600.0, 7200)["europe"] == {BEGIN: SliCounts(1000)}

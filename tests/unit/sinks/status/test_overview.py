@@ -202,8 +202,8 @@ class TestSites:
 
 
 class TestObjectives:
-    def count(self, store: StatusStore, at: float, tally: SliCounts, process: str = "p", started_at: float = START) -> None:
-        slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), tally) for length_s in (SHORT_S, LONG_S)]
+    def count(self, store: StatusStore, at: float, counts: SliCounts, process: str = "p", started_at: float = START) -> None:
+        slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), counts) for length_s in (SHORT_S, LONG_S)]
         store.heartbeat(ProberRecord("p", "1", started_at, at), slices=slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:

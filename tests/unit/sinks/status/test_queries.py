@@ -27,7 +27,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
-from tests.unit.sinks.status.examples import KEEPING, LIBRARY, SITE, START, US, entry, passes, result, walk, watched
+from tests.unit.sinks.status.examples import LIBRARY, RETENTION, SITE, START, US, entry, passes, result, walk, watched
 
 FINDING_FILTERS: tuple[tuple[FindingFilter, list[str]], ...] = (
     (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
@@ -111,7 +111,7 @@ class TestRuns:
         first = queries.runs(limit=3)
         assert first.next_cursor is not None
         store.record([entry("run-9", at=START + 9)])
-        retention.tidy(database, replace(KEEPING, retention_s=1.0), START + 2.0)
+        retention.tidy(database, replace(RETENTION, retention_s=1.0), START + 2.0)
         rest = queries.runs(limit=3, cursor=first.next_cursor)
         assert [record.result.run_id for record in rest.items] == ["run-2", "run-1"]
         assert rest.next_cursor is None

@@ -19,7 +19,7 @@ from prober.sinks.status.records import (
 from prober.sinks.status.slices import LONG_S, SHORT_S, Series
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
-from tests.unit.sinks.status.examples import KEEPING, ORDER_IN_EUROPE, SITE, START, US, entry, result, snapshot
+from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, RETENTION, SITE, START, US, entry, result, snapshot
 
 REDELIVERY = Series("europe", "order", "redelivery")
 
@@ -40,7 +40,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             told = snapshot(SliCounts(), START + turn, result(at=START + turn))
             counted = [Slice(name, "europe", "order", "order", SHORT_S, START // 300 * 300, SliCounts(turn))]
             store.heartbeat(ProberRecord(name, "1", START, START + turn), told.sites, counted)
-            store.tidy(KEEPING, START)
+            store.tidy(RETENTION, START)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(probe, range(2)))
@@ -49,17 +49,17 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             each.runs(limit=500),
             each.findings(limit=500),
             each.sites(),
-            each.tallies(HOUR_S, START + 20.0),
+            each.counts(HOUR_S, START + 20.0),
             each.probers(),
         )
         for each in replicas
     )
     assert first == second
-    runs, findings, standings, tallies, told = first
+    runs, findings, statuses, counts, told = first
     assert len({record.result.run_id for record in runs.items}) == len(runs.items) == 80
     assert len(findings.items) == 2 * 13
-    assert [standing.instance for standing in standings] == ["prober-0", "prober-1"]
-    assert tallies == {Series("europe", "order", "order"): SliCounts(2 * 19)}
+    assert [status.instance for status in statuses] == ["prober-0", "prober-1"]
+    assert counts == {Series("europe", "order", "order"): SliCounts(2 * 19)}
     assert [each.instance for each in told] == ["prober-0", "prober-1"]
     for each in databases:
         each.close()
@@ -106,6 +106,6 @@ class TestStanding:
         ]
         for _ in range(2):
             store.heartbeat(ProberRecord("p", "1", START, now), slices=told)
-        assert queries.tallies(300.0, now) == {ORDER_IN_EUROPE: SliCounts(30, 1), REDELIVERY: SliCounts(7, 7)}
-        assert queries.tallies(HOUR_S, now)[ORDER_IN_EUROPE] == SliCounts(130, 1)
-        assert queries.tallies(30 * DAY_S, now)[ORDER_IN_EUROPE] == SliCounts(1130, 1)
+        assert queries.counts(300.0, now) == {ORDER_IN_EUROPE: SliCounts(30, 1), REDELIVERY: SliCounts(7, 7)}
+        assert queries.counts(HOUR_S, now)[ORDER_IN_EUROPE] == SliCounts(130, 1)
+        assert queries.counts(30 * DAY_S, now)[ORDER_IN_EUROPE] == SliCounts(1130, 1)

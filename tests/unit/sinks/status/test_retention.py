@@ -19,7 +19,7 @@ from prober.sinks.status.records import (
 from prober.sinks.status.slices import LONG_S, SHORT_S
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
-from tests.unit.sinks.status.examples import KEEPING, START, US, entry, snapshot
+from tests.unit.sinks.status.examples import RETENTION, START, US, entry, snapshot
 
 
 class TestRetention:
@@ -27,8 +27,8 @@ class TestRetention:
         both = [entry("old", Kind.PHANTOM), entry("new", Kind.GHOST, at=START + 100.0)]
         store.record(replace(one, findings=tuple(replace(each, on_key=each.evidence) for each in one.findings)) for one in both)
         store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().sites)
-        now = START + 100.0 + KEEPING.retention_s
-        tidied = store.tidy(KEEPING, now)
+        now = START + 100.0 + RETENTION.retention_s
+        tidied = store.tidy(RETENTION, now)
         assert (tidied.expired, tidied.evicted, tidied.done) == (3, 0, True)
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
@@ -42,7 +42,7 @@ class TestRetention:
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
         store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
-        tidied = store.tidy(replace(KEEPING, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
+        tidied = store.tidy(replace(RETENTION, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
         assert (tidied.expired, tidied.evicted) == (0, 20 + 53)
         assert [record.result.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
             f"noisy-{number:03}" for number in reversed(range(20, 30))
@@ -60,8 +60,8 @@ class TestRetention:
         monkeypatch.setattr(retention, "DELETED_AT_ONCE_MAX", 3)
         monkeypatch.setattr(retention, "DELETED_PER_PASS_MAX", 8)
         store.record(entry(f"run-{number:02}", at=START + number) for number in range(20))
-        keeping = replace(KEEPING, runs_per_target_max=5)
-        passes = [store.tidy(keeping, START) for _ in range(3)]
+        retention_policy = replace(RETENTION, runs_per_target_max=5)
+        passes = [store.tidy(retention_policy, START) for _ in range(3)]
         assert [(each.evicted, each.done) for each in passes] == [(8, False), (7, True), (0, True)]
         assert [record.result.run_id for record in queries.runs().items] == [f"run-{number}" for number in reversed(range(15, 20))]
 
@@ -71,7 +71,7 @@ class TestRetention:
             Slice("p", "europe", "order", "order", length_s, at, SliCounts(1)) for at in begins for length_s in (SHORT_S, LONG_S)
         ]
         store.heartbeat(ProberRecord("p", "1", START, START), slices=told)
-        store.tidy(KEEPING, START)
+        store.tidy(RETENTION, START)
         with database.reading() as connection:
             left = connection.exec_driver_sql("SELECT length_s, begins_at FROM slices ORDER BY 1, 2").all()
         assert [tuple(row) for row in left] == [(SHORT_S, begins[2]), (LONG_S, begins[1]), (LONG_S, begins[2])]

@@ -11,7 +11,7 @@ SERIES = Series("europe", "order", "order")
 
 
 def short(taken: dict[SliceSpan, SliCounts]) -> dict[float, SliCounts]:
-    return {span.begins_at: tally for span, tally in taken.items() if span.length_s == SHORT_S}
+    return {span.begins_at: counts for span, counts in taken.items() if span.length_s == SHORT_S}
 
 
 def test_what_is_counted_belongs_to_the_slice_in_which_it_is_told() -> None:
@@ -71,7 +71,7 @@ def test_a_slice_says_whose_it_is() -> None:
     told.told(SERIES, SliCounts(5, 1), 10.0)
     first, _ = told.as_slices(told.take())
     assert (first.process, first.target, first.objective, first.definition) == ("p", *SERIES)
-    assert (first.length_s, first.begins_at, first.tally) == (SHORT_S, 0.0, SliCounts(5, 1))
+    assert (first.length_s, first.begins_at, first.counts) == (SHORT_S, 0.0, SliCounts(5, 1))
 
 
 def test_a_definition_is_what_is_counted_and_not_what_is_promised() -> None:
