@@ -218,7 +218,7 @@ class Drills(Section):
     cron: Annotated[Cronline, AfterValidator(_often)] | None = None
     """When the service runs the drills, at least once a week; without it, it runs none."""
     faults: tuple[DrillName, ...] = ()
-    """Which faults are planted, one after the other; `control` plants none. By default one of each sort, and the control."""
+    """Which faults are planted in turn; `control` plants none. By default one of each sort but `availability`, and the control."""
     prometheus: HttpUrl | None = None
     """The Prometheus that evaluates the rules of this project; without it, the drill does not check that the alert fires."""
     alertmanager: HttpUrl | None = None

@@ -284,7 +284,7 @@ PUSH_REQUESTS: Final = Family(
     "push_requests",
     MetricType.COUNTER,
     ("outcome",),
-    "Requests to the endpoint that Pub/Sub pushes to, by what became of them: taken, or refused and why.",
+    "Requests to the endpoint that Pub/Sub pushes to, by what became of them: taken, left over from an earlier run, or refused and why.",
 )
 HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = Family(

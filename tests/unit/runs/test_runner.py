@@ -385,18 +385,15 @@ def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintena
 def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
     monkeypatch: pytest.MonkeyPatch, *, maintenance: bool
 ) -> None:
-    async def act(_context: ProbeContext, _workload: Workload) -> None:
-        raise BrokerError("that is enough")
-
     async def scenario() -> RunEnded:
         calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), lambda *_: nothing())
         broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE)
         place = Provisioner(TARGET, "test", lasting=True)
-        run, sink = Run(Experiment("ordering", "order", act, workload=WORKLOAD), broker, TARGET, place, WORKLOAD), Ends()
+        experiment = Experiment("ordering", "order", publishes_all, workload=WORKLOAD)
+        run, sink = Run(experiment, broker, TARGET, place, WORKLOAD), Ends()
         run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])
         await asyncio.wait_for(run.carry_out(counts=lambda: not maintenance), 60.0)
-        (end,) = sink.ends
-        return end
+        return sink.ends[0]
 
     monkeypatch.setattr(Recording, "overdue", 3)
     assert asyncio.run(scenario()).overdue == (0 if maintenance else 3)
