@@ -65,7 +65,9 @@ def check(
         list[str] | None,
         typer.Option("--target", metavar="NAME", help="Only this target of the file; may be given several times."),
     ] = None,
-    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
+    probe: Annotated[
+        list[str] | None, typer.Option("--probe", metavar="NAME", help="Only this probe; may be given several times.")
+    ] = None,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="Repeat the probes for this long, such as 30s or 5m.")
     ] = "",

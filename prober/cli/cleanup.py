@@ -60,7 +60,9 @@ class Found:
 
 def cleanup(
     config: Annotated[str, typer.Option(metavar="FILE", help="The configuration that says where to clean up.")],
-    target: Annotated[list[str] | None, typer.Option("--target", help="Only of this target; may be given several times.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option("--target", metavar="NAME", help="Only of this target; may be given several times.")
+    ] = None,
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Leave what is younger; 0s leaves nothing for its age.")
     ] = DEFAULT_AGE,

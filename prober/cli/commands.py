@@ -102,7 +102,9 @@ def alerts(
     ] = None,
     directory: Annotated[Path, typer.Option(help="The folder of the rule files.")] = Path("alerts"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 2 if a file is not up to date.")] = False,
-    runbooks: Annotated[str, typer.Option(metavar="URL", help="The address of the runbooks.")] = RUNBOOKS,
+    runbooks: Annotated[
+        str, typer.Option(metavar="URL", help="The address of the runbooks; by default their place in the repository.")
+    ] = RUNBOOKS,
     dashboards: Annotated[str, typer.Option(metavar="URL", help="The address of Grafana.")] = DASHBOARDS,
     pages: Annotated[str, typer.Option(metavar="URL", help="The address of the prober's status page.")] = PAGES,
     scrape_job: Annotated[
@@ -110,7 +112,12 @@ def alerts(
     ] = SCRAPE_JOB,
     news: Annotated[str, typer.Option(metavar="DURATION", help="How long a finding keeps its alert firing.")] = NEWS,
 ) -> None:
-    """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts."""
+    """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts.
+
+    By default the links of the alerts to Grafana and to the status page lead to localhost, which helps nobody who gets a page: give
+    --dashboards, --pages and --runbooks as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or
+    with --check a file that is not up to date.
+    """
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
     texts = rule_files(load(config, os.environ, opens_store=False).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():

@@ -59,7 +59,9 @@ def compare(
     baseline: Annotated[str, typer.Option(metavar="NAME", help="The target that is the measure.")],
     candidate: Annotated[str, typer.Option(metavar="NAME", help="The target that must be no worse.")],
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Compare runs of so long, such as 30m.")] = "",
-    probe: Annotated[list[str] | None, typer.Option("--probe", help="Only this probe; may be given several times.")] = None,
+    probe: Annotated[
+        list[str] | None, typer.Option("--probe", metavar="NAME", help="Only this probe; may be given several times.")
+    ] = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="Probe nothing: compare what a service recorded, in the time until now.")
     ] = False,

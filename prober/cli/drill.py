@@ -33,7 +33,9 @@ def drill(
     fault: Annotated[
         list[str] | None, typer.Option("--fault", metavar="NAME", help="Only this drill; may be given several times.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Drill every fault; by default one of each sort.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Drill every fault; by default one of each sort except availability, and the control.")
+    ] = False,
     prometheus: Annotated[str | None, typer.Option(metavar="URL", help="Check that the alert fires in this Prometheus.")] = None,
     alertmanager: Annotated[
         str | None, typer.Option(metavar="URL", help="Check that the alert arrives at this Alertmanager.")

@@ -31,7 +31,11 @@ _log = logging.getLogger(__name__)
 def run(
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration; without it one embedded target.")] = None,
 ) -> None:
-    """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C."""
+    """Run the service: scheduled probes, metrics, REST API and status page, until Ctrl-C.
+
+    Exit code 0: stopped by Ctrl-C or SIGTERM. 2: wrong usage or configuration, such as a port that is taken. 3: a target needs
+    credentials and there are none, or an internal error.
+    """
     file = ConfigurationFile.read(config, os.environ)
     settings = file.config
     check_budget(settings, os.environ)

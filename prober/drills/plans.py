@@ -141,5 +141,5 @@ def representatives() -> tuple[DrillPlan, ...]:
 
 
 def chosen(names: Iterable[str]) -> Sequence[DrillPlan]:
-    """The drills of these names, each once; without a name, one of each sort. A name that does not exist is a KeyError."""
+    """The drills of these names, each once; without a name, `representatives`. A name that does not exist is a KeyError."""
     return [PLANS[name] for name in dict.fromkeys(names)] or representatives()
