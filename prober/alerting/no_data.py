@@ -139,7 +139,8 @@ def _absent(options: Options) -> AlertingRule:
         binary("unless on (job)", f"absent({_up(options)})", bracketed(_abandoned(options))),
         Severity.CRITICAL,
         "Prometheus knows no prober at all.",
-        f"Nothing with the job {options.scrape_job} has been scraped for {prom_duration(ABSENT_FOR_S)}: nobody probes anything.",
+        f"Nothing with the job {options.scrape_job} has been scraped for {prom_duration(ABSENT_FOR_S)}: "
+        "no prober runs, or Prometheus does not scrape it under that name.",
         ("job",),
         ABSENT_FOR_S,
     )

@@ -76,7 +76,7 @@ _DASHBOARDS: Final = {
     Indicator.PUBLISH_LATENCY: Dashboard.LATENCY,
     Indicator.END_TO_END_LATENCY: Dashboard.LATENCY,
     Indicator.REDELIVERY_LATENCY: Dashboard.LATENCY,
-    Indicator.CONTROL_PLANE_LATENCY: Dashboard.LATENCY,
+    Indicator.CONTROL_PLANE_LATENCY: Dashboard.CONTROL_PLANE,
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: Dashboard.KEYS,
     Indicator.STALLED_KEYS: Dashboard.KEYS,
     Indicator.HEAD_OF_LINE_DELAY: Dashboard.LATENCY,
@@ -181,6 +181,7 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Iterable[BurnAlert]) -
 def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
     """When a pair of windows fires, as an expression and in words."""
     factor = prom_number(alert.factor(objective))
+    faster = "faster than it allows" if factor == "1" else f"more than {factor} times as fast"
     long, short = prom_duration(alert.long_s), prom_duration(alert.short_s)
     expression = binary(
         "and",
@@ -190,7 +191,7 @@ def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
     )
     return (
         expression,
-        f"over {long} and {short} more than {factor} times ({percent(alert.budget_part)} of a period's budget in {long})",
+        f"over {long} and {short} {faster} ({percent(alert.budget_part)} of a period's budget in {long})",
     )
 
 
@@ -204,7 +205,7 @@ def _exhausted(objective: Objective) -> AlertingRule:
         Owner.SERVICE,
         "The error budget of an objective is spent.",
         f"{_promise(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
-        f"{prom_duration(objective.window_s)} are spent.",
+        f"{prom_duration(objective.window_s)} is spent.",
         Dashboard.OVERVIEW,
         BY,
         for_s=EXHAUSTED_FOR_S,

@@ -125,7 +125,7 @@ def _internal_errors() -> AlertingRule:
         Severity.WARNING,
         "The prober had an internal error.",
         f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}. The log has the "
-        "traceback; the run is UNKNOWN.",
+        "traceback. If it happened in a run, that run is UNKNOWN, never FAIL.",
         labels,
     )
 

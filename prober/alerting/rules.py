@@ -94,6 +94,7 @@ class Dashboard(StrEnum):
     OVERVIEW = "okp-overview"
     ORDERING = "okp-ordering"
     LATENCY = "okp-latency"
+    CONTROL_PLANE = "okp-control-plane"
     KEYS = "okp-keys"
     PUBLISHER = "okp-publisher"
     PROBER = "okp-prober"

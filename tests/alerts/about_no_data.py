@@ -115,7 +115,8 @@ STORIES = (
         reads=(
             "16m",
             {"job": PROCESS["job"]},
-            "Nothing with the job ordering-keys-prober has been scraped for 5m: nobody probes anything.",
+            "Nothing with the job ordering-keys-prober has been scraped for 5m: no prober runs, or Prometheus does not "
+            "scrape it under that name.",
         ),
     ),
     Story(

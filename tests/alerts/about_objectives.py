@@ -48,8 +48,8 @@ PAGES = (
             "2h12m",
             {**HERE, "slo": "order", "indicator": "order"},
             "Objective order: 99.99 % over 30d; a message is bad if it was first received out of order. On t (e, r) the error budget burns "
-            "18.3 times as fast as the objective allows: over 1h and 5m more than 14.4 times (2 % of a period's budget in 1h), or over 6h "
-            "and 30m more than 6 times (5 % of a period's budget in 6h).",
+            "18.3 times as fast as the objective allows: over 1h and 5m more than 14.4 times as fast (2 % of a period's budget in 1h), or "
+            "over 6h and 30m more than 6 times as fast (5 % of a period's budget in 6h).",
         ),
         promises=(ORDER,),
     ),
@@ -196,7 +196,7 @@ TICKETS = (
             "12h",
             {**HERE, "slo": "order", "indicator": "order"},
             "Objective order: 99 % over 1d; a message is bad if it was first received out of order. On t (e, r) 860.7% of "
-            "the error budget of 1d are spent.",
+            "the error budget of 1d is spent.",
         ),
         promises=(DAILY,),
     ),

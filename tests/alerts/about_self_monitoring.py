@@ -48,7 +48,8 @@ PARTS = (
         "PubsubProberInternalErrors",
         families.INTERNAL_ERRORS,
         "probe",
-        "Prober i had an internal error in probe within the last 15m. The log has the traceback; the run is UNKNOWN.",
+        "Prober i had an internal error in probe within the last 15m. The log has the traceback. If it "
+        "happened in a run, that run is UNKNOWN, never FAIL.",
     ),
     *_counting(
         "PubsubProberEventsDropped",
