@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from prober.config.models import ProbeName, ProbeSettings
@@ -54,14 +55,54 @@ the fault; in brackets between which shares the true one lies, with 95 %. *After
 such finding. *Arrival order* and *Google's prober* are [other rules](#other-rules) on the same events.
 """
 
+MISSED: Final = f"""\
+Where a probe finds less than {FOUND_AT_LEAST:.0%}, beyond what chance explains, single runs say why:
+"""
+
+REMOVED: Final = "with a dead-letter policy the service may have removed what does not come any more"
+ENDED: Final = (
+    "the run ends soon after its first finding, mostly a gap where the message was to come, and so before that is received"
+)
+REPEATED: Final = "what changed places was published several times, and of such messages either copy may come first"
+SLOW: Final = "what is missing may have been sent behind the redelivery already, which was slow on another session"
+WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("never_redeliver", "dead_letter"): REMOVED,
+        ("resume_past_unacked", "dead_letter"): REMOVED,
+        ("stall_key", "dead_letter"): REMOVED,
+        ("drop", "dead_letter"): REMOVED,
+        ("phantom", "pull"): ENDED,
+        ("wrong_key", "push"): ENDED,
+        ("wrong_key", "pull"): ENDED,
+        ("duplicate_id", "pull"): ENDED,
+        ("swap_across_batches", "publish"): REPEATED,
+        ("swap_in_batch", "publish"): REPEATED,
+        ("stall_run", "pull"): SLOW,
+        (
+            "reorder_run",
+            "exactly_once",
+        ): "a copy on another stream, sent up to the longest delay before, explains the order on each of them",
+        (
+            "never_redeliver",
+            "pull",
+        ): "a pull is lost, which may have brought the message, and the run ends before its lease is over",
+        (
+            "split_holder",
+            "affinity",
+        ): "the message may be a late copy, sent before the key moved, or go on with a run that began before",
+        ("forget_holds", "exactly_once"): "one of the streams breaks soon after, and may have been dead before",
+    }
+)
+"""Why a probe does not find a fault each time, as far as single runs were looked into."""
+
 OTHERS: Final = """\
 ## Other rules
 
 Two simpler rules saw the same events. *Arrival order* raises an alarm when a sequence number is more than one above the last
-that arrived. *Google's prober* is the published logic of `ordering-keys-prober` (`OrderedProber.processMessage`): an alarm when
-a number is more than one above the largest, or above the last one if the message came to the same subscriber and has the id
-that the number had. A *clean* run is one whose topic and subscriptions nothing has ever struck that breaks a promise: an alarm
-there is false. Some probes do on purpose what these rules were not made for, such as seeks.
+that arrived. *Google's prober* is the published logic of Google's own program (`ordering-keys-prober` on GitHub, method
+`OrderedProber.processMessage`): an alarm when a number is more than one above the largest, or above the last one if the message
+came to the same subscriber and has the id that the number had. A *clean* run is one whose topic and subscriptions nothing has ever
+struck that breaks a promise: an alarm there is false. Some probes do on purpose what these rules were not made for, such as seeks.
 """
 
 POWER: Final = """\
@@ -85,7 +126,16 @@ def page(seeds: Sequence[tuple[int, int]], hours: float, detection: Detection, p
         probe_hours=detection.probe_hours,
         program=program(),
     )
-    sections = (introduction, _alarms(detection), _below(detection), MATRIX, _matrix(detection), OTHERS, _others(detection))
+    sections = (
+        introduction,
+        _alarms(detection),
+        _below(detection),
+        MATRIX,
+        _matrix(detection),
+        _missed(detection),
+        OTHERS,
+        _others(detection),
+    )
     return "\n".join((*sections, POWER.format(sure=SURE), _power(probes), ""))
 
 
@@ -132,6 +182,13 @@ def _matrix(detection: Detection) -> str:
         after = "" if after_s is None else f"{after_s:.1f} s"
         rows.append((f"`{fault}`", f"`{probe}`", _share(cell), kinds, after, *others))
     return _table(head, rows)
+
+
+def _missed(detection: Detection) -> str:
+    """Why a probe misses some of them: what another one sees, or nobody can."""
+    cells = [(fault, probe, cell) for fault, probe, cell in detection.matrix if cell.is_certainly_below]
+    rows = [(f"`{fault}`", f"`{probe}`", _share(cell), WHY.get((fault, probe), "not looked into")) for fault, probe, cell in cells]
+    return f"{MISSED}\n{_table(('fault', 'probe', 'found', 'why not always'), rows)}" if rows else ""
 
 
 def _others(detection: Detection) -> str:

@@ -12,7 +12,7 @@ from prober.probes.catalogue import PROBES
 from prober.simulation import many
 from prober.simulation.detection import Detection
 from prober.simulation.many import Order
-from prober.simulation.page import main, page
+from prober.simulation.page import SLOW, WHY, main, page
 from prober.simulation.plan import TO_BE_FOUND, Temper
 from prober.simulation.world import Simulated
 from tests.architecture import tree
@@ -36,6 +36,14 @@ def test_how_often_it_is_found_where_nothing_else_goes_wrong_is_said() -> None:
     simulated = [Simulated(plan("drop"), (note("drop", {"ORDER_GAP": 2.0}),), ()), Simulated(rough, (note("drop"),), ())]
     text = page([(0, 1)], 0.05, Detection.of(simulated), SETTINGS)
     assert "- `drop`: 1 of 2 (1 to 99 %) at `ordering`; too few runs to say that it is missed; 1 of 1 where nothing else" in text
+
+
+def test_where_a_probe_misses_it_is_said_why() -> None:
+    missed = [note("stall_run", probe="pull") for _ in range(9)] + [note("hole", probe="pull") for _ in range(9)]
+    text = page([(0, 0)], 0.05, Detection.of([Simulated(plan("hole"), tuple(missed), ())]), SETTINGS)
+    assert f"| `stall_run` | `pull` | 0 of 9 (0 to 30 %) | {SLOW} |" in text
+    assert "| `hole` | `pull` | 0 of 9 (0 to 30 %) | not looked into |" in text
+    assert all(fault in CATALOGUE and probe in PROBES for fault, probe in WHY)
 
 
 def test_nothing_is_missed() -> None:
