@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
+from api.burn_windows import counted_windows
 from api.charts import ChartSpan, CountChart, count_chart
 from api.finding_case import case_of
 from api.models.base import API
@@ -34,10 +34,9 @@ from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
-from prober.sinks.status.slices import Series, definition_of
 from prober.slo.budgets import SloSnapshot
 from prober.slo.figures import name_of, value_as_text
-from prober.slo.objectives import HOUR_S, Objective, SliCounts, windows_s
+from prober.slo.objectives import HOUR_S, Objective, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
@@ -57,16 +56,6 @@ Values: TypeAlias = Mapping[str, object]
 
 class PageNotFound(Exception):
     """There is no such page. The text is a sentence for people."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountedWindow:
-    """What was counted for an objective on a target in the last `window_s` seconds; None where nothing was decided."""
-
-    window_s: float
-    total: SliCounts
-    burn_rate: float | None
-    exhausted_in_s: float | None
 
 
 class PageContents:
@@ -240,7 +229,7 @@ class PageContents:
             "slos": slos,
             "now": snapshot.at,
             "runbooks": self.runbooks,
-            "windows": {slo.target: tuple(_window(slo, window, counts) for window, counts in counted.items()) for slo in slos},
+            "windows": {slo.target: tuple(counted_windows(slo, counted)) for slo in slos},
             "span": span,
             "chart_of": self._count_charts(objective, slos, span),
             "detectable": {slo.target: self._archive.detectable.get((slo.target, objective.indicator), ()) for slo in slos},
@@ -291,10 +280,3 @@ def _older(asked: Paged, cursor: str | None) -> str:
 def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
     finding = record.finding
     return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
-
-
-def _window(slo: SloSnapshot, window_s: float, counts: Mapping[Series, SliCounts]) -> CountedWindow:
-    objective = slo.objective
-    total = counts.get(Series(slo.target, objective.name, definition_of(objective)), SliCounts())
-    rate = objective.burn_rate(total)
-    return CountedWindow(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
+from api.burn_windows import CountedWindow, counted_windows
 from api.current_status import CurrentStatus
 from api.models.slos import AlertDay, DetectableAnswer, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
 from api.query_parameters import QueryParameters
@@ -17,7 +18,7 @@ from api.view import Archive
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.slices import Series, definition_of
+from prober.sinks.status.slices import Series
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import Objective, SliCounts, windows_s
@@ -76,8 +77,7 @@ def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) ->
 def _target(
     archive: Archive, slo: SloSnapshot, counted: Mapping[float, Mapping[Series, SliCounts]], report: BurnReport | None
 ) -> SloTarget:
-    series = Series(slo.target, slo.objective.name, definition_of(slo.objective))
-    windows = tuple(_window(slo, window, counts.get(series, SliCounts())) for window, counts in counted.items())
+    windows = tuple(_window(slo.objective, window) for window in counted_windows(slo, counted))
     alerts = () if report is None else (alert for alert in report.alerts if alert.target == slo.target)
     spenders = () if report is None else (spender for spender in report.spenders if spender.target == slo.target)
     return SloTarget(
@@ -89,11 +89,10 @@ def _target(
     )
 
 
-def _window(slo: SloSnapshot, window_s: float, counts: SliCounts) -> Window:
-    objective, rate = slo.objective, slo.objective.burn_rate(counts)
-    exhausted_in_s = objective.exhaustion_s(slo.budget_left, rate)
+def _window(objective: Objective, window: CountedWindow) -> Window:
+    counts, rate, exhausted_in_s = window.total, window.burn_rate, window.exhausted_in_s
     return Window(
-        window_s=window_s,
+        window_s=window.window_s,
         good=counts.good,
         bad=counts.bad,
         undecided=counts.undecided,
