@@ -135,7 +135,6 @@ WHILE = "V:EOD_REDELIVERY_WHILE_OUTSTANDING"
         wrong("on another stream of the client", "open A1 of client A open A2 of client A P1 A1<1@1 A2<1@10", WHILE, **EOD),
         wrong("elsewhere and back", "P1 A<1@1 B<1@2 A<1@2.2", WHILE, **EOD),
         wrong("to and fro", "P1,2 A<1@1 B<1@2 A<1@2.2 B<1@2.3", WHILE, **EOD),
-        legal("elsewhere and back, behind one that may have been released", "P1,2 A<1,2@1 A nack 1@1.2 B<2@2 A<1,2@2.2", **EOD),
         wrong("in another response", "P1,2 pull b@0.9 b<1@1 pull c@9 c<1,2@10", WHILE, mode=PULL, **EOD),
         wrong("a higher one was refused", "P1,2,3 A<1,2,3@1 A nack 3@1.5 A<2@10 A<3@10.1", WHILE, **EOD),
         wrong("a higher lease is over", "P1,2 A<1,2@1 A modack 2 10s@1.5 A<1,2@30", WHILE, **EOD),
