@@ -31,6 +31,7 @@ from tests.commands import Output
 EUROPE = "{name: europe, endpoint: europe-west1, project: p-1, environment: production}"
 EMULATOR = "{name: emulator, endpoint: 'localhost:8085', project: p-1, environment: test}"
 CONFIG = load(None, {})
+DOCS = Path(__file__).parents[3] / "docs"
 (TARGET,) = CONFIG.targets
 
 
@@ -124,3 +125,32 @@ def test_the_command_says_it_of_each_objective(capsys: Output) -> None:
         "redelivery on embedded: the schedule finds with 95% what goes wrong in 1 in 1,200 within an hour, 1 in 29,000 within a day"
         in said
     )
+
+
+def is_said(number: str, planned: float) -> bool:
+    said = int(number.removeprefix("about ").replace(",", ""))
+    return said == pytest.approx(planned, rel=0.15) if "about" in number else said == planned
+
+
+def test_the_page_of_the_service_has_the_chances_that_are_planned() -> None:
+    """Each row gives those of one probe, a run and an hour; "about" where a run decides by time how many there are."""
+    planned = [
+        (counter, chances, round(chances * 3600 / site.settings.schedule.longest_gap.total_seconds()))
+        for site in sites_of(TARGET)
+        if site.vantage is Vantage.WIRE
+        for counter, chances in site.experiment.chances(site.workload).items()
+    ]
+    rows = [
+        line for line in (DOCS / "service.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ") and "| `" in line
+    ]
+    told = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    chances = [row for row in told if row[1].startswith(("`chances_", "`publishes_confirmed")) and len(row) == 5]
+    assert len(chances) >= 11
+    for _, counter, a_run, an_hour, _ in chances:
+        name = counter.split("`")[1]
+        exact = (name, *(int(number.removeprefix("about ").replace(",", "")) for number in (a_run, an_hour)))
+        near = [one for one in planned if one[0] == name and abs(one[1] - exact[1]) <= (0.15 * one[1] if "about" in a_run else 0)]
+        assert near, f"{name}: {a_run} a run; planned are {[one for one in planned if one[0] == name]}"
+        assert any(abs(one[2] - exact[2]) <= (0.15 * one[2] if "about" in an_hour else 0) for one in near), (
+            f"{name}: {an_hour} an hour"
+        )
