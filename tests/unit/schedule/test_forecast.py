@@ -129,11 +129,6 @@ def test_the_command_says_it_of_each_objective(capsys: Output) -> None:
 
 def is_said(number: str, planned: float) -> bool:
     said = int(number.removeprefix("about ").replace(",", ""))
-    return said == pytest.approx(planned, rel=0.15) if "about" in number else said == planned
-
-
-def is_said(number: str, planned: float) -> bool:
-    said = int(number.removeprefix("about ").replace(",", ""))
     return said == (pytest.approx(planned, rel=0.15) if "about" in number else planned)
 
 
