@@ -72,6 +72,7 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a foreign message is refused and comes again", "open A1 of client A open A2 of client A A2<9[e7]@0.5 P1@0.6 ok1=m1@0.65 A1<1@1 A2 nack 9@1.5 A2<9[e7]@2.5 A1<1@3 stop @30", exactly_once=True, delivery_delay_max_s=1),
         legal("the same, seen later", "open A1 of client A open A2 of client A A2<9[e7]@0.5 P1@0.6 ok1=m1@0.65 A1<1@1 A2 nack 9@1.5 A1<1@3 A2<9[e7]@3.2 stop @30", exactly_once=True, delivery_delay_max_s=1),
         legal("what was lost with a stream stays leased, and the next one goes on behind it", f"{BREAKS} P3@2 ok3=m3@2.1 close A1@3 {GOES_ON} A2<2,3,4,5@62 P6@63 ok6=m6@63.1 A2<6@63.2", exactly_once=True),
+        legal("the same long after", f"{BREAKS} P3@2 ok3=m3@2.1 close A1@3 open A2 of client A@4 P4@30 ok4=m4@30.1 A2<4@30.2 A2<2,3,4@62", exactly_once=True),
         legal("the same where nobody knows whether it was stored", f"{BREAKS} P3@2.9 info3@3 abandon3@3 close A1@3 {GOES_ON} B<2,3,4,5@62 P6@63 ok6=m6@63.1 B<6@63.2", exactly_once=True),
         legal("its stream is over when it need not wait any more", f"{TWO} P1,2 A1<2@1 close A1@1.05 A2<1,2@1.1", exactly_once=True),
         legal("a run from below on its own stream, behind it", f"{TWO} P1,2 A1<1,2@1 A1<2@62 A2<2@62.1 A2<1@62.2", exactly_once=True),
