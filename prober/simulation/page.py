@@ -164,7 +164,8 @@ def _too_rarely(fault: str, probe: str, cell: Cell) -> str:
     """One of them; whether that is more than chance explains, and what benign faults and troubles have to do with it."""
     doubt = "" if cell.is_certainly_below else "; too few runs to say that it is missed"
     calm = f"; {cell.found_calm} of {cell.calm} where nothing else went wrong" if cell.calm < cell.observable else ""
-    return f"- `{fault}`: {_share(cell)} at `{probe}`{doubt}{calm}"
+    why = f"; {WHY[fault, probe]}" if (fault, probe) in WHY else ""
+    return f"- `{fault}`: {_share(cell)} at `{probe}`{doubt}{calm}{why}"
 
 
 def _found_too_rarely(detection: Detection) -> Sequence[str]:
