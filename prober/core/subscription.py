@@ -160,9 +160,8 @@ class Subscription:
         """The client noticed that a session is over. Returns how many chances to see a split that takes back."""
         self.complete = self.complete and self.seen
         if (self.streaming or event.lost) and not (event.session in self.sessions or event.session in self._over):
-            self._begin_unseen(
-                event.session, event.t
-            )  # before the record, or in a hole of it; it may have carried messages all the same
+            # It was opened before the record, or in a hole of it, and may have carried messages all the same.
+            self._begin_unseen(event.session, event.t)
         self._end(event.session, event.t, lost=event.lost)
         doubtful_t = event.t - self.rules.close_detection_max_s - self.rules.clock_error_s
         taken_back = sum(count for until_t, count in self._chances if until_t >= doubtful_t)
@@ -260,9 +259,8 @@ class Subscription:
         if session is None:
             return
         session.closed_t = t
-        self.racing = self.racing or (
-            self.streaming and self.rules.exactly_once
-        )  # the next one goes on behind what is lost: `parted`
+        # With exactly-once delivery the next stream goes on behind what is lost with this one: `parted`.
+        self.racing = self.racing or (self.streaming and self.rules.exactly_once)
         if self.racing:
             self._over.pop(name, None)
             self._over[name] = session

@@ -150,17 +150,21 @@ class ShardingMember:
 
     async def _hand_over(self, site: str) -> None:
         try:
-            await self._give(site)
-            _log.info("%s: handed over", site)
-        except Exception as fault:  # a mistake of ours, which must not keep the others from probing there
-            self._failed(fault)
-        self._held.discard(site)
-        try:
+            await self._given_up(site)
+            self._held.discard(site)
             await asyncio.to_thread(self._leases.release, {SITE + site})
         except StatusError:
             pass  # it ends by itself
         finally:
             del self._giving[site]
+
+    async def _given_up(self, site: str) -> None:
+        """A mistake of ours in that is told, and must not keep the others from probing there."""
+        try:
+            await self._give(site)
+            _log.info("%s: handed over", site)
+        except Exception as fault:
+            self._failed(fault)
 
     async def _renew(self, site: str, renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         try:

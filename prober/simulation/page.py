@@ -65,6 +65,10 @@ ENDED: Final = (
 )
 REPEATED: Final = "what changed places was published several times, and of such messages either copy may come first"
 SLOW: Final = "what is missing may have been sent behind the redelivery already, which was slow on another session"
+EITHER_WAY: Final = "a copy on another stream, sent up to the longest delay before, explains the order on each of them"
+LEASED: Final = "a pull is lost, which may have brought the message, and the run ends before its lease is over"
+BEFORE: Final = "the message may be a late copy, sent before the key moved, or go on with a run that began before"
+BROKEN: Final = "one of the streams breaks soon after, and may have been dead before"
 WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("never_redeliver", "dead_letter"): REMOVED,
@@ -78,19 +82,10 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("swap_across_batches", "publish"): REPEATED,
         ("swap_in_batch", "publish"): REPEATED,
         ("stall_run", "pull"): SLOW,
-        (
-            "reorder_run",
-            "exactly_once",
-        ): "a copy on another stream, sent up to the longest delay before, explains the order on each of them",
-        (
-            "never_redeliver",
-            "pull",
-        ): "a pull is lost, which may have brought the message, and the run ends before its lease is over",
-        (
-            "split_holder",
-            "affinity",
-        ): "the message may be a late copy, sent before the key moved, or go on with a run that began before",
-        ("forget_holds", "exactly_once"): "one of the streams breaks soon after, and may have been dead before",
+        ("reorder_run", "exactly_once"): EITHER_WAY,
+        ("never_redeliver", "pull"): LEASED,
+        ("split_holder", "affinity"): BEFORE,
+        ("forget_holds", "exactly_once"): BROKEN,
     }
 )
 """Why a probe does not find a fault each time, as far as single runs were looked into."""
