@@ -15,14 +15,14 @@ FROM python:3.13-slim-trixie AS tools
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 COPY constraints/build.txt /build/constraints/
 RUN python -m venv --without-pip /build/tools \
-    && pip --python /build/tools/bin/python install --require-hashes --only-binary :all: -r /build/constraints/build.txt \
+    && pip --python /build/tools/bin/python install --require-hashes --no-deps --only-binary :all: -r /build/constraints/build.txt \
     && python -m venv --without-pip /opt/ordering-prober
 
 # What is installed changes less often than the project, so it comes first. Tests of packages are left out, and of pyarrow its headers
 # and Flight, which nothing here imports.
 FROM tools AS service-packages
 COPY constraints/runtime.txt /build/constraints/
-RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --only-binary :all: -r /build/constraints/runtime.txt \
+RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --no-deps --only-binary :all: -r /build/constraints/runtime.txt \
     && find /opt/ordering-prober -type d -name tests -prune -exec rm -rf {} + \
     && cd /opt/ordering-prober/lib/python3.13/site-packages/pyarrow \
     && rm -rf include src *flight*
@@ -30,7 +30,7 @@ RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --only
 # pyspark is published as a source distribution only.
 FROM tools AS jobs-packages
 COPY constraints/jobs.txt /build/constraints/
-RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --only-binary :all: --no-binary pyspark -r /build/constraints/jobs.txt \
+RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --no-deps --only-binary :all: --no-binary pyspark -r /build/constraints/jobs.txt \
     && find /opt/ordering-prober -type d -name tests -prune -exec rm -rf {} + \
     && cd /opt/ordering-prober/lib/python3.13/site-packages \
     && rm -rf pyspark/examples pyspark/data \
@@ -43,7 +43,7 @@ COPY constraints/compile.txt /build/constraints/
 RUN if [ "$COMPILE" = 1 ]; then \
         apt-get update \
         && apt-get install --yes --no-install-recommends gcc libc6-dev \
-        && pip --python /build/tools/bin/python install --require-hashes --only-binary :all: -r /build/constraints/compile.txt; \
+        && pip --python /build/tools/bin/python install --require-hashes --no-deps --only-binary :all: -r /build/constraints/compile.txt; \
     fi
 COPY pyproject.toml hatch_build.py README.md LICENSE /build/project/
 COPY prober /build/project/prober

@@ -112,7 +112,8 @@ $(VENV)/dev.stamp: $(VENV)/pyvenv.cfg pyproject.toml constraints/dev.txt
 	@touch $(VENV)/runtime.stamp $@
 
 LOGGED = sh .ci/logged $(VENV)/setup.log
-INSTALL_LOCKED = $(LOGGED) $(BIN)/python -m pip install --require-hashes
+# The locks hold every package, so nothing is resolved: pip before 24 would take a newer version for what is asked for with an extra.
+INSTALL_LOCKED = $(LOGGED) $(BIN)/python -m pip install --require-hashes --no-deps
 INSTALL_PROJECT = $(LOGGED) $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 
 $(VENV)/pyvenv.cfg $(VENV)-lock/pyvenv.cfg:

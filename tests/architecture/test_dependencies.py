@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+from tests.architecture import tree
 from tests.architecture.tree import ROOT
 
 BIN = ROOT / ".venv" / "bin"
@@ -35,6 +39,40 @@ def pinned(name: str) -> dict[str, str]:
 
 def run(program: str, *arguments: str) -> str:
     return subprocess.run([str(BIN / program), *arguments], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", ["build.txt", "runtime.txt", "jobs.txt", "dev.txt"])
+def test_a_lock_lacks_nothing_since_nothing_is_resolved_when_it_is_installed(name: str) -> None:
+    parts = pinned(name)
+    asked = {(part, "") for part in parts}
+    looked_at: set[tuple[str, str]] = set()
+    while asked:
+        part, extra = asked.pop()
+        looked_at.add((part, extra))
+        for needed in needs(part, extra):
+            other = canonicalize_name(needed.name)
+            assert needed.specifier.contains(parts[other]), f"{part} needs {needed}"
+            asked |= {(other, more) for more in needed.extras} - looked_at
+
+
+def needs(part: str, extra: str) -> list[Requirement]:
+    """What an installed package needs here, with one of its extras; nothing of a package that is for other platforms."""
+    try:
+        said = metadata.requires(part) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [each for each in map(Requirement, said) if each.marker is None or each.marker.evaluate({"extra": extra})]
+
+
+def test_whatever_installs_a_lock_resolves_nothing() -> None:
+    installs = [
+        (path, line)
+        for path, text in tree.texts()
+        for line in text.splitlines()
+        if path.parts[0] != "tests" and "pip" in line and "install --require-hashes" in line
+    ]
+    assert {path.name for path, _ in installs} == {"Makefile", "Dockerfile", "jobs.md"}
+    assert all("--no-deps" in line for _, line in installs)
 
 
 @pytest.mark.parametrize("name", ["runtime.txt", "jobs.txt"])
