@@ -69,6 +69,19 @@ EITHER_WAY: Final = "a copy on another stream, sent up to the longest delay befo
 LEASED: Final = "a pull is lost, which may have brought the message, and the run ends before its lease is over"
 BEFORE: Final = "the message may be a late copy, sent before the key moved, or go on with a run that began before"
 BROKEN: Final = "one of the streams breaks soon after, and may have been dead before"
+REMOVED_OR_CUT: Final = (
+    "streams break so often that the dead-letter policy may have removed what is missing, or all before it is due"
+)
+GONE_ON: Final = (
+    "what went into a stream that broke stays leased, and the key goes on behind it; or only its own copy was sent before it"
+)
+UNDER_WAY: Final = "everything comes again behind what was under way when the redelivery began: nothing is wrong with that"
+RECEIVED: Final = "everything had been received when it struck"
+UNREACHED: Final = "nothing was ever pushed: whether the service could reach the endpoint is not known"
+LOST_PULLS: Final = "pulls are lost again and again, each of which may have brought what is missing"
+TAKEN_FOR_LACK: Final = (
+    "the run ends where nothing comes: it takes the target for one without publish times, or without confirmations"
+)
 WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("never_redeliver", "dead_letter"): REMOVED,
@@ -86,6 +99,17 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("never_redeliver", "pull"): LEASED,
         ("split_holder", "affinity"): BEFORE,
         ("forget_holds", "exactly_once"): BROKEN,
+        ("lone_duplicate", "isolation"): BROKEN,
+        ("dead_letter_stalls_keys", "dead_letter"): REMOVED_OR_CUT,
+        ("hole", "exactly_once"): GONE_ON,
+        ("late_fill", "exactly_once"): GONE_ON,
+        ("redeliver_single", "exactly_once"): UNDER_WAY,
+        ("reorder_run", "affinity"): EITHER_WAY,
+        ("stall_all", "limits"): RECEIVED,
+        ("stall_all", "push"): UNREACHED,
+        ("stall_all", "pull"): LOST_PULLS,
+        ("stall_all", "seek"): TAKEN_FOR_LACK,
+        ("stall_all", "exactly_once"): TAKEN_FOR_LACK,
     }
 )
 """Why a probe does not find a fault each time, as far as single runs were looked into."""
