@@ -77,9 +77,17 @@ def test_a_machine_that_stood_still_knows_nothing() -> None:
     assert "stood still" in first.reason
 
 
-@pytest.mark.parametrize(("trouble", "amount"), [(Trouble.CUT, 20.0), (Trouble.CLOCK, 7200.0), (Trouble.BUSY, 0.2)])
-def test_what_is_none_of_the_services_doing_is_not_held_against_it(trouble: Trouble, amount: float) -> None:
-    simulated = simulate(plan("redelivery", disturbances=(Disturbance(1.0, trouble, amount),)))
+@pytest.mark.parametrize(
+    ("probe", "trouble", "amount"),
+    [
+        ("redelivery", Trouble.CUT, 20.0),
+        ("push", Trouble.CUT, 40.0),  # nobody can tell requests that cannot get here from requests that are not sent
+        ("redelivery", Trouble.CLOCK, 7200.0),
+        ("redelivery", Trouble.BUSY, 0.2),
+    ],
+)
+def test_what_is_none_of_the_services_doing_is_not_held_against_it(probe: str, trouble: Trouble, amount: float) -> None:
+    simulated = simulate(plan(probe, disturbances=(Disturbance(1.0, trouble, amount),)))
     assert simulated.faults == ()
     assert not any(note.found for note in simulated.notes)
 
