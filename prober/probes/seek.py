@@ -126,7 +126,8 @@ async def _back_and_forth(context: ProbeContext, workload: Workload, snapshot: s
     await asyncio.sleep(GAP_S)
     since_t = context.now()
     second = await _publish(context, journal, workload, 1)
-    came = await journal.all_come()
+    if not await journal.all_come():
+        return
     before, behind = journal.times_of(first), journal.times_of(second)
     if not before or not behind:
         raise NotSupported("the target does not say when messages were published")
@@ -134,21 +135,19 @@ async def _back_and_forth(context: ProbeContext, workload: Workload, snapshot: s
     if min(behind) - max(before) < GAP_S / 2:
         return  # something was stored late, or the clocks of the service differ: nobody knows what a seek brings back
     for to in (between, snapshot):
-        if not came:
-            return
         await consumption.pause()
         await consumption.seek(to, since_t)
         journal.awaited |= second
         await consumption.begin()
-        came = await journal.all_come()
-    if came:
-        await consumption.pause()
-        await consumption.ask(between)
-        await consumption.seek(max(behind) + GAP_S / 2)
-        journal.past = second
-        await consumption.begin()
-        await _publish(context, journal, workload, 2)
-        await journal.all_come()
+        if not await journal.all_come():
+            return
+    await consumption.pause()
+    await consumption.ask(between)
+    await consumption.seek(max(behind) + GAP_S / 2)
+    journal.past = second
+    await consumption.begin()
+    await _publish(context, journal, workload, 2)
+    await journal.all_come()
 
 
 async def _publish(context: ProbeContext, journal: Journal, workload: Workload, number: int) -> set[tuple[str, int]]:

@@ -22,7 +22,7 @@ from prober.brokers.base import Broker
 from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.errors import BrokerError, BrokerUnavailable
 from prober.probes.context import ProbeContext
@@ -205,11 +205,17 @@ class Run:
             yield
         finally:
             sounding.cancel()
+            await asyncio.wait({sounding})
+        if not sounding.cancelled() and (mistake := sounding.exception()):
+            raise mistake
 
     async def _sound(self) -> None:
+        """A refusal is an answer, too: streams that break meanwhile are on record. Push requests that cannot get here are not."""
         self._answered_t = monotonic_s()  # whatever its preparation asked has been answered
+        is_pushed = any(rules.mode is Mode.PUSH for rules in self._rules.values())
         while True:
-            self.recording.heard()
+            if not is_pushed or monotonic_s() - self._heard_t <= ANSWER_MAX_S:
+                self.recording.heard()
             await asyncio.sleep(SOUNDING_S)
             heard_t = self._heard_t
             self._silent = not await self._answers()

@@ -3,8 +3,8 @@
 The ledger of the service says what it did, not what that meant to a client. A message that was acknowledged need not come again, although
 the service had not heard of it yet; what a subscriber has answered, or whose lease may be over, it does not hold, although the service
 thought so; a stream that ends soon after may have been dead before; what had been acknowledged need only be sent again, and may have gone
-with a stream that broke, or be what came just before on another session; and what is left of an earlier run belongs to no record. Faults
-that are not named in `SEEN` are seen whenever they strike.
+with a stream that broke, or be what came just before on another session; who received everything misses nothing when all falls silent;
+and what is left of an earlier run belongs to no record. Faults that are not named in `SEEN` are seen whenever they strike.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import inf
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened, Published
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened, Published, Sought
 from prober.core.rules import Mode, Rules
 from prober.embedded.faults import Injection
 
@@ -47,6 +47,7 @@ class Witnesses:
         self._opened_t: dict[str, float] = {}
         self._closed: dict[str, float] = {}
         self._breaks: defaultdict[str, list[float]] = defaultdict(list)
+        self._sought = False
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
             Delivered: self._delivered,
             Acked: self._acknowledged,
@@ -55,6 +56,7 @@ class Witnesses:
             Published: self._stored,
             Opened: self._opened,
             Closed: self._ended,
+            Sought: self._seeks,
         }
 
     def event(self, event: Event) -> None:
@@ -89,12 +91,15 @@ class Witnesses:
         if event.lost or self._is_streaming(event.subscription):
             self._breaks[event.subscription].append(event.t)
 
+    def _seeks(self, _event: Sought) -> None:
+        self._sought = True
+
     def saw(self, injection: Injection, t: float) -> bool:
         """Whether what was injected at a time of the run's clock can be told from what is allowed."""
         if injection.message_id in self._foreign:
             return False
         seen = SEEN.get(injection.fault)
-        return injection.where not in self._rules or seen is None or seen(self, injection, t)
+        return injection.where not in {"", *self._rules} or seen is None or seen(self, injection, t)
 
     def was_never_acked(self, injection: Injection, _t: float) -> bool:
         """Whether the message is one that must come again."""
@@ -125,15 +130,19 @@ class Witnesses:
     def did_not_go_on(self, injection: Injection, t: float) -> bool:
         """Whether the later messages of the key that had come did not come again, each in its turn, and before any other.
 
-        What is held comes again when its lease is over: then the redelivery was slow, and nothing else. What had been acknowledged may
-        have been sent on a stream that broke meanwhile. What came on another session may have been sent after that message already.
+        What is held comes again when its lease is over: then the redelivery was slow, and nothing else. What was under way when it began
+        came before. What had been acknowledged may have been sent on a stream that broke meanwhile. What came on another session may have
+        been sent after that message already.
         """
         receipts = self._receipts[injection.where, injection.key]
         struck = next((one.seq for one in receipts if one.message_id == injection.message_id), 0)
-        before = {one.seq: one for one in receipts if one.t < t and one.seq > struck}
+        later = [number for number, one in enumerate(receipts) if one.t >= t]
+        began = next((number for number in later if receipts[number].seq == struck), None)
+        start = next(iter(later), len(receipts)) if began is None else began
+        before = {one.seq: one for one in receipts[:start] if one.seq > struck}
         again: dict[int, _Receipt] = {}
-        for one in receipts:
-            if one.t >= t and one.seq > struck:
+        for one in receipts[start:]:
+            if one.seq > struck:
                 again.setdefault(one.seq, one)
         came, wanted = list(again.values()), sorted(before)
         turn = next((turn for turn, seq in enumerate(wanted) if turn >= len(came) or came[turn].seq != seq), None)
@@ -141,17 +150,34 @@ class Witnesses:
             return False
         until_t = came[turn].t if turn < len(came) else receipts[-1].t
         left_out = [before[seq] for seq in wanted[turn:] if turn >= len(came) or seq < came[turn].seq]
-        began = next((one for one in receipts if one.t >= t and one.seq == struck), None)
-        if began is not None and left_out and all(self._may_have_followed(injection.where, one, began) for one in left_out):
+        if (
+            began is not None
+            and left_out
+            and all(self._may_have_followed(injection.where, one, receipts[began]) for one in left_out)
+        ):
             return False
         return not self._may_have_gone_with_a_stream(injection.where, left_out, t, until_t)
 
     def fell_silent(self, injection: Injection, t: float) -> bool:
         """Whether anything of the key is missed: what had come before, or never came though it was published, or was not acknowledged."""
-        receipts = self._receipts[injection.where, injection.key]
-        came = {one.message_id for one in receipts}
-        owed = {one.message_id for one in receipts if (injection.where, one.message_id) not in self._acked}
-        return bool(owed or self._published[injection.key] - came) or self.did_not_go_on(injection, t)
+        return self._is_owed(injection.where, injection.key) or self.did_not_go_on(injection, t)
+
+    def missed_anything(self, _injection: Injection, _t: float) -> bool:
+        """Whether anything is missed anywhere; what comes again after a seek is taken to be.
+
+        If nothing was ever pushed, nobody knows whether the service could reach the endpoint.
+        """
+        reached = [name for name, rules in self._rules.items() if rules.mode is not Mode.PUSH or self._was_reached(name)]
+        return bool(reached) and (self._sought or any(self._is_owed(name, key) for name in reached for key in self._published))
+
+    def _was_reached(self, subscription: str) -> bool:
+        return any(receipts for (where, _), receipts in self._receipts.items() if where == subscription)
+
+    def _is_owed(self, subscription: str, key: str) -> bool:
+        """Whether something of a key never came though it was published, or was not acknowledged."""
+        receipts = self._receipts[subscription, key]
+        unacked = any((subscription, one.message_id) not in self._acked for one in receipts)
+        return unacked or bool(self._published[key] - {one.message_id for one in receipts})
 
     def _may_have_followed(self, subscription: str, one: _Receipt, began: _Receipt) -> bool:
         """Whether what came before another message may have been sent after it, which was slow on its own session."""
@@ -191,6 +217,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "redeliver_single": Witnesses.did_not_go_on,
         "redeliver_unacked_only": Witnesses.did_not_go_on,
         "stall_run": Witnesses.fell_silent,
+        "stall_all": Witnesses.missed_anything,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,
         "overlap_push": Witnesses.met_what_is_held,

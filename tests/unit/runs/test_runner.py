@@ -151,6 +151,21 @@ def test_a_message_is_owed_on_each_subscription() -> None:
     assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
 
 
+def test_a_mistake_of_ours_while_asking_for_a_sign_of_life_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+    asked = asyncio.Event()
+
+    async def reach() -> None:
+        asked.set()
+        raise ZeroDivisionError
+
+    async def act(_context: ProbeContext, _workload: Workload) -> None:
+        await asked.wait()
+
+    result = run_of(act, reach=reach)
+    assert (result.verdict, result.internal_error, result.unreachable) == (Verdict.UNKNOWN, True, False)
+
+
 def test_a_mistake_of_ours_at_the_end_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
     place = Provisioner(TARGET, "test", lasting=True)
     monkeypatch.setattr(place, "run_ended", lambda **_: 1 / 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Opened, Published
+from prober.core.events import Acked, Closed, Delivered, Event, LeaseModified, Opened, Published, Sought
 from prober.core.rules import Mode, Rules
 from prober.embedded.faults import Injection
 from prober.simulation.witnesses import Witnesses
@@ -99,12 +99,38 @@ def test_what_came_elsewhere_may_have_been_sent_after_what_comes_again(fault: st
     assert saw(fault, "m1", *slow[:-2], got(2, "A", 1), acked(2.1, "A", 1))
 
 
+@pytest.mark.parametrize("fault", ["redeliver_single", "redeliver_unacked_only"])
+def test_what_was_under_way_when_a_redelivery_began_is_before_it(fault: str) -> None:
+    begin = (got(1, "A", 1), got(1, "A", 2), got(1.6, "A", 3), got(1.7, "A", 1))
+    assert not saw(fault, "m1", *begin, got(1.7, "A", 2), got(1.7, "A", 3))
+    assert saw(fault, "m1", *begin, got(1.7, "A", 3), got(1.7, "A", 2))
+    assert saw(fault, "m1", *begin)
+
+
 def test_a_key_that_fell_silent_is_missed_by_what_is_owed() -> None:
     done = (got(1, "A", 1), got(1, "A", 2), acked(1.1, "A", 2), got(2, "B", 1), acked(2.1, "B", 1))
     assert not saw("stall_run", "m1", *done)
     assert saw("stall_run", "m1", *done[:-1])
     assert saw("stall_run", "m1", *done, Published(0.5, KEY, "e", 3, "m3"))
     assert not saw("stall_run", "m1", *done, Published(0.5, KEY, "e", 2, "m2"))
+
+
+def stalled(*events: Event, mode: Mode = Mode.STREAMING) -> bool:
+    return saw("stall_all", "", Published(0.5, KEY, "e", 1, "m1"), *events, where="", mode=mode)
+
+
+def test_who_received_everything_misses_nothing_when_all_falls_silent() -> None:
+    done = (got(1, "A", 1), acked(1.1, "A", 1))
+    assert not stalled(*done)
+    assert stalled(*done[:-1])
+    assert stalled()
+    assert stalled(*done, Published(1.5, KEY, "e", 2, "m2"))
+    assert stalled(*done, Sought(2.0, HERE, 1.0))
+
+
+def test_what_was_never_pushed_may_be_due_to_the_endpoint() -> None:
+    assert not stalled(mode=Mode.PUSH)
+    assert stalled(got(1, "A", 1), mode=Mode.PUSH)
 
 
 @pytest.mark.parametrize("fault", ["forget_holds", "lease_short"])

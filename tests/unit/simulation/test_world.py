@@ -20,13 +20,20 @@ from prober.simulation.world import Simulated, defaults, simulate
 
 DEFAULTS = defaults().targets[0].probes
 HOURS = 1 / 60
+HOURS_OF_A_STALL = 1 / 20
 
 
-def plan(*probes: str, faults: tuple[Fault, ...] = (), disturbances: tuple[Disturbance, ...] = (), weather: Weather = CALM) -> Plan:
+def plan(
+    *probes: str,
+    faults: tuple[Fault, ...] = (),
+    disturbances: tuple[Disturbance, ...] = (),
+    weather: Weather = CALM,
+    hours: float = HOURS,
+) -> Plan:
     """A minute or so of these probes."""
     settings = {name: DEFAULTS[name] for name in DEFAULTS if name in probes}
     fault = faults[0].name if faults else ""
-    return Plan(1, HOURS, Temper.CALM, settings, weather, fault, faults, disturbances)
+    return Plan(1, hours, Temper.CALM, settings, weather, fault, faults, disturbances)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -52,6 +59,16 @@ def test_what_is_wrong_is_found() -> None:
     assert not note.is_false_alarm
 
 
+@pytest.mark.parametrize(("probe", "start"), [*((probe, 0.0) for probe in sorted(PROBES)), ("seek", 0.5), ("exactly_once", 0.5)])
+def test_a_service_that_falls_silent_is_found(probe: str, start: float) -> None:
+    note = simulate(plan(probe, faults=(Fault("stall_all", start=start),), hours=HOURS_OF_A_STALL)).notes[0]
+    if probe == "push":
+        assert note.verdict is Verdict.UNKNOWN
+        assert "no push request came" in note.reason
+    else:
+        assert (note.verdict, note.caught("stall_all")) == (Verdict.FAIL, True), note.reason
+
+
 def test_a_machine_that_stood_still_knows_nothing() -> None:
     simulated = simulate(plan("redelivery", disturbances=(Disturbance(2.0, Trouble.STANDSTILL, 8.0),)))
     assert simulated.faults == ()
@@ -60,9 +77,17 @@ def test_a_machine_that_stood_still_knows_nothing() -> None:
     assert "stood still" in first.reason
 
 
-@pytest.mark.parametrize(("trouble", "amount"), [(Trouble.CUT, 20.0), (Trouble.CLOCK, 7200.0), (Trouble.BUSY, 0.2)])
-def test_what_is_none_of_the_services_doing_is_not_held_against_it(trouble: Trouble, amount: float) -> None:
-    simulated = simulate(plan("redelivery", disturbances=(Disturbance(1.0, trouble, amount),)))
+@pytest.mark.parametrize(
+    ("probe", "trouble", "amount"),
+    [
+        ("redelivery", Trouble.CUT, 20.0),
+        ("push", Trouble.CUT, 40.0),  # nobody can tell requests that cannot get here from requests that are not sent
+        ("redelivery", Trouble.CLOCK, 7200.0),
+        ("redelivery", Trouble.BUSY, 0.2),
+    ],
+)
+def test_what_is_none_of_the_services_doing_is_not_held_against_it(probe: str, trouble: Trouble, amount: float) -> None:
+    simulated = simulate(plan(probe, disturbances=(Disturbance(1.0, trouble, amount),)))
     assert simulated.faults == ()
     assert not any(note.found for note in simulated.notes)
 
