@@ -19,7 +19,7 @@ from prober.config.models import Api, Config, Embedded, ProbeName, ProbeSettings
 from prober.config.problems import Path, Problem
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED, write_duration
-from prober.config.workloads import MESSAGES_PER_S, busy_share
+from prober.config.workloads import MESSAGES_PER_S, PULL_TIMEOUT_S, busy_share
 
 _TABLES: Final = ("events", "runs", "findings", "_spool")
 """The folders of a history, which its retention, its readers and `compact` take for their own."""
@@ -254,10 +254,25 @@ def _capacity(config: Config) -> Iterator[Problem]:
         yield Problem(("targets",), text)
 
 
+def _lost_pulls(probe: ProbeSettings, at: Path) -> Iterator[Problem]:
+    """An answer that is lost shows when its pull is given up, and its messages come again when their lease is over."""
+    needed = timedelta(seconds=PULL_TIMEOUT_S) + probe.ack_deadline
+    for name in ("delivery", "stall", "unacked"):
+        seconds = getattr(probe.deadlines, name)
+        if seconds < needed:
+            text = (
+                f"{write_duration(seconds)} is shorter than a pull waits ({PULL_TIMEOUT_S:g} s) and ack_deadline together, so an answer that "
+                f"is lost on its way looks like a service that falls silent; {write_duration(needed)} would do"
+            )
+            yield Problem((*at, name), text)
+
+
 def _probe(target: TargetSettings, probe: ProbeSettings, at: Path) -> Iterator[Problem]:
     far = not target.is_embedded and parse_endpoint(target.endpoint).secure
     if not far:
         return
+    if at[-1] == ProbeName.PULL:
+        yield from _lost_pulls(probe, (*at, "deadlines"))
     needed = probe.ack_deadline + max(probe.deadlines.delivery, probe.deadlines.stall, probe.deadlines.unacked)
     if probe.deadlines.drain < needed:
         text = (

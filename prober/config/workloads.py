@@ -32,6 +32,9 @@ HEADROOM: Final = 2
 """How much faster than that a machine may be."""
 ACT_MAX_S: Final = 300.0
 """A run that has not published everything by then ends UNKNOWN."""
+PULL_TIMEOUT_S: Final = 25.0
+"""How long one pull waits for an answer: longer than Pub/Sub waits for a message before it answers with none (about 18 s were seen,
+googleapis/google-cloud-python issue 8087). A pull that is given up may have carried messages, so it excuses a service that falls silent."""
 KEY_BYTES_PER_S_MAX: Final = 1_000_000
 """What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
 PACED: Final = frozenset({ProbeName.ORDERING, ProbeName.HOT_KEY})

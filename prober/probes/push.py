@@ -127,7 +127,7 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=10, bursts=BURSTS[ProbeName.PUSH], burst_messages=6, subscribers=1, ack_after_s=0.1),
     requires={
-        "deliveries_first": "no push request came: Pub/Sub pushes nothing, or cannot reach the endpoint",
+        "deliveries_first": "no message of the run was pushed: Pub/Sub pushes nothing, or cannot reach the endpoint",
         "nacks": "nothing was refused",
         "rewinds": "nothing was redelivered",
     },

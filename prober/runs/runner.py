@@ -73,6 +73,7 @@ class Run:
         self._listeners: list[RunListener] = []
         self._interval_s = inf
         self._unreachable = self._silent = False
+        self._mistakes: dict[str, Exception] = {}
         self._answered_t = 0.0
         self._missed_runs = 0
 
@@ -205,12 +206,12 @@ class Run:
             yield
         finally:
             sounding.cancel()
-            await asyncio.wait({sounding})
-        if not sounding.cancelled() and (mistake := sounding.exception()):
-            raise mistake
 
     async def _sound(self) -> None:
-        """A refusal is an answer, too: streams that break meanwhile are on record. Push requests that cannot get here are not."""
+        """Says `heard` also if nobody can connect: streams that break meanwhile are on record, and nothing is under way.
+
+        Push requests that cannot get here are not on record, and look like requests that are not sent.
+        """
         self._answered_t = monotonic_s()  # whatever its preparation asked has been answered
         is_pushed = any(rules.mode is Mode.PUSH for rules in self._rules.values())
         while True:
@@ -238,11 +239,13 @@ class Run:
         return all(await asyncio.gather(*(self._is_reached(broker) for broker in (self._broker, *peers))))
 
     async def _is_reached(self, broker: Broker) -> bool:
-        """Whether one endpoint says anything. Without a connection nothing is under way on it either."""
+        """Whether one endpoint says anything; a mistake of ours while asking says nothing about that."""
         try:
             await broker.admin.reach(self._resources.subscription)
         except BrokerError as error:
             return not isinstance(error, BrokerUnavailable)
+        except Exception as error:
+            self._mistakes[repr(error)] = error
         return True
 
     async def _drain(self) -> None:
@@ -261,7 +264,7 @@ class Run:
         duration_s = monotonic_s() - started_t
         recording, counters = self.recording, self.recording.counters
         findings = tuple(recording.finish())
-        faults = [*recording.faults, *([] if fault is None else [fault])]
+        faults = [*recording.faults, *self._mistakes.values(), *([] if fault is None else [fault])]
         for each in faults:
             _log.error("internal error in run %s", self.run_id, exc_info=each)
         if fault is not None:

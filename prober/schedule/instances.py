@@ -16,7 +16,7 @@ from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.following import in_force, restart_keys
 from prober.config.models import Config, ProbeName, ProbeSettings, Slo, TargetSettings
 from prober.config.sections import Observe
-from prober.config.workloads import ACT_MAX_S
+from prober.config.workloads import ACT_MAX_S, PULL_TIMEOUT_S
 from prober.core.rules import Mode, Rules
 from prober.probes.catalogue import PROBES
 from prober.probes.experiment import Experiment, Workload
@@ -33,12 +33,13 @@ SEEK_SETTLES_S: Final = 60.0
 LOCAL_SEEK_SETTLES_S: Final = 2.0
 LOCAL_PUBLISH_TIME_ERROR_S: Final = 1.0
 """What is not Google's is one region, and nothing there hangs for longer."""
-MARGIN_S: Final = 1.0
 ANSWERED_S: Final = 5.0
 """How long after it came a message is answered, if it is."""
+MARGIN_S: Final = 1.0
 """How much longer than a lease and the way to the prober deadlines on a plain connection are. Nothing there is far away: a broken stream
 shows at once, and an emulator gets little more time for what it owes. But while messages of one key are outstanding the service may be late
-with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing.
+with another key (documentation, "Order messages"), so what is not longer than a lease proves nothing. Where messages are pulled, a lost
+answer shows only when the pull is given up, so they are longer by that, too.
 
 Google's client library may keep what it received and did not hand out until leases end that it made longer itself, so what is seen
 through it gets the time that is configured.
@@ -93,6 +94,11 @@ class PlannedSite:
         return any(plan.mode is Mode.PUSH for plan in self.experiment.subscriptions)
 
     @property
+    def is_pulled(self) -> bool:
+        """Whether its messages are pulled, response by response."""
+        return any(plan.mode is Mode.PULL for plan in self.experiment.subscriptions)
+
+    @property
     def workload(self) -> Workload:
         """How much of it."""
         known, settings = self.experiment.workload, self.settings
@@ -114,7 +120,8 @@ class PlannedSite:
         deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
         patient = endpoint.secure or self.vantage is Vantage.LIBRARY
-        far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S
+        lost_s = PULL_TIMEOUT_S if self.is_pulled else 0.0
+        far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S + lost_s
         rules = Rules(
             delivery_delay_max_s=DELIVERY_DELAY_MAX_S,
             close_detection_max_s=CLOSE_DETECTION_MAX_S if endpoint.secure else LOCAL_CLOSE_DETECTION_MAX_S,
@@ -128,10 +135,10 @@ class PlannedSite:
         if self.settings.observe is not None:
             rules = _of_others(rules, self.settings.observe, endpoint)
         # A key may wait for another one that is acknowledged already, until that has certainly been applied; and for a response that
-        # holds it, until its lease has ended.
+        # holds it, until its lease has ended. That of a response that was lost begins before anybody knows of it.
         waits_s = (rules.ack_settled_s, rules.ack_deadline_s + DELIVERY_DELAY_MAX_S)
         responses = any(plan.mode is not Mode.STREAMING for plan in self.experiment.subscriptions)
-        begun_s = ANSWERED_S + (sum(waits_s) if responses else max(waits_s))
+        begun_s = ANSWERED_S + lost_s + (sum(waits_s) if responses else max(waits_s))
         longest_s = begun_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         return Target(
             self.target.name,

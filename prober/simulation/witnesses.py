@@ -163,7 +163,7 @@ class Witnesses:
         return self._is_owed(injection.where, injection.key) or self.did_not_go_on(injection, t)
 
     def missed_anything(self, _injection: Injection, _t: float) -> bool:
-        """Whether anything is missed anywhere; what comes again after a seek is taken to be.
+        """Whether anything is missed anywhere; what has to come again after a seek is taken to be missed.
 
         If nothing was ever pushed, nobody knows whether the service could reach the endpoint.
         """

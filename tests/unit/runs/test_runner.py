@@ -151,19 +151,21 @@ def test_a_message_is_owed_on_each_subscription() -> None:
     assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
 
 
-def test_a_mistake_of_ours_while_asking_for_a_sign_of_life_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_while_asking_for_a_sign_of_life_is_not_the_targets(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
-    asked = asyncio.Event()
+    monkeypatch.setattr(runner, "BEAT_S", 0.0)
 
     async def reach() -> None:
-        asked.set()
         raise ZeroDivisionError
 
-    async def act(_context: ProbeContext, _workload: Workload) -> None:
-        await asked.wait()
+    async def act(context: ProbeContext, workload: Workload) -> None:
+        await publishes_all(context, workload)
+        await clock.passes(10.0)
 
     result = run_of(act, reach=reach)
-    assert (result.verdict, result.internal_error, result.unreachable) == (Verdict.UNKNOWN, True, False)
+    assert (result.internal_error, result.unreachable, unsent(result)) == (True, False, None)
 
 
 def test_a_mistake_of_ours_at_the_end_is_a_result_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_a_service_that_falls_silent_is_found(probe: str, start: float) -> None:
     note = simulate(plan(probe, faults=(Fault("stall_all", start=start),), hours=HOURS_OF_A_STALL)).notes[0]
     if probe == "push":
         assert note.verdict is Verdict.UNKNOWN
-        assert "no push request came" in note.reason
+        assert "no message of the run was pushed" in note.reason
     else:
         assert (note.verdict, note.caught("stall_all")) == (Verdict.FAIL, True), note.reason
 
