@@ -261,8 +261,8 @@ def _lost_pulls(probe: ProbeSettings, at: Path) -> Iterator[Problem]:
         seconds = getattr(probe.deadlines, name)
         if seconds < needed:
             text = (
-                f"{write_duration(seconds)} is shorter than a pull waits ({PULL_TIMEOUT_S:g} s) and ack_deadline together, so an answer that "
-                f"is lost on its way looks like a service that falls silent; {write_duration(needed)} would do"
+                f"{write_duration(seconds)} is shorter than a pull waits ({PULL_TIMEOUT_S:g} s) and ack_deadline together, so an answer "
+                f"that is lost on its way looks like a service that falls silent; {write_duration(needed)} would do"
             )
             yield Problem((*at, name), text)
 
