@@ -75,13 +75,6 @@ REMOVED_OR_CUT: Final = (
 GONE_ON: Final = (
     "what went into a stream that broke stays leased, and the key goes on behind it; or only its own copy was sent before it"
 )
-UNDER_WAY: Final = "everything comes again behind what was under way when the redelivery began: nothing is wrong with that"
-RECEIVED: Final = "everything had been received when it struck"
-UNREACHED: Final = "nothing was ever pushed: whether the service could reach the endpoint is not known"
-LOST_PULLS: Final = "pulls are lost again and again, each of which may have brought what is missing"
-TAKEN_FOR_LACK: Final = (
-    "the run ends where nothing comes: it takes the target for one without publish times, or without confirmations"
-)
 WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("never_redeliver", "dead_letter"): REMOVED,
@@ -103,13 +96,7 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("dead_letter_stalls_keys", "dead_letter"): REMOVED_OR_CUT,
         ("hole", "exactly_once"): GONE_ON,
         ("late_fill", "exactly_once"): GONE_ON,
-        ("redeliver_single", "exactly_once"): UNDER_WAY,
         ("reorder_run", "affinity"): EITHER_WAY,
-        ("stall_all", "limits"): RECEIVED,
-        ("stall_all", "push"): UNREACHED,
-        ("stall_all", "pull"): LOST_PULLS,
-        ("stall_all", "seek"): TAKEN_FOR_LACK,
-        ("stall_all", "exactly_once"): TAKEN_FOR_LACK,
     }
 )
 """Why a probe does not find a fault each time, as far as single runs were looked into."""

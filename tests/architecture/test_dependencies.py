@@ -17,6 +17,8 @@ from tests.architecture.tree import ROOT
 
 BIN = ROOT / ".venv" / "bin"
 _PINNED = re.compile(r"^([a-z0-9._-]+)==(\S+)", re.MULTILINE)
+_PIN = re.compile(r"^[a-z0-9._-]+==[^\\\n]*", re.MULTILINE)
+PROJECT = "ordering-keys-prober"
 PERMISSIVE = (
     "apache",
     "bsd",
@@ -41,27 +43,42 @@ def run(program: str, *arguments: str) -> str:
     return subprocess.run([str(BIN / program), *arguments], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("name", ["build.txt", "runtime.txt", "jobs.txt", "dev.txt"])
-def test_a_lock_lacks_nothing_since_nothing_is_resolved_when_it_is_installed(name: str) -> None:
-    parts = pinned(name)
-    asked = {(part, "") for part in parts}
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("build.txt", ()),
+        ("compile.txt", (("mypy", "mypyc"),)),
+        ("runtime.txt", ((PROJECT, ""), (PROJECT, "monitoring"))),
+        ("jobs.txt", ((PROJECT, ""), (PROJECT, "monitoring"), (PROJECT, "jobs"))),
+        ("dev.txt", ((PROJECT, ""), ("mypy", "mypyc"))),
+    ],
+)
+def test_a_lock_lacks_nothing_since_nothing_is_resolved_when_it_is_installed(
+    name: str, wanted: tuple[tuple[str, str], ...]
+) -> None:
+    parts = pinned_here(name)
+    asked = {*wanted, *((part, "") for part in parts)}
     looked_at: set[tuple[str, str]] = set()
     while asked:
         part, extra = asked.pop()
         looked_at.add((part, extra))
         for needed in needs(part, extra):
             other = canonicalize_name(needed.name)
-            assert needed.specifier.contains(parts[other]), f"{part} needs {needed}"
+            assert other in parts, f"{part} needs {needed}, which {name} lacks"
+            assert needed.specifier.contains(parts[other]), f"{part} needs {needed}, {name} has {parts[other]}"
             asked |= {(other, more) for more in needed.extras} - looked_at
 
 
+def pinned_here(name: str) -> dict[str, str]:
+    """The versions in a lock of what is installed on this machine."""
+    pins = map(Requirement, _PIN.findall((ROOT / "constraints" / name).read_text(encoding="utf-8")))
+    return {canonicalize_name(pin.name): str(pin.specifier)[2:] for pin in pins if pin.marker is None or pin.marker.evaluate()}
+
+
 def needs(part: str, extra: str) -> list[Requirement]:
-    """What an installed package needs here, with one of its extras; nothing of a package that is for other platforms."""
-    try:
-        said = metadata.requires(part) or []
-    except metadata.PackageNotFoundError:
-        return []
-    return [each for each in map(Requirement, said) if each.marker is None or each.marker.evaluate({"extra": extra})]
+    """What an installed package needs here, with one of its extras; the project is installed so that it can be edited, nowhere else."""
+    said = [each for each in map(Requirement, metadata.requires(part) or []) if (part, each.name) != (PROJECT, "editables")]
+    return [each for each in said if each.marker is None or each.marker.evaluate({"extra": extra})]
 
 
 def test_whatever_installs_a_lock_resolves_nothing() -> None:

@@ -23,6 +23,7 @@ from prober.brokers.endpoint import parse_endpoint
 from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.config.models import ProbeName
+from prober.config.workloads import PULL_TIMEOUT_S
 from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode
@@ -69,7 +70,6 @@ PULL_TRIALS = {
 }
 OVER_GRPC = ("reply_lost", "zombie_publish", "slow_ack_extension")
 PULLERS = 3
-PULL_TIMEOUT_S = 2.0
 ALL_ACKED_WITHIN_S = 90.0
 
 

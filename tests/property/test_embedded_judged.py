@@ -48,7 +48,8 @@ KEYS = ("a", "b", "c", "d")
 DEADLINE_S = 20
 BUSY_S = 40.0
 PATIENCE_S = 60.0
-PULL_TIMEOUT_S = 1.5
+PULL_TIMEOUTS_S = (1.5, 25.0)
+"""Less and more than the service lets a pull wait, and longer than a lease."""
 HALF_OPEN_MAX_S = 5.0
 SEEDS = range(3)
 CHANCES = {
@@ -85,6 +86,7 @@ class World:
 
     def __init__(self, seed: int, place: Place, faults: Faults) -> None:
         self.chance = random.Random(seed)
+        self.pull_timeout_s = PULL_TIMEOUTS_S[seed % len(PULL_TIMEOUTS_S)]
         self.mode = mode = place.mode
         self.now = 0.0
         self.findings: list[Finding] = []
@@ -221,7 +223,7 @@ class World:
         self._waiting.add(pull)
         self._note(events.Opened(self.now, self._of(pull), pull, pull))
         self.state.pull(pull, name_of(self._of(pull)), self.chance.randint(1, 10), self.now, wait_s=1.0)
-        self._later(PULL_TIMEOUT_S, lambda: self._pull_ended(pull, lost=True))
+        self._later(self.pull_timeout_s, lambda: self._pull_ended(pull, lost=True))
 
     def _pull_ended(self, pull: str, *, lost: bool) -> None:
         """It was answered, or its time is up."""

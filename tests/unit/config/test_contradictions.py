@@ -68,6 +68,12 @@ def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
         (
             "global",
             "",
+            "probes: {pull: {deadlines: {stall: 30s}}}",
+            "targets[0].probes.pull.deadlines.stall (line 3): 30s is shorter than a pull waits (25 s) and ack_deadline together",
+        ),
+        (
+            "global",
+            "",
             "probes: {ordering: {keys: 2, sizes: [100kB], messages: 20}}",
             "targets[0].probes.ordering (line 3): publishes 200.0 MB a second on each key, and Pub/Sub takes 1 MB a second per key",
         ),
