@@ -8,8 +8,8 @@ sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 
 A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
 (`beat`) and asks the target for a sign of life now and then (`heard`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
-no answer came for longer than `ANSWER_MAX_S`, or if the checker failed, what follows is recorded but not judged any more:
-`judge.stopped_because` says why.
+no answer came for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is none), or if the checker failed, what
+follows is recorded but not judged any more: `judge.stopped_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
 
 When the event loop lagged, what was measured then says how slow the prober was, not how slow the service was. Whatever waits for the event
