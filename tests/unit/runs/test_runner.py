@@ -32,6 +32,7 @@ from tests.unit.runs.running import (
     WANTED,
     WORKLOAD,
     Clock,
+    Publisher,
     fails,
     nothing,
     publishes_all,
