@@ -718,7 +718,7 @@ class KeyChecker:
         idle_t = self._last_event_t + self._rules.idle_after_s
         if now <= idle_t or not len(self._tracks):
             return idle_t if len(self._tracks) else inf
-        busy_until_t = self._tracks.busy_until_t
+        busy_until_t = max(self._tracks.busy_until_t, self._liveness.doubtful_until_t())
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()
