@@ -105,6 +105,35 @@ def test_what_a_seek_brings_back(one: Case) -> None:
     one.check()
 
 
+SOUGHT_BACK = "P1,2 A<1,2@1 A ack 1,2@2 seek 60/0@100"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("refused, and never again", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 end @900", "L:UNACKED_STALL@291"),
+        case("left alone, and never again", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 end @900", "L:UNACKED_STALL@350"),
+        case("the key moves on without it", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 P3@300 ok3=m3@300.1 A<3@300.2 A ack 3@300.3 end @400", "L:UNACKED_STALL@365"),
+        case("refused, come again, and left alone for its lease", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 2@175.2 end @355"),
+        case("refused, come again, and never once more", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 2@175.2 end @355.1", "L:UNACKED_STALL@355"),
+        case("refused, come again, and acknowledged", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 1,2@175.2 end @900"),
+        case("acknowledged, come again, and refused", f"{SOUGHT_BACK} A<1,2@170 A ack 1,2@171 A<1,2@175 A nack 1@176 A ack 2@176.1 end @900"),
+        case("acknowledged so shortly before that it may be applied since", "P1 A<1@1 A ack 1@91 seek 60/0@100 A<1@170 A nack 1@171 end @900"),
+        case("published before what comes back", "P1@0 ok1=m1@0.1 A<1@1 A ack 1@2 seek 60/0.05@100 A<1@170 A nack 1@171 end @900"),
+        case("it is not known what comes back", "P1 A<1@1 A ack 1@2 seek 60@100 A<1@170 A nack 1@171 end @900"),
+        case("it came while that settled", f"{SOUGHT_BACK} A<1,2@120 A ack 1,2@121 A<1,2@170 A nack 1@171 A ack 2@171.1 end @900"),
+        case("sought once more", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 seek 60@172 A<1@240 A nack 1@241 end @900"),
+        case("dead-lettered", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 dlq m1@172 end @900"),
+        case("dead-lettered, and a slow copy", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 dlq m1@172 A<1,2@173 A ack 2@173.2 end @900"),
+        case("older than the retention", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 end @900", message_retention_s=290),
+        case("received before the record", "P2 A<1@1 A ack 1@2 A<2@3 A ack 2@4 seek 60/0@100 A<1,2@170 A nack 1@171 A ack 2@171.1 end @900"),
+    ],
+)  # fmt: skip
+def test_what_a_seek_brought_back_is_owed_like_anything_else(one: Case) -> None:
+    """Until it is acknowledged once more."""
+    one.check()
+
+
 def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
     finding = only(f"{BACK} B<1,4@27", "REDELIVERY_SKIP")
     assert finding.facts["skipped"] == (2, 3)
