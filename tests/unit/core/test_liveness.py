@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.skips import DEAD_LETTER
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, SUBSCRIPTION, Case, case, definitely, findings, observe, only, rules_of, say, words
+from tests.unit.core.cases import PULL, PUSH, SUBSCRIPTION, Case, case, findings, observe, only, owed, rules_of, say, words
 
 FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
 
@@ -200,14 +199,6 @@ def test_deadlines_of_no_length_come_to_an_end() -> None:
 
 REFUSED = "P1 a<1@1 a nack 1@1.1"
 """By push, where a message may be dead-lettered at any time, and unseen."""
-
-
-def owed(line: str, **rules: Any) -> bool:
-    """Whether something is owed at the end of a history on which nothing is said for certain."""
-    whole = rules_of(**rules)
-    verifier = Verifier(whole, subscriptions=(SUBSCRIPTION,))
-    definitely([*observe(verifier, history(line, whole.mode)), *verifier.finish()])
-    return verifier.owed
 
 
 @pytest.mark.parametrize(

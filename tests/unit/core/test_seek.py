@@ -15,7 +15,7 @@ from prober.core.skips import SOUGHT as PASSED_OVER
 from prober.core.verifier import Verifier
 from tests.judging import judge
 from tests.notation import history
-from tests.unit.core.cases import PUSH, Case, across, case, observe, only, words
+from tests.unit.core.cases import PUSH, Case, across, case, observe, only, owed, words
 
 UNDULY_DOUBTED = pytest.mark.xfail(reason="the leases of what a session held before a seek are remembered")
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
@@ -148,7 +148,7 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
         case("what was owed may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
         case("what was sent in the hole is not known", "P1,2,3,4 A<1,2,3@1 hole @5 A<1@11 A<3@11.1"),
         case("an unknown outcome from before", "P1,2 A<1,2@1 P3@2 hole @5 P4@11 ok4=m4@11.1 ok3=m3@11.2 A<4@12 A<3@12.1"),
-        case("nothing is owed until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
+        case("nothing is told until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
         case("a run through what was published in the hole", "P1,2 A<1,2@1 hole @5 P6@11 ok6=m6@11.1 A<4@12 A<3,4,5,6@12.1"),
         case("a hole in the numbering", "P1 A<1@1 hole @5 P9@11 ok9=m9@11.1 A<9@12 A<8@12.1"),
         case("a rewind to what was published in the hole", "P1,2 A<1,2@1 hole @5 P9@11 ok9=m9@11.05 P10@11.1 ok10=m10@11.15 A<9@12 A<8@12.1 A<9@12.2 A<10@12.3"),
@@ -164,6 +164,35 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
 )  # fmt: skip
 def test_interrupted(one: Case) -> None:
     one.check()
+
+
+HOLED = "P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4"
+GOES_ON = "P3@10 ok3=m3@10.1"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"{HOLED} {GOES_ON} end @7200", True),
+        (f"{HOLED} {GOES_ON} A2<1@11 A2<2@11.1 end @7200", True),
+        (f"{HOLED} {GOES_ON} A2<3@11 A2 ack 3@11.1 end @7200", False),
+        (f"{HOLED} P3@10 A2<3@11 A2 ack 3@11.1 ok3=m3@12 end @7200", False),
+        (f"{HOLED} P3@10 end @7200", False),
+        (f"{HOLED} P3@8 ok3=m3@10.1 end @7200", False),
+        (f"{HOLED} end @7200", False),
+        (f"{HOLED} {GOES_ON} dlq m3@12 end @7200", False),
+        (f"{HOLED} {GOES_ON} seek 5@12 end @7200", False),
+        (f"{HOLED} {GOES_ON} seek 5/9@12 end @7200", True),
+        (f"{HOLED} P1[e2]@10 ok1=n1@10.1 A2<n1(1)@11 A2 ack 1@11.1 {GOES_ON.replace('10', '12')} end @7200", True),
+    ],
+)  # fmt: skip
+def test_what_is_published_when_a_hole_has_settled_is_owed(line: str, expected: bool) -> None:
+    """But since when it had to come is not known, and neither is what was published before."""
+    assert owed(line) is expected
+
+
+def test_it_is_owed_until_it_is_older_than_the_retention() -> None:
+    assert not owed(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000)
 
 
 def test_why_it_is_in_doubt() -> None:
