@@ -12,6 +12,7 @@ from typing import Final
 
 from prober.core.events import LONG_AGO
 from prober.core.owed import Owed
+from prober.core.positions import LearnedLog
 from prober.core.rules import Rules
 from prober.core.subscription import Subscription
 
@@ -28,6 +29,22 @@ def backed_off_t(rules: Rules, last_delivery_t: float, owed: Collection[Owed]) -
         return LONG_AGO
     lease_end_t = max([last_delivery_t + rules.ack_deadline_s, *(one.lease_end_t for one in owed)])
     return lease_end_t + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+
+
+def doubtful_until_t(subscription: Subscription, owed: Iterable[int], log: LearnedLog) -> float:
+    """Until when any of these positions may come again that are owed unless they were dead-lettered; long ago if there is none.
+
+    They are told only in doubt, so to forget them would make nothing out of what is not known. What has left its window, or is older
+    than the retention, will never be known.
+    """
+    rules, lost = subscription.rules, subscription.losses_max
+    if rules.unacked_deadline_s == inf:
+        return LONG_AGO
+    doubtful = (log.invoked_t(one) for one in owed if log.holds(one) and log.may_be_dead_lettered(one, lost))
+    latest_t = max(doubtful, default=None)
+    if latest_t is None:
+        return LONG_AGO
+    return inf if rules.message_retention_s == inf else latest_t + rules.message_retention_s - rules.clock_error_s
 
 
 def deadline(subscription: Subscription, since_t: float, seconds: float, sent_t: float, lease_ends: Iterable[float]) -> float:

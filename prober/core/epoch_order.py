@@ -205,11 +205,26 @@ class EpochOrder:
         return publication.rank > self.passed or publication.seq in self.overtaken
 
     def confirmed_pending(self, excused_until_t: float) -> Iterator[Publication]:
-        """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received."""
+        """Confirmed publishes, invoked after `excused_until_t`, that nothing overtook and whose primary was not received.
+
+        None before a baseline is known.
+        """
         for publication in self.still_late():
             if publication.invoked_t > excused_until_t:
                 yield publication
-        if self.settled and self.record.confirmed_rank > self.passed:
+        if self.settled:
+            yield from self.ahead(excused_until_t)
+
+    def owes_first(self, excused_until_t: float) -> bool:
+        """Whether any of those ahead is owed although no baseline is known.
+
+        How long that may take cannot be said, for what was held, or refused, before is not on record.
+        """
+        return not self.settled and next(self.ahead(excused_until_t), None) is not None
+
+    def ahead(self, excused_until_t: float) -> Iterator[Publication]:
+        """The same of those that were not passed, whether a baseline is known or not."""
+        if self.record.confirmed_rank > self.passed:
             for publication in self.pending():
                 owed = publication.token is not None and publication.invoked_t > excused_until_t
                 if owed and publication.seq not in self.gone and publication.seq not in self.overtaken:

@@ -364,8 +364,8 @@ class KeyChecker:
         position, delay_s = arrival.position, rules.delivery_delay_max_s
         lease_end_t = arrival.t + rules.ack_deadline_s
         acked_before = not (arrival.new and arrival.proven) and self.log.flags(position) & (ACKED | OLDER)
-        if not arrival.new and holder.acks.may_end(position, arrival.lo):
-            certain = False
+        acked_before = acked_before and position not in self._liveness.owed and not self._redelivery.returned.undid_acks(position)
+        certain = certain and (arrival.new or not holder.acks.may_end(position, arrival.lo))
         if certain and len(self._tracks.by_session) > 1:  # a rewind seen on another session may have been sent after this
             certain = all(other.rewound_t < arrival.lo - rules.clock_error_s for other in self._tracks.others(track))
         if self.subscription.open > 1 and rules.mode is Mode.STREAMING:
@@ -718,7 +718,7 @@ class KeyChecker:
         idle_t = self._last_event_t + self._rules.idle_after_s
         if now <= idle_t or not len(self._tracks):
             return idle_t if len(self._tracks) else inf
-        busy_until_t = self._tracks.busy_until_t
+        busy_until_t = max(self._tracks.busy_until_t, self._liveness.doubtful_until_t())
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()

@@ -177,10 +177,7 @@ class OrderCheck:
         Of what a younger subscription receives first, the service may have stored the first copy before there was a subscription;
         then that says nothing about what was published next. Publish times tell copies apart, and without them there are none.
         """
-        expired_t = self.expired_t(now)
-        if self._collector.rules.subscription_predates_first_publish or self._collector.ids_alone:
-            return expired_t
-        return max(expired_t, self._subscription.first_seen_t + self._collector.rules.clock_error_s)
+        return max(self.expired_t(now), LONG_AGO if self._collector.ids_alone else self._subscription.there_since_t)
 
     def _begin(self, record: EpochRecord, region: str) -> EpochOrder:
         index = self.epochs[-1].index + 1 if self.epochs else 0
@@ -262,8 +259,9 @@ class OrderCheck:
     def owes(self, now: float) -> bool:
         """Whether anything that was confirmed is still owed, and is not older than the retention."""
         expired_t = self.expired_t(now)
+        excused_until_t = max(self.forgiven_until_t, expired_t, self._subscription.there_since_t)
         for order, owed in self.undelivered(now):
-            if next(owed, None) is not None:
+            if next(owed, None) is not None or order.owes_first(excused_until_t):
                 return True
             if any(overtaken.publication.invoked_t >= expired_t for overtaken in order.missing()):
                 return True

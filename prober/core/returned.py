@@ -64,6 +64,10 @@ class Return:
         """Those that certainly come again."""
         return [position for position in positions if self._is_certain(position)]
 
+    def undid_acks(self, position: int) -> bool:
+        """Whether the seek has certainly undone every acknowledgement of a position, and none was sent since."""
+        return self._acks is not None and self._is_certain(position) and self._acks.all_known(position)
+
     def _is_certain(self, position: int) -> bool:
         acks = self._acks if self._start <= position <= self._target else None
         return acks is not None and not acks.may_end(position, self._seek.sought_t)
@@ -79,7 +83,7 @@ def brought_back(seek: Returned, log: LearnedLog, acks: Acknowledgements) -> Ret
     It begins with the lowest position from which on everything was published since.
     """
     start = log.frontier + 1
-    while log.holds(start - 1) and log.invoked_t(start - 1) > seek.since_t and not log.flags(start - 1) & REMOVED:
+    while log.holds(start - 1) and log.invoked_t(start - 1) >= seek.since_t and not log.flags(start - 1) & REMOVED:
         start -= 1
     return Return(seek, acks, start, log.frontier)
 

@@ -36,7 +36,7 @@ from prober.core.events import LONG_AGO
 from prober.core.findings import Facts, Kind
 from prober.core.order import OrderCheck
 from prober.core.places import certainly_before, precedes, was_sent_beside
-from prober.core.positions import ACKED, OLDER, REFUSED, STAYED, LearnedLog
+from prober.core.positions import ACKED, OLDER, REFUSED, REMOVED, STAYED, LearnedLog
 from prober.core.rules import Mode, Rules
 from prober.core.sessions import Arrival, Session, Tracks
 from prober.core.subscription import Subscription
@@ -323,6 +323,10 @@ class Acknowledgements:
         older = self._log.flags(position) & OLDER  # and perhaps received before the record
         known = not older and not self._rules.clock_error_s
         return self.may_end(position, sent_t) and not (known and self._log.number(position) >= number)
+
+    def all_known(self, position: int) -> bool:
+        """Whether nothing else can have ended the message: it was not received before the record, and has not left the subscription."""
+        return not self._log.flags(position) & (OLDER | REMOVED)
 
     def all_sent_since(self, positions: tuple[int, ...], t: float) -> bool:
         """Whether all of these were answered after `t`, or may have been."""

@@ -200,6 +200,11 @@ class Subscription:
         return len(self._open_streams) > 1
 
     @property
+    def there_since_t(self) -> float:
+        """Since when the subscription has certainly been there: long ago if it is older than what was published, `inf` if unseen."""
+        return LONG_AGO if self.rules.subscription_predates_first_publish else self.first_seen_t + self.rules.clock_error_s
+
+    @property
     def could_take(self) -> bool:
         """Whether the service could deliver right now: a pull waits. Push requests it sends when it likes."""
         return self.rules.mode is Mode.PUSH or bool(self._unanswered)

@@ -231,7 +231,10 @@ class Verifier:
             self._enqueue(checker)
 
     def _acked(self, event: Acked) -> None:
-        self._checker(event.subscription, event.key).acked(event, self._number)
+        checker = self._checker(event.subscription, event.key)
+        checker.acked(event, self._number)
+        if checker.due_t == inf:  # it may be settled now, and have a window to give up
+            self._watch(checker, event.t)
         self._counts.acks += 1
 
     def _nacked(self, event: Nacked) -> None:
@@ -249,7 +252,9 @@ class Verifier:
         self._watch(checker, event.t)
 
     def _dead_lettered(self, event: DeadLettered) -> None:
-        self._checker(event.subscription, event.key).dead_lettered(event, self._number)
+        checker = self._checker(event.subscription, event.key)
+        checker.dead_lettered(event, self._number)
+        self._watch(checker, event.t)
         self._counts.dead_lettered += 1
 
     # --- session and control events ------------------------------------------------------------------------------------------

@@ -116,6 +116,14 @@ def observe(verifier: Verifier, events: Iterable[Event]) -> list[Finding]:
     return [finding for event in events for finding in verifier.observe(event)]
 
 
+def owed(line: str, **rules: Any) -> bool:
+    """Whether something is owed at the end of a history on which nothing is said for certain."""
+    whole = rules_of(**rules)
+    verifier = Verifier(whole, subscriptions=(SUBSCRIPTION,))
+    definitely([*observe(verifier, history(line, whole.mode)), *verifier.finish()])
+    return verifier.owed
+
+
 def merged(*lines: Iterable[Event]) -> list[Event]:
     """The events of several histories, in the order of their times."""
     return sorted((event for line in lines for event in line), key=lambda event: event.t)
@@ -143,6 +151,7 @@ __all__ = [
     "merged",
     "observe",
     "only",
+    "owed",
     "rules_of",
     "say",
     "words",

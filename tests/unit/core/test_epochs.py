@@ -14,7 +14,7 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from tests.judging import judge
 from tests.notation import history
-from tests.unit.core.cases import Case, case, observe, words
+from tests.unit.core.cases import Case, case, observe, owed, words
 
 ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
 UNCONFIRMED = "open A1 of client A@5 open A2 of client A@5 P1@0 P2@0.1 P2'gen1@4 P3@4.1 A1<1@6 A2<3@6.1"
@@ -52,7 +52,7 @@ def test_epochs(one: Case) -> None:
         case("a hole above the baseline", "P1,2,3,4,5 A<3@1 A<5@1.1", "V:ORDER_GAP", **ADOPTED),
         case("an inversion above the baseline", "P1@0 P2@0 P3@0 P4@0 ok1=m1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 A<2@1 A<4@1.1 A<3@1.2", "V:ORDER_GAP V:ORDER_INVERSION", **ADOPTED),
         case("a rewind to before the baseline", "P1,2,3,4 A<3@1 A<2@1.1 A<3@1.2 A<4@1.3", **ADOPTED),
-        case("nothing is owed before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
+        case("nothing is told before the baseline is known", "open A of client A P1,2 end @500", **ADOPTED),
         case("nothing is owed below the baseline", "P1,2,3 A<3@1 A ack 3@1.1 end @500", **ADOPTED),
         case("what is above it is owed", "P1,2,3 A<2@1 A ack 2@1.1 end @500", "L:STUCK", **ADOPTED),
         case("nothing is confirmed yet, runs are judged", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
@@ -68,6 +68,27 @@ def test_epochs(one: Case) -> None:
 )  # fmt: skip
 def test_adopted_baselines(one: Case) -> None:
     one.check()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("open A of client A P1@60 ok1=m1@60.1 end @7200", True),
+        ("open A of client A@60 P1@60 ok1=m1@60.1 end @7200", False),
+        ("P1@60 ok1=m1@60.1 open A of client A@61 end @7200", False),
+        ("P1@60 ok1=m1@60.1 open A of client A@61 P2@62 ok2=m2@62.1 end @7200", True),
+        ("open A of client A P1@60 ok1=m1@60.1 P2@60.2 ok2=m2@60.3 A<2@61 A ack 2@61.1 end @7200", False),
+        ("P1@60 ok1=m1@60.1 end @7200", False),
+    ],
+)  # fmt: skip
+def test_what_is_published_when_a_subscription_is_there_is_owed(line: str, expected: bool) -> None:
+    """Before anything has come, since when it had to is not known."""
+    assert owed(line, **ADOPTED) is expected
+
+
+def test_it_may_be_there_later_by_another_clock() -> None:
+    line = "open A of client A@60 P1@61 ok1=m1@61.1 end @7200"
+    assert [owed(line, clock_error_s=error_s, **ADOPTED) for error_s in (0.5, 1)] == [True, False]
 
 
 def test_foreign_messages_are_counted() -> None:

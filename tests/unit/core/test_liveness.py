@@ -13,7 +13,7 @@ from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.skips import DEAD_LETTER
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import PULL, PUSH, Case, case, findings, observe, only, say, words
+from tests.unit.core.cases import PULL, PUSH, SUBSCRIPTION, Case, case, findings, observe, only, owed, rules_of, say, words
 
 FIRST_DONE = "P1,2,3 A<1@1 A ack 1@1.1"
 
@@ -195,3 +195,50 @@ def test_why_a_stall_is_in_doubt() -> None:
 def test_deadlines_of_no_length_come_to_an_end() -> None:
     """Another key is held, so that the clock begins anew again and again at the same moment."""
     assert "L:STUCK" in say("P1 A<1@1 on k2 P1@2 ok1=k2m1@2.1 end @50", delivery_deadline_s=0)
+
+
+REFUSED = "P1 a<1@1 a nack 1@1.1"
+"""By push, where a message may be dead-lettered at any time, and unseen."""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"{REFUSED} end @600", True),
+        (f"{REFUSED} end @7200", True),
+        (f"{REFUSED} dlq m1@5000 end @7200", False),
+        (f"{REFUSED} b<1@5000 b ack 1@5000.1 end @7200", False),
+        (f"{REFUSED} b<1@5000 b nack 1@5000.1 end @9000", True),
+        (f"{REFUSED} seek 5@5000 end @7200", False),
+        (f"{REFUSED} a ack 1@5000 end @7200", False),
+    ],
+)  # fmt: skip
+def test_what_may_have_been_dead_lettered_is_owed_until_it_is_known(line: str, expected: bool) -> None:
+    """However long nothing happens: that the key is idle says nothing about it."""
+    assert owed(line, mode=PUSH, dead_letter_max_attempts=5) is expected
+
+
+def test_so_is_what_may_have_been_lost_with_streams() -> None:
+    lost = " ".join(f"open A{t} of client A@{t} close A{t}@{t}.5" for t in range(2, 6))
+    assert owed(f"P1 A<1@1 A nack 1@1.1 {lost} end @7200", dead_letter_max_attempts=5)
+
+
+@pytest.mark.parametrize(("end_t", "expected"), [(5000, True), (5000.1, False)])
+def test_it_is_owed_until_it_is_older_than_the_retention(end_t: float, expected: bool) -> None:
+    assert owed(f"{REFUSED} pull b@2000 end @{end_t}", mode=PUSH, dead_letter_max_attempts=5, message_retention_s=5000) is expected
+
+
+def test_what_has_left_its_window_is_not_owed_for_ever() -> None:
+    beyond = " ".join(f"P{seq}@{seq} ok{seq}=m{seq}@{seq}.1 r{seq}<{seq}@{seq}.5 r{seq} ack {seq}@{seq}.6" for seq in range(2, 5))
+    assert not owed(f"P1@0 ok1=m1@0.1 a<1@1 a nack 1@1.1 {beyond} end @7200", mode=PUSH, dead_letter_max_attempts=5, window=2)
+
+
+@pytest.mark.parametrize(("known", "given_up_t"), [("a ack 1@5000", 5900), ("dlq m1@5000", 5120)])
+def test_the_window_is_given_up_when_it_is_known(known: str, given_up_t: int) -> None:
+    """Though nothing else wakes the key; an answer is an event of its own, after which it has to be idle again."""
+    verifier = Verifier(rules_of(mode=PUSH, dead_letter_max_attempts=5), subscriptions=(SUBSCRIPTION,))
+    observe(verifier, history(f"{REFUSED} {known} pull t@{given_up_t - 1}", PUSH))
+    assert verifier._group("k").checkers[0].log.holds(1)
+    observe(verifier, history(f"pull u@{given_up_t + 1}", PUSH))
+    assert not verifier._keys.warm
+    assert verifier._queue == []

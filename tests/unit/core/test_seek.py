@@ -15,7 +15,7 @@ from prober.core.skips import SOUGHT as PASSED_OVER
 from prober.core.verifier import Verifier
 from tests.judging import judge
 from tests.notation import history
-from tests.unit.core.cases import PUSH, Case, across, case, observe, only, words
+from tests.unit.core.cases import PUSH, Case, across, case, observe, only, owed, words
 
 UNDULY_DOUBTED = pytest.mark.xfail(reason="the leases of what a session held before a seek are remembered")
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
@@ -105,6 +105,35 @@ def test_what_a_seek_brings_back(one: Case) -> None:
     one.check()
 
 
+SOUGHT_BACK = "P1,2 A<1,2@1 A ack 1,2@2 seek 60/0@100"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("refused, and never again", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 end @900", "L:UNACKED_STALL@291"),
+        case("left alone, and never again", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 end @900", "L:UNACKED_STALL@350"),
+        case("the key moves on without it", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 P3@300 ok3=m3@300.1 A<3@300.2 A ack 3@300.3 end @400", "L:UNACKED_STALL@365"),
+        case("refused, come again, and left alone for its lease", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 2@175.2 end @355"),
+        case("refused, come again, and never once more", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 2@175.2 end @355.1", "L:UNACKED_STALL@355"),
+        case("refused, come again, and acknowledged", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 A<1,2@175 A ack 1,2@175.2 end @900"),
+        case("acknowledged, come again, and refused", f"{SOUGHT_BACK} A<1,2@170 A ack 1,2@171 A<1,2@175 A nack 1@176 A ack 2@176.1 end @900"),
+        case("acknowledged so shortly before that it may be applied since", "P1 A<1@1 A ack 1@91 seek 60/0@100 A<1@170 A nack 1@171 end @900"),
+        case("published before what comes back", "P1@0 ok1=m1@0.1 A<1@1 A ack 1@2 seek 60/0.05@100 A<1@170 A nack 1@171 end @900"),
+        case("it is not known what comes back", "P1 A<1@1 A ack 1@2 seek 60@100 A<1@170 A nack 1@171 end @900"),
+        case("it came while that settled", f"{SOUGHT_BACK} A<1,2@120 A ack 1,2@121 A<1,2@170 A nack 1@171 A ack 2@171.1 end @900"),
+        case("sought once more", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 seek 60@172 A<1@240 A nack 1@241 end @900"),
+        case("dead-lettered", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 dlq m1@172 end @900"),
+        case("dead-lettered, and a slow copy", f"{SOUGHT_BACK} A<1,2@170 A ack 2@171 dlq m1@172 A<1,2@173 A ack 2@173.2 end @900"),
+        case("older than the retention", f"{SOUGHT_BACK} A<1,2@170 A nack 1@171 A ack 2@171.1 end @900", message_retention_s=290),
+        case("received before the record", "P2 A<1@1 A ack 1@2 A<2@3 A ack 2@4 seek 60/0@100 A<1,2@170 A nack 1@171 A ack 2@171.1 end @900"),
+    ],
+)  # fmt: skip
+def test_what_a_seek_brought_back_is_owed_like_anything_else(one: Case) -> None:
+    """Until it is acknowledged once more."""
+    one.check()
+
+
 def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
     finding = only(f"{BACK} B<1,4@27", "REDELIVERY_SKIP")
     assert finding.facts["skipped"] == (2, 3)
@@ -119,7 +148,7 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
         case("what was owed may have come in the hole", "P1,2 A<1,2@1 hole @5 open A of client A@6 end @500"),
         case("what was sent in the hole is not known", "P1,2,3,4 A<1,2,3@1 hole @5 A<1@11 A<3@11.1"),
         case("an unknown outcome from before", "P1,2 A<1,2@1 P3@2 hole @5 P4@11 ok4=m4@11.1 ok3=m3@11.2 A<4@12 A<3@12.1"),
-        case("nothing is owed until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
+        case("nothing is told until a baseline is known", "P1 A<1@1 A ack 1@1.1 hole @5 open A of client A@6 P3@11 ok3=m3@11.1 end @500"),
         case("a run through what was published in the hole", "P1,2 A<1,2@1 hole @5 P6@11 ok6=m6@11.1 A<4@12 A<3,4,5,6@12.1"),
         case("a hole in the numbering", "P1 A<1@1 hole @5 P9@11 ok9=m9@11.1 A<9@12 A<8@12.1"),
         case("a rewind to what was published in the hole", "P1,2 A<1,2@1 hole @5 P9@11 ok9=m9@11.05 P10@11.1 ok10=m10@11.15 A<9@12 A<8@12.1 A<9@12.2 A<10@12.3"),
@@ -135,6 +164,35 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
 )  # fmt: skip
 def test_interrupted(one: Case) -> None:
     one.check()
+
+
+HOLED = "P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4"
+GOES_ON = "P3@10 ok3=m3@10.1"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"{HOLED} {GOES_ON} end @7200", True),
+        (f"{HOLED} {GOES_ON} A2<1@11 A2<2@11.1 end @7200", True),
+        (f"{HOLED} {GOES_ON} A2<3@11 A2 ack 3@11.1 end @7200", False),
+        (f"{HOLED} P3@10 A2<3@11 A2 ack 3@11.1 ok3=m3@12 end @7200", False),
+        (f"{HOLED} P3@10 end @7200", False),
+        (f"{HOLED} P3@8 ok3=m3@10.1 end @7200", False),
+        (f"{HOLED} end @7200", False),
+        (f"{HOLED} {GOES_ON} dlq m3@12 end @7200", False),
+        (f"{HOLED} {GOES_ON} seek 5@12 end @7200", False),
+        (f"{HOLED} {GOES_ON} seek 5/9@12 end @7200", True),
+        (f"{HOLED} P1[e2]@10 ok1=n1@10.1 A2<n1(1)@11 A2 ack 1@11.1 {GOES_ON.replace('10', '12')} end @7200", True),
+    ],
+)  # fmt: skip
+def test_what_is_published_when_a_hole_has_settled_is_owed(line: str, expected: bool) -> None:
+    """But since when it had to come is not known, and neither is what was published before."""
+    assert owed(line) is expected
+
+
+def test_it_is_owed_until_it_is_older_than_the_retention() -> None:
+    assert not owed(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000)
 
 
 def test_why_it_is_in_doubt() -> None:
