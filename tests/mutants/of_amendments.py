@@ -53,6 +53,8 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("retention-ignored", "order.py", "return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
     excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
+    excuse("back-off-of-other-keys-ignored", "neighbours.py", "over_t = until_t + self._backoff_s", "over_t = until_t", "What the retry policy keeps back of one key delays no other."),
+    rule("back-off-of-what-was-acknowledged", "neighbours.py", "            if applied_t < before.over_t:\n", "            if not self._backoff_s:\n", "The retry policy keeps back what was acknowledged."),
     # what went into a broken stream
     excuse("lost-lease-ignored", "deadlines.py", "    if lost_t == LONG_AGO:\n", "    if lost_t:\n", "What went into a broken stream is leased by nobody."),
     excuse("held-by-nobody", "deadlines.py", "        _reached_after(subscription, since_t, held_t, seconds),\n", "", "What the subscriber of a broken stream held is held no more."),

@@ -206,6 +206,9 @@ def test_a_key_held_on_another_subscription_delays_nothing() -> None:
 # --- retry policy ---------------------------------------------------------------------------------------------------------------
 
 PATIENT = {"retry_backoff_max_s": 600}
+REFUSED = "on k2 P1 A<1@0.2 A nack 1@0.3 on k"
+LEASED = "on k2 P1 A<1@0.2 on k"
+AGAIN = "on k2 A<1@600 A ack 1@601"
 
 
 @pytest.mark.parametrize(
@@ -219,6 +222,9 @@ PATIENT = {"retry_backoff_max_s": 600}
         legal("in a run", "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A nack 2@2.1 A<2,3@500 A ack 2,3@501 end @1000", **PATIENT),
         legal("pull", "P1,2 pull b@0.9 b<1@1 b nack 1@1.1 pull c@2 c<1,2@700 c ack 1,2@701 end @1000", mode=PULL, **PATIENT),
         legal("push", "P1,2 a<1@1 a nack 1@1.1 b<1@700 b ack 1@701 c<2@702 c ack 2@703 end @1000", mode=PUSH, **PATIENT),
+        legal("it may keep back another key meanwhile", f"{REFUSED} P1@1 ok1=m1@1.1 A<1@600 {AGAIN} on k A ack 1@601 end @900", **PATIENT),
+        legal("and when a lease is over", f"{LEASED} P1@1 ok1=m1@1.1 A<1@660 on k2 A<1@660 A ack 1@661 on k A ack 1@661 end @900", **PATIENT),
+        legal("in pulls", "on k2 P1 pull b@0.1 b<1@0.2 b nack 1@0.3 on k P1@1 ok1=m1@1.1 pull c@2 c<1@600 c ack 1@601 end @900", mode=PULL, **PATIENT),
         legal("another key was refused", "on k2 P1 A<1@0.2 A nack 1@0.3 on k P1@1 ok1=m1@1.1 A<1@1.5 A ack 1@1.6 on k2 A<1@600 A ack 1@601 end @900", **PATIENT),
     ],
 )  # fmt: skip
@@ -236,6 +242,20 @@ def test_a_retry_policy_may_wait(one: Definite) -> None:
     ],
 )  # fmt: skip
 def test_a_retry_policy_does_not_wait(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("when that has come again, and was acknowledged", f"{REFUSED} P1@1 ok1=m1@1.1 {AGAIN} end @900", "I:STUCK@121.1 L:STUCK@736", **PATIENT),
+        case("when that had to come again", f"{REFUSED} P1@1 ok1=m1@1.1 end @1000", "I:STUCK@121.1 L:STUCK@785.2 L:UNACKED_STALL@785.2", **PATIENT),
+        case("when that was acknowledged", "on k2 P1 A<1@0.2 A ack 1@0.3 on k P1@1 ok1=m1@1.1 end @900", "L:STUCK@135.3", **PATIENT),
+        case("when that came only later", "on k2 P1@49 ok1=k2m1@49.1 A<1@49.5 A nack 1@50 on k P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 on k2 A<1@600 A ack 1@601 end @900", "L:STUCK@121.1", **PATIENT),
+        case("without a policy", f"{REFUSED} P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 {AGAIN} end @900", "L:STUCK@185.2 L:UNACKED_STALL@120.3"),
+    ],
+)  # fmt: skip
+def test_a_retry_policy_keeps_back_nothing_of_another_key(one: Case) -> None:
     one.check()
 
 
