@@ -44,6 +44,7 @@ from prober.core.deadlines import backed_off_t, deadline
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
+from prober.core.foreign import ForeignMessages
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.owed import Owed, RedeliveryRun, Top, not_acknowledged, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
@@ -76,6 +77,7 @@ class LivenessCheck:
         "_told",
         "_tops",
         "_tracks",
+        "foreign",
         "last_delivery_number",
         "last_delivery_t",
         "owed",
@@ -97,8 +99,8 @@ class LivenessCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._extended_until_t = LONG_AGO
-        self._held_until_t = LONG_AGO
+        self.foreign = ForeignMessages(collector.key, subscription)
+        self._extended_until_t = self._held_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self._last_position = 0
@@ -142,8 +144,8 @@ class LivenessCheck:
             owed.refused = False
 
     def is_free(self, t: float) -> bool:
-        """Whether nothing is held any more that is owed, or that was acknowledged and is held on to all the same."""
-        return not self.owed and self._extended_until_t <= t
+        """Whether nothing is held any more that is owed, or foreign, or that was acknowledged and is held on to all the same."""
+        return not self.owed and self._extended_until_t <= t and not self.foreign.is_held(t)
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
@@ -200,7 +202,7 @@ class LivenessCheck:
         """Since when nothing keeps the key back, whoever is there."""
         subscription = self._subscription
         if not subscription.streaming:
-            return max(subscription.lost_until_t, self._tracks.busy_until_t)
+            return max(subscription.lost_until_t, self._tracks.busy_until_t, self.foreign.busy_until_t)
         return subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
 
     def _up_since(self, t: float) -> float:
