@@ -209,7 +209,7 @@ class KeyChecker:
         self._holder.foreign(arrival)
         if len(self._group.epochs) >= EPOCHS_KEPT:
             self._group.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
-        self._liveness.delivered(0, arrival.t, 0)
+        self._liveness.delivered(0, arrival.t, 0, arrival.lo)
         self._liveness.foreign.hold(arrival, self._group.largest)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
@@ -317,7 +317,7 @@ class KeyChecker:
         self._group.lost_track(self)
         self.collector.counts.deliveries_unplaced += 1
         self._redelivery.unplaced(arrival)
-        self._liveness.delivered(0, arrival.t, arrival.number)
+        self._liveness.delivered(0, arrival.t, arrival.number, arrival.lo)
         self._record(arrival, ANCIENT)
 
     def _redelivery_judges(self, arrival: Arrival) -> bool:
@@ -374,7 +374,7 @@ class KeyChecker:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
-        self._liveness.delivered(position, arrival.t, arrival.number)
+        self._liveness.delivered(position, arrival.t, arrival.number, arrival.lo)
         self.subscription.neighbours.held(self.collector.key, arrival.t, lease_end_t + delay_s)
         if arrival.lo > self.collector.grace_until_t + rules.clock_error_s:
             self._redelivery.passed_over.came(position)

@@ -40,7 +40,7 @@ from math import inf
 from typing import Final
 
 from prober.core.collector import FindingsCollector
-from prober.core.deadlines import backed_off_t, deadline
+from prober.core.deadlines import backed_off_t, deadline, handed_over_t
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
@@ -67,6 +67,7 @@ class LivenessCheck:
     __slots__ = (
         "_collector",
         "_extended_until_t",
+        "_held_since_t",
         "_held_until_t",
         "_holder",
         "_last_position",
@@ -100,7 +101,7 @@ class LivenessCheck:
         self._orders = orders
         self._holder = holder
         self.foreign = ForeignMessages(collector.key, subscription)
-        self._extended_until_t = self._held_until_t = LONG_AGO
+        self._extended_until_t = self._held_since_t = self._held_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self._last_position = 0
@@ -112,8 +113,10 @@ class LivenessCheck:
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, position: int, t: float, number: int) -> None:
-        """Notes progress: a delivery at `position` (0: cannot be placed)."""
+    def delivered(self, position: int, t: float, number: int, sent_t: float) -> None:
+        """Notes progress: a delivery at `position` (0: cannot be placed), not sent before `sent_t`."""
+        if self.is_free(t):
+            self._held_since_t = sent_t
         self.last_delivery_t = t
         self.last_delivery_number = number
         self._last_position = position
@@ -191,7 +194,8 @@ class LivenessCheck:
             return inf
         ready_t = self._ready_t()
         back_t = backed_off_t(self._collector.rules, self.last_delivery_t, self.owed.values())
-        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)
+        handed_t = handed_over_t(self._subscription, self._holder.owner, self._tracks, self._held_since_t, self.last_delivery_t)
+        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, handed_t, self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
         for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)

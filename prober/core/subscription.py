@@ -39,7 +39,7 @@ class Subscription:
 
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
-    presence        since when somebody is there to deliver to.
+    presence        since when somebody is there to deliver to, and who came.
     waiting         how long somebody was there to deliver to.
     neighbours      which keys are held.
     last_closed_t   when a stream was last closed.
@@ -154,6 +154,7 @@ class Subscription:
             invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
+        self.presence.opened(subscriber, event.t)
         return certain
 
     def closed(self, event: Closed) -> int:

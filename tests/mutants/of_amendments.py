@@ -34,6 +34,15 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("nobody-pulls", "subscription.py", "            if not self._unanswered:\n                self.waiting.stop(t)", "            if not self._unanswered:\n                pass", "Something is owed while no pull waits."),
     rule("a-pull-that-waits-is-nobody", "waiting.py", "return self._since_t + (wanted - self._total) if self._running else inf", "return inf", "Interruptions begin the count of waiting anew."),
     excuse("waiting-counted-twice", "waiting.py", "        if not self._running:\n            t = max(t, self._since_t)\n", "        if not self._running:\n", "A wait that is known late is counted from before the last one was over."),
+    excuse("another-subscriber-takes-over-at-once", "liveness.py", "back_t, handed_t, self._restarted_t)", "back_t, self._restarted_t)", "A key does not wait for what is held of it when another subscriber comes."),
+    excuse("clock-error-ignored-in-who-came", "deadlines.py", "came_t + rules.clock_error_s <= held_since_t", "came_t <= held_since_t", "About who came while a key was held clocks agree."),
+    rule("subscribers-that-were-there-take-over", "deadlines.py", "came_t + rules.clock_error_s <= held_since_t or ", "", "A key waits for what is held of it although no subscriber came since."),
+    rule("takes-over-for-ever", "deadlines.py", " or came_t + rules.delivery_deadline_s < last_delivery_t", "", "Of a key that went on for long, a subscriber that came excuses a standstill."),
+    rule("takes-over-what-nobody-held", "deadlines.py", "if came_t <= busy_until_t < inf else", "if busy_until_t < inf else", "A subscriber that came when nothing was held any more excuses a standstill."),
+    rule("takes-over-from-nobody-knows-when", "deadlines.py", "if came_t <= busy_until_t < inf else", "if came_t <= busy_until_t else", "Where delays are not bounded, a subscriber that came excuses a standstill for ever."),
+    excuse("holders-hide-who-came", "presence.py", "before_t if subscriber == latest else latest_t)", "before_t)", "A stream that the holder opens hides the subscriber that came before."),
+    rule("holders-that-come-twice-take-over", "presence.py", "before_t if subscriber == latest else latest_t)", "latest_t)", "A subscriber that opens two streams takes a key over from itself."),
+    rule("holders-take-over", "presence.py", "        return before_t if subscriber == latest else latest_t\n", "        return latest_t\n", "A subscriber takes a key over from itself."),
     # dead letters
     excuse("dead-letter-policy-ignored-in-skips", "redelivery.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        if self._orders.several", "        if self._orders.several", "With a dead-letter policy redelivery must be consistent."),
     excuse("dead-letter-policy-ignored-in-stalls", "liveness.py", "        if self._collector.rules.dead_letter_max_attempts:\n            return DEAD_LETTER\n        missing", "        missing", "With a dead-letter policy runs must be finished."),
@@ -57,7 +66,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # retention and retry policy
     excuse("retention-ignored", "order.py", "return now - self._collector.rules.message_retention_s + self._collector.rules.clock_error_s", "return LONG_AGO", "What is older than the retention is owed."),
     excuse("retention-ignored-in-skips", "redelivery.py", "self._log.between(after, arrival.position, self._orders.expired_t(arrival.t))", "self._log.between(after, arrival.position)", "What is older than the retention must come again."),
-    excuse("back-off-ignored", "liveness.py", "quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)", "quiet_since_t = max(self.last_delivery_t, ready_t, self._restarted_t)", "The retry policy lets nothing wait."),
+    excuse("back-off-ignored", "liveness.py", "max(self.last_delivery_t, ready_t, back_t, handed_t, ", "max(self.last_delivery_t, ready_t, handed_t, ", "The retry policy lets nothing wait."),
     excuse("back-off-of-other-keys-ignored", "neighbours.py", "over_t = until_t + self._backoff_s", "over_t = until_t", "What the retry policy keeps back of one key delays no other."),
     rule("back-off-of-what-was-acknowledged", "neighbours.py", "            if applied_t < before.over_t:\n", "            if not self._backoff_s:\n", "The retry policy keeps back what was acknowledged."),
     # what went into a broken stream
