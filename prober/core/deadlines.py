@@ -2,6 +2,9 @@
 
 With a retry policy it waits after a refusal and after the end of a lease. What it sent into a stream that broke is leased to nobody who
 could answer, and it comes again when the lease is over, as does what that stream's subscriber held, and what is behind it.
+
+A stream gets more of a key while it holds some. But when another subscriber comes, some keys are given to that one, and nothing of them is
+sent before all that is held is acknowledged (nodejs-pubsub, issue 1135).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from prober.core.events import LONG_AGO
 from prober.core.owed import Owed
 from prober.core.positions import LearnedLog
 from prober.core.rules import Rules
+from prober.core.sessions import Tracks
 from prober.core.subscription import Subscription
 
 LEFT: Final = 0.25
@@ -45,6 +49,23 @@ def doubtful_until_t(subscription: Subscription, owed: Iterable[int], log: Learn
     if latest_t is None:
         return LONG_AGO
     return inf if rules.message_retention_s == inf else latest_t + rules.message_retention_s - rules.clock_error_s
+
+
+def handed_over_t(
+    subscription: Subscription, owner: str | None, tracks: Tracks, held_since_t: float, last_delivery_t: float
+) -> float:
+    """Until when a key may stand still because another subscriber came while `owner` held it; long ago if it may not.
+
+    One that went on for longer than a deadline after that stands still for another reason. Where nobody can say when all is settled that
+    is no excuse, or nothing would ever have to come.
+    """
+    if owner is None or not subscription.streaming:
+        return LONG_AGO
+    rules, came_t = subscription.rules, subscription.presence.other_opened_t(owner)
+    if came_t + rules.clock_error_s <= held_since_t or came_t + rules.delivery_deadline_s < last_delivery_t:
+        return LONG_AGO
+    busy_until_t = tracks.busy_until_t
+    return busy_until_t if came_t <= busy_until_t < inf else LONG_AGO
 
 
 def deadline(subscription: Subscription, since_t: float, seconds: float, sent_t: float, lease_ends: Iterable[float]) -> float:

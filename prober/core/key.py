@@ -5,7 +5,7 @@ sent (redelivery), as a first delivery (order), and as something held (holder); 
 itself and its redelivery is owed until it is acknowledged. The holder is judged before the rewind that this delivery may be takes away
 what others held: the rewind is what is in question.
 
-Messages of an epoch without any recorded publish are *foreign* (another run's): judged by content, counted, and progress for the key.
+Messages of an epoch without any recorded publish are *foreign* (another run's): judged by content, counted, held, and progress for the key.
 Where nobody recorded them (`Rules.publishes_recorded`), they are judged as far as that is possible (`unrecorded`).
 """
 
@@ -44,9 +44,6 @@ from prober.core.unrecorded import NumbersCheck, UnrecordedEpoch
 
 if TYPE_CHECKING:
     from prober.core.group import KeyGroup
-
-OVERHEAD_BYTES: Final = 256
-"""What a message may count for beside its data: attributes, key, id."""
 
 CHAIN_MAX: Final = 128
 """Publications that follow each other; with more a key is not put away, since that goes through them one within the other."""
@@ -212,7 +209,8 @@ class KeyChecker:
         self._holder.foreign(arrival)
         if len(self._group.epochs) >= EPOCHS_KEPT:
             self._group.lost_track(self)  # another subscription may have learned it before its epoch was forgotten
-        self._liveness.delivered(0, arrival.t, 0)
+        self._liveness.delivered(0, arrival.t, 0, arrival.lo)
+        self._liveness.foreign.hold(arrival, self._group.largest)
 
     def _place(self, arrival: Arrival, order: EpochOrder, publication: Publication | None) -> bool:
         """Finds or learns the position; False for a record that may have been forgotten."""
@@ -319,7 +317,7 @@ class KeyChecker:
         self._group.lost_track(self)
         self.collector.counts.deliveries_unplaced += 1
         self._redelivery.unplaced(arrival)
-        self._liveness.delivered(0, arrival.t, arrival.number)
+        self._liveness.delivered(0, arrival.t, arrival.number, arrival.lo)
         self._record(arrival, ANCIENT)
 
     def _redelivery_judges(self, arrival: Arrival) -> bool:
@@ -376,17 +374,15 @@ class KeyChecker:
             track.drop_from(position)
             track.unsettle(lease_end_t + delay_s)
         self._record(arrival, position)
-        self._liveness.delivered(position, arrival.t, arrival.number)
+        self._liveness.delivered(position, arrival.t, arrival.number, arrival.lo)
         self.subscription.neighbours.held(self.collector.key, arrival.t, lease_end_t + delay_s)
         if arrival.lo > self.collector.grace_until_t + rules.clock_error_s:
             self._redelivery.passed_over.came(position)
         if not acked_before and not self._redelivery.passed_over.may_have(position):
             self._liveness.owe(position, lease_end_t, arrival.number)
-        flow = track.session.flow
-        if flow is not None:
+        if track.session.flow is not None:
             size = publication.size if publication is not None and publication.size else self._group.largest
-            flow.take(arrival.token, size + OVERHEAD_BYTES, lease_end_t + delay_s)
-            self.subscription.flow_changed(arrival.t)
+            self.subscription.take(track.session, arrival.token, size, arrival.t, lease_end_t + delay_s)
 
     def _record(self, arrival: Arrival, position: int) -> None:
         rules = self._rules
@@ -412,6 +408,8 @@ class KeyChecker:
         elif newest:
             for position in self.log.positions_of(newest):
                 self._ack(position, t, acking)
+        elif self._liveness.foreign.release(token, t) and self._liveness.is_free(t):
+            self.subscription.neighbours.freed(self.collector.key, t)
         if acking is None or acking.session.flow is not None:
             self.subscription.release(event.session, token, t)
 
@@ -441,6 +439,7 @@ class KeyChecker:
         if self._holder.splits.pending:
             self._holder.splits.lets_go(event.session, self.log.positions_of(newest) if newest else [], t)
         if not newest:
+            self._liveness.foreign.refuse(event.session, token, t)
             return
         self.subscription.release(event.session, token, t)
         for position in self.log.positions_of(newest):

@@ -40,10 +40,11 @@ from math import inf
 from typing import Final
 
 from prober.core.collector import FindingsCollector
-from prober.core.deadlines import backed_off_t, deadline, doubtful_until_t
+from prober.core.deadlines import backed_off_t, deadline, doubtful_until_t, handed_over_t
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
+from prober.core.foreign import ForeignMessages
 from prober.core.holder import HolderCheck
 from prober.core.order import OrderCheck
 from prober.core.owed import Owed, RedeliveryRun, Top, not_acknowledged, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
@@ -66,6 +67,7 @@ class LivenessCheck:
     __slots__ = (
         "_collector",
         "_extended_until_t",
+        "_held_since_t",
         "_held_until_t",
         "_holder",
         "_last_position",
@@ -76,6 +78,7 @@ class LivenessCheck:
         "_told",
         "_tops",
         "_tracks",
+        "foreign",
         "last_delivery_number",
         "last_delivery_t",
         "owed",
@@ -97,8 +100,8 @@ class LivenessCheck:
         self._subscription = subscription
         self._orders = orders
         self._holder = holder
-        self._extended_until_t = LONG_AGO
-        self._held_until_t = LONG_AGO
+        self.foreign = ForeignMessages(collector.key, subscription)
+        self._extended_until_t = self._held_since_t = self._held_until_t = LONG_AGO
         self._restarted_t = LONG_AGO
         self._told = _NOTHING
         self._last_position = 0
@@ -110,8 +113,10 @@ class LivenessCheck:
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, position: int, t: float, number: int) -> None:
-        """Notes progress: a delivery at `position` (0: cannot be placed)."""
+    def delivered(self, position: int, t: float, number: int, sent_t: float) -> None:
+        """Notes progress: a delivery at `position` (0: cannot be placed), not sent before `sent_t`."""
+        if self.is_free(t):
+            self._held_since_t = sent_t
         self.last_delivery_t = t
         self.last_delivery_number = number
         self._last_position = position
@@ -142,8 +147,8 @@ class LivenessCheck:
             owed.refused = False
 
     def is_free(self, t: float) -> bool:
-        """Whether nothing is held any more that is owed, or that was acknowledged and is held on to all the same."""
-        return not self.owed and self._extended_until_t <= t
+        """Whether nothing is held any more that is owed, or foreign, or that was acknowledged and is held on to all the same."""
+        return not self.owed and self._extended_until_t <= t and not self.foreign.is_held(t)
 
     def refuse(self, position: int, t: float) -> None:
         """A delivery was refused: it has to come again from now on."""
@@ -193,7 +198,8 @@ class LivenessCheck:
             return inf
         ready_t = self._ready_t()
         back_t = backed_off_t(self._collector.rules, self.last_delivery_t, self.owed.values())
-        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, self._restarted_t)
+        handed_t = handed_over_t(self._subscription, self._holder.owner, self._tracks, self._held_since_t, self.last_delivery_t)
+        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, handed_t, self._restarted_t)
         coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
         for order, undelivered in self._orders.undelivered(LONG_AGO):
             lost_t = self._judge_lost(now, ready_t, order)
@@ -204,7 +210,7 @@ class LivenessCheck:
         """Since when nothing keeps the key back, whoever is there."""
         subscription = self._subscription
         if not subscription.streaming:
-            return max(subscription.lost_until_t, self._tracks.busy_until_t)
+            return max(subscription.lost_until_t, self._tracks.busy_until_t, self.foreign.busy_until_t)
         return subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
 
     def _up_since(self, t: float) -> float:

@@ -1,8 +1,8 @@
 """Which keys of a subscription are held: "unacknowledged messages of a key can delay other keys".
 
 What is held of one key may keep another back from before it had to wait until everything of the first is acknowledged, or its leases
-are over. From then on the service has its whole time again. A key that was held only later is no excuse: on a busy subscription one
-key is always held, and nothing would ever have to come.
+are over; with a retry policy, until what is not acknowledged has to come again after that. From then on the service has its whole time
+again. A key that was held only later is no excuse: on a busy subscription one key is always held, and nothing would ever have to come.
 
 How long it was held is remembered also when it is over, roughly: of those that were over at about the same time the earliest beginning
 and the latest end, as if they were one. That can make a delay look longer than it was, and so find late, but never accuse.
@@ -23,15 +23,18 @@ ENDS_KEPT: Final = 2 * ENDS_PER_DEADLINE
 
 
 class HeldKey:
-    """A key was held from one moment to another, perhaps, and leased until a third; `key` is empty if it was several."""
+    """A key was held from one moment to another, perhaps, and leased until a third; `key` is empty if it was several.
+
+    It is held for longer than it is leased while the retry policy keeps back what was not acknowledged.
+    """
 
     __slots__ = ("begun_t", "key", "leased_until_t", "over_t")
 
-    def __init__(self, begun_t: float, over_t: float, key: str) -> None:
+    def __init__(self, begun_t: float, leased_until_t: float, over_t: float, key: str) -> None:
         self.begun_t = begun_t
         self.over_t = over_t
         self.key = key
-        self.leased_until_t = over_t
+        self.leased_until_t = leased_until_t
 
     def join(self, other: HeldKey) -> None:
         """Becomes one with another that was over at about the same time."""
@@ -48,11 +51,12 @@ class HeldKey:
 class Neighbours:
     """The keys of one subscription that are held, and those that were; see the head of this file."""
 
-    __slots__ = ("_ack_settled_s", "_ended", "_held", "_lease_s", "_sent_before_s", "_step_s")
+    __slots__ = ("_ack_settled_s", "_backoff_s", "_ended", "_held", "_lease_s", "_sent_before_s", "_step_s")
 
     def __init__(self, rules: Rules) -> None:
         self._sent_before_s = rules.delivery_delay_max_s + rules.clock_error_s
         self._ack_settled_s = rules.ack_settled_s
+        self._backoff_s = rules.retry_backoff_max_s
         self._lease_s = rules.ack_deadline_s + rules.delivery_delay_max_s
         deadlines = (rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
         self._step_s = max((deadline_s for deadline_s in deadlines if deadline_s < inf), default=inf) / ENDS_PER_DEADLINE
@@ -61,14 +65,15 @@ class Neighbours:
 
     def held(self, key: str, t: float, until_t: float) -> None:
         """A message of a key is unacknowledged from now on, was sent up to Delta before, and may be leased until `until_t`."""
+        over_t = until_t + self._backoff_s  # what is refused is kept back from earlier on, so for no longer
         before = self._held.get(key)
         if before is not None and before.over_t >= t:
-            if until_t > before.over_t:
-                before.over_t = before.leased_until_t = until_t
+            if over_t > before.over_t:
+                before.over_t, before.leased_until_t = over_t, until_t
             return
         if before is not None:
             self._end(before)
-        self._held[key] = HeldKey(t - self._sent_before_s, until_t, key)
+        self._held[key] = HeldKey(t - self._sent_before_s, until_t, over_t, key)
 
     def freed(self, key: str, t: float) -> None:
         """Everything of a key is acknowledged, which takes a while to be applied."""

@@ -4,6 +4,8 @@ A subscriber whose stream breaks and is opened again waits as if it had just com
 leased. But one whose streams break again and again would then be owed nothing for ever. So the time counts in which what was sent on
 those before must have arrived: not while one may have been dead already, nor while what was lost with the last may be leased, or
 held back after that.
+
+Who came, and when, is kept as well: that may take keys from those who were there.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from prober.core.waiting import WaitingTime
 class Presence:
     """Of one subscription, for streams; for pull and push somebody is there since the first session."""
 
-    __slots__ = ("_dead_s", "_earlier_s", "_lease_s", "_since_t", "_steady", "_steady_from_t", "_streaming")
+    __slots__ = ("_came", "_dead_s", "_earlier_s", "_lease_s", "_since_t", "_steady", "_steady_from_t", "_streaming")
 
     def __init__(self, rules: Rules, step_s: float) -> None:
         race_s = rules.delivery_delay_max_s + rules.clock_error_s
@@ -29,6 +31,17 @@ class Presence:
         self._steady = WaitingTime(step_s)
         self._steady_from_t = LONG_AGO
         self._earlier_s = 0.0
+        self._came = ("", LONG_AGO, LONG_AGO)
+
+    def opened(self, subscriber: str, t: float) -> None:
+        """A subscriber opened a stream."""
+        latest, latest_t, before_t = self._came
+        self._came = (subscriber, t, before_t if subscriber == latest else latest_t)
+
+    def other_opened_t(self, subscriber: str) -> float:
+        """When another subscriber last opened a stream, still open or not; long ago if none was seen to."""
+        latest, latest_t, before_t = self._came
+        return before_t if subscriber == latest else latest_t
 
     def came(self, t: float) -> None:
         """A session began."""

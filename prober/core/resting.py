@@ -31,6 +31,7 @@ from prober.core.attempts import PublishAttempts
 from prober.core.collector import Counts, FindingsCollector
 from prober.core.divergence import DivergenceCheck
 from prober.core.epoch_order import EpochOrder, Overtaken, RealTime
+from prober.core.foreign import ForeignMessages
 from prober.core.group import KeyGroup
 from prober.core.holder import HolderCheck
 from prober.core.key import KeyChecker
@@ -248,6 +249,7 @@ _KINDS: Final[tuple[type, ...]] = (
     Break,
     PublishAttempts,
     LivenessCheck,
+    ForeignMessages,
     Owed,
     Tracks,
     Track,

@@ -21,7 +21,7 @@ from prober.core.parted import Parted
 from prober.core.presence import Presence
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
-from prober.core.waiting import FlowControl, UnseenFlowControl, WaitingTime
+from prober.core.waiting import OVERHEAD_BYTES, FlowControl, UnseenFlowControl, WaitingTime
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
@@ -39,7 +39,7 @@ class Subscription:
 
     index           its place among the subscriptions of the topic.
     open            how many sessions are open.
-    presence        since when somebody is there to deliver to.
+    presence        since when somebody is there to deliver to, and who came.
     waiting         how long somebody was there to deliver to.
     neighbours      which keys are held.
     last_closed_t   when a stream was last closed.
@@ -154,6 +154,7 @@ class Subscription:
             invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
         self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
+        self.presence.opened(subscriber, event.t)
         return certain
 
     def closed(self, event: Closed) -> int:
@@ -309,6 +310,12 @@ class Subscription:
         if until_t > self.settles_until_t:
             self.settles_until_t = until_t
             self.settling = cause
+
+    def take(self, session: Session, token: int, size: float, t: float, until_t: float) -> None:
+        """A message with that much data was delivered: it uses up flow control until it is answered, at the latest until `until_t`."""
+        if session.flow is not None:
+            session.flow.take(token, size + OVERHEAD_BYTES, until_t)
+            self.flow_changed(t)
 
     def release(self, session: str, token: int, t: float) -> None:
         """A message is answered: it does not use up the flow control any more."""

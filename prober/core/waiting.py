@@ -19,6 +19,8 @@ from prober.core.events import LONG_AGO
 
 SAMPLES_KEPT: Final = 256
 """Samples of the past remembered; the oldest are forgotten beyond that."""
+OVERHEAD_BYTES: Final = 256
+"""What a message may count for beside its data: attributes, key, id."""
 KEPT_MAX: Final = 64
 """Messages known to be extended though they were acknowledged; beyond that the oldest count as outstanding like any other."""
 

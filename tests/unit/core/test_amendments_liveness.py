@@ -10,6 +10,7 @@ a back-off that outlives the redelivery that it delayed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 import pytest
 
@@ -37,6 +38,7 @@ ONE = "P1,2 pull b@0.9 b<1@1"
 PAIR = "P1,2 pull b@0.9 b<1,2@1"
 WAITING = "pull c@2"
 ALONE = "open A of client A limit 1"
+OPEN = "open A of client A"
 
 
 @pytest.mark.parametrize(
@@ -150,10 +152,57 @@ def test_flow_control_is_not_used_up(one: Definite) -> None:
     one.check()
 
 
+# --- another subscriber that comes may have to wait until everything of the key is acknowledged ----------------------------------
+
+COMES = "open B of client B@2"
+HELD_BY_A = f"{OPEN} P1,2 A<1@1"
+UNTIL_150 = f"{kept('A', 1, (40, 80, 120))} A ack 1@150"
+UNTIL_310 = f"{kept('A', 1, EVERY_50)} A ack 1@310"
+BY_B = "B<2@311 B ack 2@312 end @700"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        legal("until then", f"{HELD_BY_A} {COMES} {UNTIL_150} B<2@151 B ack 2@152 end @400"),
+        legal("until then, and the deadline", f"{HELD_BY_A} {COMES} {UNTIL_150} B<2@284 B ack 2@285 end @700"),
+        legal("it comes when the deadline has nearly passed", f"{HELD_BY_A} open B of client B@120 {UNTIL_310} {BY_B}"),
+        legal("it comes while the first message is on its way", f"{OPEN} open B of client B@0.5 P1,2 A<1@1 {UNTIL_310} {BY_B}"),
+        legal("it has gone again", f"{HELD_BY_A} {COMES} close B@3 {UNTIL_310} A<2@311 A ack 2@312 end @700"),
+        legal("the holder opens a stream after that, and another one", f"{HELD_BY_A} {COMES} open A2 of client A@3 open A3 of client A@4 {UNTIL_310} {BY_B}"),
+        legal("it is there on a new stream", f"open B1 of client B {HELD_BY_A} close B1@1.5 {COMES} {UNTIL_310} {BY_B}"),
+        legal("one more message goes where the key is", f"{OPEN} P1,2,3 A<1@1 {COMES} A<2@20 {UNTIL_310} {kept('A', 2, EVERY_50)} A ack 2@310.5 B<3@311 B ack 3@312 end @700"),
+        legal("what nobody prolongs is held until its lease is over", f"{HELD_BY_A} {COMES} B<1,2@185 B ack 1,2@186 end @400"),
+        legal("a run", f"{OPEN} P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@1.8 {COMES} {kept('A', 2, EVERY_50)} A ack 2@310 B<3@311 B ack 3@312 end @700"),
+        legal("a refused message", f"{OPEN} P1,2 A<1,2@1 {COMES} A nack 2@3 {UNTIL_310} {BY_B}"),
+        legal("by another clock", f"{HELD_BY_A} open B of client B@0.6 skew A 3 {UNTIL_310} {BY_B}", clock_error_s=4),
+    ],
+)  # fmt: skip
+def test_another_subscriber_comes(one: Definite) -> None:
+    one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("and gets nothing when all is acknowledged", f"{HELD_BY_A} {COMES} {UNTIL_150} end @700", "L:STUCK@305"),
+        case("and the lease is over", f"{HELD_BY_A} {COMES} end @700", "L:STUCK@186 L:UNACKED_STALL@186"),
+        case("and the rest of a run does not come", f"{OPEN} P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@1.8 {COMES} A ack 2@50 end @700", "L:REDELIVERY_STALL@186.8"),
+        case("before the key was held", f"open B of client B {HELD_BY_A} {UNTIL_310} end @700", "L:STUCK@121"),
+        case("when the key was held no more", f"{HELD_BY_A} A ack 1@1.5 open B of client B@20 end @700", "L:STUCK@121"),
+        case("before it was held for the second time", f"{OPEN} open B of client B@5 P1,2,3 A<1@1 A ack 1@1.5 A<2@30 {kept('A', 2, EVERY_50)} A ack 2@310 end @700", "L:STUCK@150"),
+        case("but no other", f"{HELD_BY_A} open A2 of client A@2 open A3 of client A@3 {UNTIL_310} end @700", "L:STUCK@121"),
+        case("and the key goes on for long where it was", f"{OPEN} P1,2,3 A<1@1 {COMES} A<2@123 {UNTIL_310} {kept('A', 2, EVERY_50)} A ack 2@310.5 end @700", "L:STUCK@243"),
+        case("and nobody can say when all is settled", f"{HELD_BY_A} {COMES} {UNTIL_150} end @700", "L:STUCK@121", delivery_delay_max_s=inf),
+    ],
+)  # fmt: skip
+def test_no_other_subscriber_takes_over(one: Case) -> None:
+    one.check()
+
+
 # --- another key that is held may delay this one --------------------------------------------------------------------------------
 
 OTHER = "on k2 P1 A<1@0.2"
-UNTIL_310 = f"{kept('A', 1, EVERY_50)} A ack 1@310"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +255,9 @@ def test_a_key_held_on_another_subscription_delays_nothing() -> None:
 # --- retry policy ---------------------------------------------------------------------------------------------------------------
 
 PATIENT = {"retry_backoff_max_s": 600}
+REFUSED = "on k2 P1 A<1@0.2 A nack 1@0.3 on k"
+LEASED = "on k2 P1 A<1@0.2 on k"
+AGAIN = "on k2 A<1@600 A ack 1@601"
 
 
 @pytest.mark.parametrize(
@@ -219,6 +271,9 @@ PATIENT = {"retry_backoff_max_s": 600}
         legal("in a run", "P1,2,3 A<1,2,3@1 A ack 1,3@1.4 A nack 2@1.5 A<2@2 A nack 2@2.1 A<2,3@500 A ack 2,3@501 end @1000", **PATIENT),
         legal("pull", "P1,2 pull b@0.9 b<1@1 b nack 1@1.1 pull c@2 c<1,2@700 c ack 1,2@701 end @1000", mode=PULL, **PATIENT),
         legal("push", "P1,2 a<1@1 a nack 1@1.1 b<1@700 b ack 1@701 c<2@702 c ack 2@703 end @1000", mode=PUSH, **PATIENT),
+        legal("it may keep back another key meanwhile", f"{REFUSED} P1@1 ok1=m1@1.1 A<1@600 {AGAIN} on k A ack 1@601 end @900", **PATIENT),
+        legal("and when a lease is over", f"{LEASED} P1@1 ok1=m1@1.1 A<1@660 on k2 A<1@660 A ack 1@661 on k A ack 1@661 end @900", **PATIENT),
+        legal("in pulls", "on k2 P1 pull b@0.1 b<1@0.2 b nack 1@0.3 on k P1@1 ok1=m1@1.1 pull c@2 c<1@600 c ack 1@601 end @900", mode=PULL, **PATIENT),
         legal("another key was refused", "on k2 P1 A<1@0.2 A nack 1@0.3 on k P1@1 ok1=m1@1.1 A<1@1.5 A ack 1@1.6 on k2 A<1@600 A ack 1@601 end @900", **PATIENT),
     ],
 )  # fmt: skip
@@ -239,6 +294,20 @@ def test_a_retry_policy_does_not_wait(one: Definite) -> None:
     one.check()
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("when that has come again, and was acknowledged", f"{REFUSED} P1@1 ok1=m1@1.1 {AGAIN} end @900", "I:STUCK@121.1 L:STUCK@736", **PATIENT),
+        case("when that had to come again", f"{REFUSED} P1@1 ok1=m1@1.1 end @1000", "I:STUCK@121.1 L:STUCK@785.2 L:UNACKED_STALL@785.2", **PATIENT),
+        case("when that was acknowledged", "on k2 P1 A<1@0.2 A ack 1@0.3 on k P1@1 ok1=m1@1.1 end @900", "L:STUCK@135.3", **PATIENT),
+        case("when that came only later", "on k2 P1@49 ok1=k2m1@49.1 A<1@49.5 A nack 1@50 on k P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 on k2 A<1@600 A ack 1@601 end @900", "L:STUCK@121.1", **PATIENT),
+        case("without a policy", f"{REFUSED} P1@1 ok1=m1@1.1 A<1@600 A ack 1@601 {AGAIN} end @900", "L:STUCK@185.2 L:UNACKED_STALL@120.3"),
+    ],
+)  # fmt: skip
+def test_a_retry_policy_keeps_back_nothing_of_another_key(one: Case) -> None:
+    one.check()
+
+
 # --- a refused message comes again although the key moves on ---------------------------------------------------------------------
 
 
@@ -246,7 +315,7 @@ LONG = {"ack_deadline_s": 600.0, "unacked_deadline_s": 120.0}
 AGAIN_AND_AGAIN = " ".join(f"close {'A' * (n + 1)}@{50 * n + 40} open {'A' * (n + 2)} of client A@{50 * n + 45}" for n in range(16))
 EVERY_100 = " ".join(f"close {'A' * (n + 1)}@{100 * n + 99} open {'A' * (n + 2)} of client A@{100 * n + 100}" for n in range(12))
 EVERY_40 = " ".join(f"close {'A' * (n + 1)}@{40 * n + 39} open {'A' * (n + 2)} of client A@{40 * n + 40}" for n in range(30))
-OPEN, BROKE = "open A of client A", "close A@2 open A2 of client A@3"
+BROKE = "close A@2 open A2 of client A@3"
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,18 @@ def test_it_was_sent_before_it_came_and_an_acknowledgement_takes_its_time() -> N
     assert [neighbours.kept_until_t("k", t, 100.0) for t in (6.9, 7.0)] == [LONG_AGO, 55.0]
 
 
+def test_what_is_not_acknowledged_is_kept_back_as_long_as_the_retry_policy_lets_it() -> None:
+    neighbours = Neighbours(Rules(**SHORT, retry_backoff_max_s=600.0))
+    neighbours.held("other", 10.0, 70.0)
+    assert [neighbours.kept_until_t("k", 20.0, t) for t in (670.0, 1000.0)] == [670.0, 670.0]
+    neighbours.held("one", 700.0, 760.0)
+    neighbours.held("one", 1300.0, 1350.0)  # it comes again, and is held all the time
+    assert neighbours.kept_until_t("k", 700.0, 1900.0) == 1900.0
+    neighbours.freed("one", 1901.0)
+    assert neighbours.kept_until_t("k", 700.0, 3000.0) == 1901.0  # what is acknowledged is not kept back
+    assert neighbours.leased_until_t("k", 1300.0) == 1301.0  # nor what was, if that was lost, for longer than its lease
+
+
 def test_a_control_operation_leaves_nothing_held(neighbours: Neighbours) -> None:
     neighbours.held("other", 10.0, 200.0)
     neighbours.forget("other")
