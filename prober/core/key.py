@@ -16,6 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.core.collector import CUT_OFF, HOLE, FindingsCollector, count_redelivery, count_rewind
+from prober.core.deadlines import doubtful_until_t
 from prober.core.epoch_order import EpochOrder
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.holder import HolderCheck
@@ -717,7 +718,7 @@ class KeyChecker:
         idle_t = self._last_event_t + self._rules.idle_after_s
         if now <= idle_t or not len(self._tracks):
             return idle_t if len(self._tracks) else inf
-        busy_until_t = max(self._tracks.busy_until_t, self._liveness.doubtful_until_t())
+        busy_until_t = max(self._tracks.busy_until_t, doubtful_until_t(self.subscription, self._liveness.owed, self.log))
         if busy_until_t >= now:
             return busy_until_t
         self.log.forget()

@@ -40,7 +40,7 @@ from math import inf
 from typing import Final
 
 from prober.core.collector import FindingsCollector
-from prober.core.deadlines import backed_off_t, deadline, doubtful_until_t, handed_over_t
+from prober.core.deadlines import backed_off_t, deadline, handed_over_t
 from prober.core.epoch_order import EpochOrder, Overtaken
 from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
@@ -183,10 +183,6 @@ class LivenessCheck:
     def owes(self) -> bool:
         """Whether a redelivery is still owed to a subscriber."""
         return self.run is not None or (self._collector.rules.unacked_deadline_s < inf and bool(self.owed))
-
-    def doubtful_until_t(self) -> float:
-        """Until when something may come again that is owed unless it was dead-lettered; long ago if there is nothing like that."""
-        return doubtful_until_t(self._subscription, self.owed, self._log)
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 

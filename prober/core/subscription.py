@@ -21,7 +21,7 @@ from prober.core.parted import Parted
 from prober.core.presence import Presence
 from prober.core.rules import Assumptions, Mode, Rules
 from prober.core.sessions import Session
-from prober.core.waiting import OVERHEAD_BYTES, FlowControl, UnseenFlowControl, WaitingTime
+from prober.core.waiting import OVERHEAD_BYTES, FlowControl, UnseenFlowControl, WaitingTime, flow_of
 
 SESSIONS_KEPT: Final = 4096
 """Sessions of a pull or push subscription known by name; the oldest are let go beyond that."""
@@ -153,7 +153,7 @@ class Subscription:
         if self.rules.mode is Mode.PUSH:
             invoked_t -= self.rules.delivery_delay_max_s  # it begins when it arrives, and was sent before
         subscriber = event.subscriber if self.streaming else event.session
-        self._begin(Session(event.session, subscriber, invoked_t, _flow_of(event)), event.t)
+        self._begin(Session(event.session, subscriber, invoked_t, flow_of(event)), event.t)
         self.presence.opened(subscriber, event.t)
         return certain
 
@@ -396,10 +396,3 @@ class Subscription:
         if self.streaming:
             return now <= t + self.rules.close_detection_max_s + self.rules.delivery_delay_max_s + self.rules.clock_error_s
         return bool(self._unanswered) and next(iter(self._unanswered.values())) <= t
-
-
-def _flow_of(event: Opened) -> FlowControl | None:
-    messages, size = event.max_outstanding_messages or 0, event.max_outstanding_bytes or 0
-    if messages <= 0 and size <= 0:
-        return None
-    return FlowControl(messages if messages > 0 else inf, size if size > 0 else inf)

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from math import inf
 from typing import Final
 
-from prober.core.events import LONG_AGO
+from prober.core.events import LONG_AGO, Opened
 
 SAMPLES_KEPT: Final = 256
 """Samples of the past remembered; the oldest are forgotten beyond that."""
@@ -174,3 +174,11 @@ class UnseenFlowControl(FlowControl):
         self._max_messages = max(self._max_messages, len(self._outstanding) + 1)
         self._max_bytes = max(self._max_bytes, self._bytes + 1)
         super().take(token, size, leased_until_t)
+
+
+def flow_of(event: Opened) -> FlowControl | None:
+    """That of a stream, as it was opened; None if it is without."""
+    messages, size = event.max_outstanding_messages or 0, event.max_outstanding_bytes or 0
+    if messages <= 0 and size <= 0:
+        return None
+    return FlowControl(messages if messages > 0 else inf, size if size > 0 else inf)

@@ -28,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("idle-although-busy", "key.py", "        if busy_until_t >= now:\n            return busy_until_t\n", "", "An idle key gives up its window while something is held."),
     rule("nothing-owed-without-a-baseline", "epoch_order.py", "return not self.settled and next(", "return self.settled and next(", "What is published when a hole has settled is not owed before anything has come."),
     excuse("owed-from-before-it-was-seen", "order.py", "max(self.forgiven_until_t, expired_t, self._subscription.there_since_t)", "max(self.forgiven_until_t, expired_t)", "A subscription of unknown age is owed what was published before it was seen."),
-    rule("idle-although-in-doubt", "key.py", "max(self._tracks.busy_until_t, self._liveness.doubtful_until_t())", "self._tracks.busy_until_t", "What may have been dead-lettered is forgotten when its key is idle."),
+    rule("idle-although-in-doubt", "key.py", "max(self._tracks.busy_until_t, doubtful_until_t(self.subscription, self._liveness.owed, self.log))", "self._tracks.busy_until_t", "What may have been dead-lettered is forgotten when its key is idle."),
     rule("expires-in-doubt", "deadlines.py", "return inf if rules.message_retention_s == inf else latest_t", "return inf if rules.message_retention_s > 0 else latest_t", "What may have been dead-lettered is owed although it is older than the retention."),
     rule("in-doubt-for-ever", "verifier.py", "        if checker.due_t == inf:", "        if checker.due_t < 0:", "A window is never given up if something of it was in doubt once."),
     rule("idle-at-once", "key.py", "idle_t = self._last_event_t + self._rules.idle_after_s", "idle_t = self._last_event_t", "A key gives up its window as soon as it is settled."),
