@@ -42,6 +42,7 @@ class Clocks:
             moments.add(self._unknown_until)
         if self.facts.rules.retry_backoff_max_s:
             moments |= {moment for copy in self.facts.copies for moment in (self._waits_since(copy), self._backoff_until(copy))}
+            moments |= {self._delays_until(facts, copy) for facts in self.others for copy in facts.copies}
         self._moments = sorted(moment for moment in moments if -inf < moment < inf)
 
     def ran(self, start: float, stop: float, at_or_before: Callable[[Copy], bool] = lambda _: True) -> float:
@@ -133,10 +134,22 @@ class Clocks:
     def _held(self, facts: Facts, t: float) -> list[Copy]:
         return [copy for copy in facts.copies if copy.lo <= t <= self.held_until(facts, copy)]
 
-    def _held_since(self, facts: Facts, t: float) -> float:
-        """Since when the key of `facts` may have been held without a pause, at that time; infinite if it is not held."""
+    def _delays_until(self, facts: Facts, copy: Copy) -> float:
+        """Until when it may delay other keys: while it is outstanding, and while the retry policy keeps it back."""
+        backoff = 0.0 if copy.acks else facts.rules.retry_backoff_max_s
+        return max(self.held_until(facts, copy), self.lease_until(facts, copy) + backoff if backoff else -inf)
+
+    def _delays_since(self, facts: Facts, t: float) -> float:
+        """Since when the key of `facts` may have delayed others without a pause, at that time; infinite if it does not."""
+        return self._without_pause(t, [(copy.lo, self._delays_until(facts, copy)) for copy in facts.copies])
+
+    def _held_since(self, t: float) -> float:
+        """Since when the key may have been held without a pause, at that time; infinite if it is not held."""
+        return self._without_pause(t, [(copy.lo, self.held_until(self.facts, copy)) for copy in self.facts.copies])
+
+    def _without_pause(self, t: float, spans: list[tuple[float, float]]) -> float:
         since = t
-        while earlier := [copy.lo for copy in self._held(facts, since) if copy.lo < since]:
+        while earlier := [start for start, stop in spans if start < since <= stop]:
             since = min(earlier)
         return since if since < t else inf
 
@@ -153,7 +166,7 @@ class Clocks:
         facts, rules = self.facts, self.facts.rules
         if any(begin <= t <= end for begin, end in facts.all_grace_periods()) or self._backed_off(t, before):
             return False
-        if t <= self._unknown_until or any(self._held_since(other, t) <= start for other in self.others):
+        if t <= self._unknown_until or any(self._delays_since(other, t) <= start for other in self.others):
             return False
         held = self._held(facts, t)
         if rules.mode is Mode.PUSH:
@@ -162,7 +175,17 @@ class Clocks:
             lost = any(one.opened <= t <= self._maybe_held_until(one) for one in facts.sessions.values())
             waiting = any(one.opened <= t < min(one.answered, one.closed) for one in facts.sessions.values())
             return waiting and not held and not lost
-        return self._stream_has_room(t, {copy.owner for copy in held})
+        owners = {copy.owner for copy in held}
+        had = {copy.owner for copy in held if copy.t <= t} or owners  # what is on its way may be what is waited for
+        return not (held and self._was_joined(t, had)) and self._stream_has_room(t, owners)
+
+    def _was_joined(self, t: float, owners: set[str | None]) -> bool:
+        """Whether another subscriber opened a stream while the key was held, and it did not go on for longer than a deadline after that."""
+        rules, since = self.facts.rules, self._held_since(t)
+        came = [one.opened for one in self.facts.sessions.values() if one.owner not in owners and one.opened <= t]
+        latest = max((opened for opened in came if opened + rules.clock_error_s > since), default=inf)
+        went_on = any(latest + rules.delivery_deadline_s < copy.t <= t for copy in self.facts.copies)
+        return latest < inf and not went_on and rules.delivery_delay_max_s < inf
 
     def _stream_has_room(self, t: float, holders: set[str | None]) -> bool:
         """Some stream is open and may get more; while the key is held, all streams of who holds it."""
