@@ -75,11 +75,16 @@ REMOVED_OR_CUT: Final = (
 GONE_ON: Final = (
     "what went into a stream that broke stays leased, and the key goes on behind it; or only its own copy was sent before it"
 )
+BEHIND: Final = (
+    "the lease of an earlier message of the key is over at about the same time, and what is behind that comes again with it"
+)
 WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("never_redeliver", "dead_letter"): REMOVED,
         ("resume_past_unacked", "dead_letter"): REMOVED,
         ("stall_key", "dead_letter"): REMOVED,
+        ("stall_all", "dead_letter"): REMOVED,
+        ("stall_run", "dead_letter"): REMOVED,
         ("drop", "dead_letter"): REMOVED,
         ("phantom", "pull"): ENDED,
         ("wrong_key", "push"): ENDED,
@@ -92,6 +97,7 @@ WHY: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("never_redeliver", "pull"): LEASED,
         ("split_holder", "affinity"): BEFORE,
         ("forget_holds", "exactly_once"): BROKEN,
+        ("lease_short", "exactly_once"): BEHIND,
         ("lone_duplicate", "isolation"): BROKEN,
         ("dead_letter_stalls_keys", "dead_letter"): REMOVED_OR_CUT,
         ("hole", "exactly_once"): GONE_ON,
