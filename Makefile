@@ -9,12 +9,12 @@ UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
 SEEDS ?= 1..26000
 HOURS ?= 0.2
-MINUTES ?= 20
+PACE ?= 6
 PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench soak compiled pure screenshots platform-checks sbom audit chart simulate detection costs outage lock clean help
+.PHONY: run test check format mutants bench soak compiled pure screenshots platform-checks sbom audit chart simulate detection costs quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -42,6 +42,7 @@ bench: $(VENV)/dev.stamp  ## Measure the speed of everything and write docs/perf
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m benchmarks.report
 
+soak: MINUTES ?= 20
 soak: $(VENV)/dev.stamp  ## Run everything for MINUTES=20 under load while one thing after the other breaks; draw build/soak.svg
 	@mkdir -p build
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --picture build/soak.svg
@@ -79,8 +80,16 @@ detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write doc
 costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
 	@$(BIN)/python -m tests.helm.costs_page docs/costs.md
 
-outage: $(VENV)/dev.stamp  ## Take the target away for 45 minutes and write to docs/outage.md what fired and who was paged (one and a half hours)
-	$(BIN)/python -m tests.integration.outage docs/outage.md
+quiet: MINUTES ?= 15
+quiet: $(VENV)/dev.stamp  ## Run the healthy service for MINUTES=15 beside a CPU load: no alert, no bad check, no pending message
+	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
+	$(BIN)/python -m tests.whole.quiet --minutes $(MINUTES)
+
+loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, and write docs/loud.md (about an hour; PACE=1: hours)
+	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
+	$(BIN)/python -m tests.whole.loud --pace $(PACE) docs/loud.md
+
+test-nightly: test quiet loud  ## Run every test, also those that watch the whole service for minutes
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group compile --group dev

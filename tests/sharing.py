@@ -12,7 +12,6 @@ ROOT: Final = Path(__file__).parents[1]
 WAITING: Final = tuple(
     f"tests/{file}"
     for file in (
-        "integration/test_outage.py",
         "dashboards/test_live.py",
         "integration/test_sharded.py",
         "integration/test_service.py",

@@ -17,9 +17,9 @@ from prober.alerting.rules import Severity
 from prober.clock import wall_s
 from tests.alerts.inhibition import Inhibition, Labels, everything, inhibition, rank, told
 from tests.alerts.stories import ALERTS, WRITTEN
+from tests.integration.chain import Receiver, alertmanager_config, receiving
 from tests.integration.daemons import daemon, free_port, written
 from tests.integration.programs import eventually, get
-from tests.integration.test_paging import Receiver, alertmanager_config, receiving
 
 EVERY = everything(WRITTEN)
 PACE = 30.0

@@ -16,9 +16,9 @@ from typing import Any
 from prober.sinks.metrics.label_values import Job
 from tests.alerts.tools import tool
 from tests.commands import PROGRAM, ROOT
+from tests.integration.chain import chain, receiving
 from tests.integration.daemons import written
 from tests.integration.programs import eventually, get, program
-from tests.integration.test_paging import chain, receiving
 from tests.unit.api.routes.test_keys_and_reports import spread
 from tests.unit.reports.test_reader import key, put
 
@@ -51,7 +51,7 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
         prober = running.enter_context(program("run", "--config", str(config), environ=environ))
         url = prober.said(r"status page: (\S+)/")
         finding = _finding(url)
-        prometheus, alertmanager = running.enter_context(chain(url, running.enter_context(receiving()), folder))
+        chained = running.enter_context(chain([url], running.enter_context(receiving()), folder))
         values = _labels(finding) | {
             "ID": finding["finding_id"],
             "KEY": finding["key"],
@@ -60,8 +60,8 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
             "HISTORY": str(folder / "history"),
             "REPORTS": str(folder / "reports"),
             "SPOOL": str(folder),
-            "ALERTMANAGER": alertmanager.removeprefix("http://"),
-            "PROMETHEUS": prometheus.removeprefix("http://"),
+            "ALERTMANAGER": chained.alertmanager.removeprefix("http://"),
+            "PROMETHEUS": chained.prometheus.removeprefix("http://"),
             "PROMETHEUS_FILE": str(folder / "prometheus.yaml"),
             "SCRAPE_JOB": "ordering-keys-prober",
             "POD": "okp-ordering-keys-prober-0",
@@ -69,7 +69,7 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
             "PID": str(prober.process.pid),
             "$PROBER": "$PROBER",
         }
-        shell = environ | {"PATH": _path(folder / "bin", alertmanager), "PROBER": url, "PYTHONPATH": str(ROOT)}
+        shell = environ | {"PATH": _path(folder / "bin", chained.alertmanager), "PROBER": url, "PYTHONPATH": str(ROOT)}
         shutil.copytree(ROOT / "alerts", folder / "alerts")
         yield Surroundings(values, shell, folder)
 
