@@ -1,31 +1,58 @@
-"""What a subscription is still owed, or owes an acknowledgement for: by key, from the moment a message is to be sent.
+"""Pending messages of one subscription, by key, from the moment a message is to be sent.
 
-It answers what is asked while nothing happens: how old the oldest unacknowledged message is, how many there are, which keys stand
-still. It hears the same events as the checker, lives as long as its subscription is used, over many runs, and grows only with what is
-outstanding: at most `WAITING_MAX` messages; what comes beyond is counted and not followed.
+The tracker answers what a scraper asks between events: the age of the oldest unacknowledged message, the number of pending messages, and
+the stalled keys. It sees the same events as the checker, and lives as long as its subscription is used, over many runs. It grows only
+with the pending messages: at most `PENDING_MAX`; publishes beyond that are counted and not followed.
 
-A message waits from its intended send time until it is acknowledged, or certainly was not stored. One whose publish had no answer may
-have been stored, so it waits as well, and grows old while a service hangs. What is lost would wait for ever: it is written off when a
-later run has shown that its key moves without it. While a key stands still, nothing of it is written off.
+A message is pending from its intended send time until
+
+* it is acknowledged, whether or not the acknowledgement is confirmed: the service redelivers it if it was lost;
+* it arrives at the dead-letter topic;
+* its publish definitely stored nothing.
+
+A publish without an answer may have been stored, so it ages too. A delivery proves that it was.
+
+A message is *written off* where it is unknown whether the service still has to deliver it: counted, and no longer pending. That is so
+
+* after a publish without an answer was given up, by the publisher or by the end of the run;
+* after the message retention;
+* after a seek or a filter change, or a gap in the record. A seek back makes messages pending again, since the time of the seek;
+* when its subscription was deleted;
+* at the end of its run, unless the service is late with it: the key stalled, a later message overtook it, or the target is unreachable.
+  From then on nobody subscribes. If its last allowed attempt was delivered, the dead-letter policy may have dropped it;
+* when the key moved in a later run: the message is lost, and that run or an earlier one reported it. Until then a late message ages on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import inf
 from typing import Any
 
-from prober.core.events import Acked, Delivered, Event, Published, PublishFailed, PublishInvoked
+from prober.core.events import (
+    Acked,
+    DeadLettered,
+    Delivered,
+    Event,
+    FilterChanged,
+    Interrupted,
+    PublishAbandoned,
+    Published,
+    PublishEvent,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+    Sought,
+)
 
-WAITING_MAX = 2_000_000
-EARLY_KEPT_MAX = 100_000
-"""Messages remembered that came before their publish was confirmed, or whose confirmation was lost."""
+PENDING_MAX = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is owed on a subscription at one time."""
+    """The pending messages of a subscription at one time."""
 
     oldest_unacked_age_s: float = 0.0
     undelivered: int = 0
@@ -41,30 +68,56 @@ class Backlog:
 
 
 @dataclass(slots=True)
-class WaitingMessage:
-    """A confirmed message without an acknowledgement."""
+class PendingMessage:
+    """A stored message without an acknowledgement. `number`: its place in the order of sending.
+
+    last_attempt   the dead-letter policy may forward it from now on.
+    """
 
     epoch: str
     since_t: float
-    delivered: bool
+    number: int
+    delivered: bool = False
+    last_attempt: bool = False
 
 
 @dataclass(slots=True)
-class WaitingKey:
-    """A key with something outstanding. `unanswered` are publishes without an answer, by epoch and sequence number.
+class PendingPublish:
+    """The attempts to publish one sequence number. `open`: those without an answer yet, by generation, with their numbers.
 
-    Both mappings are in the order of sending, so the first of each is its oldest.
+    stored   one attempt was stored for sure: its message is followed, and only open attempts remain of interest.
+    """
+
+    since_t: float
+    open: dict[int, int] = field(default_factory=dict)
+    unknown: bool = False
+    stored: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of it can become a message any more, as far as that matters."""
+        return not self.open and (self.stored or not self.unknown)
+
+
+@dataclass(slots=True)
+class PendingKey:
+    """A key with pending messages, and with publishes by epoch and sequence number. Both mappings are in the order of sending.
+
+    moved_t   when a message was last delivered, acknowledged or dead-lettered, or the first one stored.
+    reached   the highest number of a message that was delivered, and its epoch.
     """
 
     moved_t: float
-    messages: dict[str, WaitingMessage] = field(default_factory=dict)
-    unanswered: dict[tuple[str, int], float] = field(default_factory=dict)
+    messages: dict[str, PendingMessage] = field(default_factory=dict)
+    publishes: dict[tuple[str, int], PendingPublish] = field(default_factory=dict)
+    reached: tuple[int, str] = (0, "")
 
     @property
     def oldest_t(self) -> float:
-        """Since when something of the key waits."""
-        confirmed = (message.since_t for message in self.messages.values())
-        return min(next(confirmed, float("inf")), next(iter(self.unanswered.values()), float("inf")))
+        """The intended send time of its oldest message or publish."""
+        stored = (message.since_t for message in self.messages.values())
+        published = (publish.since_t for publish in self.publishes.values() if not publish.stored)
+        return min(next(stored, inf), next(published, inf))
 
 
 def joined(backlogs: Iterable[Backlog]) -> Backlog:
@@ -73,26 +126,35 @@ def joined(backlogs: Iterable[Backlog]) -> Backlog:
 
 
 class BacklogTracker:
-    """What one subscription has not acknowledged yet. Belongs to the event loop; times are the recorder's, in seconds.
+    """The pending messages of one subscription. Belongs to the event loop; times are the recorder's, in seconds.
 
-    written_off     messages given up so far, because their key moved without them or the subscription was made anew.
+    written_off   messages written off so far.
     """
 
-    def __init__(self, stalled_after_s: float) -> None:
-        """A key on which a confirmed message waits and nothing moves for longer than `stalled_after_s` counts as stalled."""
-        self._dropped = 0
+    def __init__(
+        self, stalled_after_s: float, *, retention_s: float = inf, attempts_max: int = 0, retains_acked: bool = False
+    ) -> None:
+        """`stalled_after_s`: a key with a pending message on which nothing moves for longer counts as stalled. `retention_s`: the message
+        retention. `attempts_max`: that of the dead-letter policy, 0 without one. `retains_acked`: a seek brings acknowledged messages back.
+        """
         self.written_off = 0
-        self._stalled_after_s = stalled_after_s
-        self._keys: dict[str, WaitingKey] = {}
-        self._moved: set[str] = set()
-        self._early: dict[tuple[str, str], bool] = {}
-        self._waiting = self._unanswered = 0
+        self._stalled_after_s, self._retention_s = stalled_after_s, retention_s
+        self._attempts_max, self._retains_acked = attempts_max, retains_acked
+        self._keys: dict[str, PendingKey] = {}
+        self._retained: dict[tuple[str, str], PendingMessage] = {}
+        self._pending = self._publishes = self._sent = self._dropped = 0
         self._handlers: Mapping[type[Any], Callable[[Any], None]] = {
             PublishInvoked: self._invoked,
             Published: self._published,
             PublishFailed: self._failed,
+            PublishUnknown: self._unknown,
+            PublishAbandoned: self._abandoned,
             Delivered: self._delivered,
             Acked: self._acked,
+            DeadLettered: self._acked,
+            Sought: self._sought,
+            FilterChanged: self._unsettled,
+            Interrupted: self._unsettled,
         }
 
     def listen(self, event: Event) -> None:
@@ -102,13 +164,14 @@ class BacklogTracker:
             handler(event)
 
     def backlog(self, now: float) -> Backlog:
-        """What waits at `now`; `undelivered` are confirmed messages. Costs time in the number of keys on which something waits."""
-        oldest_t = min((key.oldest_t for key in self._keys.values()), default=now)
-        stalled = sum(1 for key in self._keys.values() if key.messages and now - key.moved_t > self._stalled_after_s)
-        return Backlog(now - oldest_t, self._waiting, stalled)
+        """The backlog at `now`; `undelivered` are stored messages. Costs time in the number of keys with pending messages."""
+        self._expire(now - self._retention_s)
+        oldest_t = min((key.oldest_t for key in self._keys.values()), default=inf)
+        stalled = sum(1 for key in self._keys.values() if key.messages and self._is_stalled(key, now))
+        return Backlog(max(0.0, now - oldest_t), self._pending, stalled)
 
     def missing(self, epoch: str) -> Mapping[str, int]:
-        """Confirmed messages of an epoch that were not delivered, by key."""
+        """Stored messages of an epoch that were not delivered, by key."""
         counts = {
             name: sum(1 for message in key.messages.values() if message.epoch == epoch and not message.delivered)
             for name, key in self._keys.items()
@@ -116,93 +179,184 @@ class BacklogTracker:
         return {name: count for name, count in counts.items() if count}
 
     def take_dropped(self) -> int:
-        """How many messages were not followed since this was last asked."""
+        """How many publishes were not followed since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
-    def settle(self, epoch: str) -> None:
-        """The run of that epoch is over: what an earlier one left on a key that moved in this run does not come any more."""
-        for name in self._moved & self._keys.keys():
-            key = self._keys[name]
-            messages = {message_id: message for message_id, message in key.messages.items() if message.epoch == epoch}
-            unanswered = {publish: since_t for publish, since_t in key.unanswered.items() if publish[0] == epoch}
-            self._write_off(len(key.messages) - len(messages), len(key.unanswered) - len(unanswered))
-            key.messages, key.unanswered = messages, unanswered
+    def end_run(self, epoch: str, now: float, *, unreachable: bool = False, paused: bool = False) -> int:
+        """Ends the run of that epoch: only messages that the service is late with stay pending. Returns how many were written off.
+
+        `unreachable`: the target did not answer at the end. `paused`: the prober's process paused, so that no key counts as stalled.
+        """
+        before = self.written_off
+        for name, key in list(self._keys.items()):
+            self._write_off_publishes(key)
+            late = unreachable or (not paused and self._is_stalled(key, now))
+            gone = [message_id for message_id, message in key.messages.items() if _is_over(message, key, epoch, late=late)]
+            self._write_off(key, gone)
             self._forget_if_empty(name, key)
-        self._moved.clear()
-        self._early.clear()  # a confirmation that has not come by now comes never
+        self._retained.clear()
+        return self.written_off - before
 
     def clear(self) -> None:
-        """The subscription was made anew: nothing from before is owed by it."""
-        self._write_off(self._waiting, self._unanswered)
+        """Writes everything off: the subscription was deleted."""
+        for key in self._keys.values():
+            self._write_off_publishes(key)
+            self._write_off(key, list(key.messages))
         self._keys.clear()
-        self._moved.clear()
-        self._early.clear()
+        self._retained.clear()
+
+    # --- publishes -----------------------------------------------------------------------------------------------------------
 
     def _invoked(self, event: PublishInvoked) -> None:
-        if self._waiting + self._unanswered >= WAITING_MAX:
+        if self._pending + self._publishes >= PENDING_MAX:
             self._dropped += 1
             return
         intended_t = event.t if event.intended_t is None else event.intended_t
         key = self._keys.get(event.key)
         if key is None:
-            key = self._keys[event.key] = WaitingKey(intended_t)
-        publish = (event.epoch, event.seq)
-        if publish not in key.unanswered:
-            key.unanswered[publish] = intended_t
-            self._unanswered += 1
-
-    def _failed(self, event: PublishFailed) -> None:
-        key = self._keys.get(event.key)
-        if key is not None and key.unanswered.pop((event.epoch, event.seq), None) is not None:
-            self._unanswered -= 1
-            self._forget_if_empty(event.key, key)
+            key = self._keys[event.key] = PendingKey(intended_t)
+        publish = key.publishes.get((event.epoch, event.seq))
+        if publish is None:
+            publish = key.publishes[event.epoch, event.seq] = PendingPublish(intended_t)
+            self._publishes += 1
+        self._sent += 1
+        publish.open[event.generation] = self._sent
 
     def _published(self, event: Published) -> None:
-        acked = self._early.pop((event.key, event.message_id), None)
+        self._answered(event, stored=event.message_id)
+
+    def _failed(self, event: PublishFailed) -> None:
+        self._answered(event)
+
+    def _unknown(self, event: PublishUnknown) -> None:
+        self._answered(event, unknown=True)
+
+    def _answered(self, event: Published | PublishFailed | PublishUnknown, *, stored: str = "", unknown: bool = False) -> None:
+        """The answer to an attempt. One that is not open was not followed, or its message was delivered before."""
         key = self._keys.get(event.key)
-        since_t = key.unanswered.pop((event.epoch, event.seq), None) if key is not None else None
-        if key is None or since_t is None:
-            return  # not followed from the start, or confirmed a second time
-        self._unanswered -= 1
-        if not acked and event.message_id not in key.messages:  # a service may give an id twice
-            if not key.messages:
-                key.moved_t = max(key.moved_t, event.t)
-            self._waiting += 1
-            key.messages[event.message_id] = WaitingMessage(event.epoch, since_t, delivered=acked is not None)
-        self._forget_if_empty(event.key, key)
+        publish = key.publishes.get((event.epoch, event.seq)) if key is not None else None
+        if key is None or publish is None or (number := publish.open.pop(event.generation, None)) is None:
+            return
+        publish.unknown |= unknown
+        if stored:
+            self._store(key, stored, PendingMessage(event.epoch, publish.since_t, number), event.t)
+            publish.stored = True
+        self._forget_if_settled(event, key, publish)
+
+    def _abandoned(self, event: PublishAbandoned) -> None:
+        key = self._keys.get(event.key)
+        publish = key.publishes.get((event.epoch, event.seq)) if key is not None else None
+        if key is not None and publish is not None:
+            publish.open.clear()
+            self.written_off += not publish.stored
+            publish.stored = True
+            self._forget_if_settled(event, key, publish)
+
+    def _store(self, key: PendingKey, message_id: str, message: PendingMessage, t: float) -> None:
+        if not key.messages:
+            key.moved_t = max(key.moved_t, t)
+        if message_id not in key.messages:  # a service may give an id twice
+            key.messages[message_id] = message
+            self._pending += 1
+
+    # --- deliveries ----------------------------------------------------------------------------------------------------------
 
     def _delivered(self, event: Delivered) -> None:
         key = self._keys.get(event.key)
-        message = key.messages.get(event.message_id) if key is not None else None
-        if key is not None:
-            key.moved_t = event.t
+        if key is None:
+            return
+        key.moved_t = event.t
+        message = key.messages.get(event.message_id) or self._proven(event, key)
         if message is not None:
             message.delivered = True
-        else:
-            self._remember(event.key, event.message_id, acked=False)
+            message.last_attempt = 0 < self._attempts_max <= event.delivery_attempt
+            key.reached = max(key.reached, (message.number, message.epoch))
 
-    def _acked(self, event: Acked) -> None:
+    def _proven(self, event: Delivered, key: PendingKey) -> PendingMessage | None:
+        """The message of a publish without an answer, if this delivery proves that it was stored."""
+        publish = key.publishes.get((event.epoch, event.seq))
+        if publish is None or not (event.generation in publish.open or (publish.unknown and not publish.stored)):
+            return None
+        message = PendingMessage(event.epoch, publish.since_t, publish.open.pop(event.generation, 0))
+        self._store(key, event.message_id, message, event.t)
+        publish.stored = True
+        self._forget_if_settled(event, key, publish)
+        return message
+
+    def _acked(self, event: Acked | DeadLettered) -> None:
         key = self._keys.get(event.key)
-        self._moved.add(event.key)
-        if key is None or key.messages.pop(event.message_id, None) is None:
-            self._remember(event.key, event.message_id, acked=True)
+        message = key.messages.pop(event.message_id, None) if key is not None else None
+        if key is None or message is None:
             return
-        self._waiting -= 1
+        self._pending -= 1
         key.moved_t = event.t
+        self._retain(event.key, event.message_id, message)
         self._forget_if_empty(event.key, key)
 
-    def _remember(self, key: str, message_id: str, *, acked: bool) -> None:
-        """The oldest go first: their confirmation is the least likely to come."""
-        self._early[key, message_id] = acked or self._early.get((key, message_id), False)
-        if len(self._early) > EARLY_KEPT_MAX:
-            del self._early[next(iter(self._early))]
+    # --- what makes messages pending again, or nobody knows --------------------------------------------------------------------
 
-    def _forget_if_empty(self, name: str, key: WaitingKey) -> None:
-        if not key.messages and not key.unanswered:
+    def _sought(self, event: Sought) -> None:
+        """Write everything off, then bring back what was sent since the time of a seek back."""
+        self._unsettled(event)
+        if event.since_t is None:
+            return
+        for (name, message_id), message in self._retained.items():
+            if message.since_t >= event.since_t:
+                key = self._keys.setdefault(name, PendingKey(event.t))
+                self._store(key, message_id, replace(message, since_t=event.t, delivered=True), event.t)
+
+    def _unsettled(self, event: Sought | FilterChanged | Interrupted) -> None:
+        del event
+        for name, key in self._keys.items():
+            for message_id, message in key.messages.items():
+                self._retain(name, message_id, message)
+        retained = dict(self._retained)
+        self.clear()
+        self._retained = retained
+
+    def _retain(self, key: str, message_id: str, message: PendingMessage) -> None:
+        if self._retains_acked and len(self._retained) < PENDING_MAX:
+            self._retained.setdefault((key, message_id), message)
+
+    def _expire(self, published_before_t: float) -> None:
+        """Write off what the message retention has ended for."""
+        for name, key in list(self._keys.items()):
+            if key.oldest_t < published_before_t:
+                self._write_off(key, [each for each, message in key.messages.items() if message.since_t < published_before_t])
+                self._forget_if_empty(name, key)
+
+    # --- tidying -------------------------------------------------------------------------------------------------------------
+
+    def _is_stalled(self, key: PendingKey, now: float) -> bool:
+        return now - key.moved_t > self._stalled_after_s
+
+    def _write_off(self, key: PendingKey, message_ids: Iterable[str]) -> None:
+        for message_id in message_ids:
+            del key.messages[message_id]
+            self._pending -= 1
+            self.written_off += 1
+
+    def _write_off_publishes(self, key: PendingKey) -> None:
+        self.written_off += sum(1 for publish in key.publishes.values() if not publish.stored)
+        self._publishes -= len(key.publishes)
+        key.publishes.clear()
+
+    def _forget_if_settled(self, event: PublishEvent | Delivered, key: PendingKey, publish: PendingPublish) -> None:
+        if publish.settled:
+            del key.publishes[event.epoch, event.seq]
+            self._publishes -= 1
+            self._forget_if_empty(event.key, key)
+
+    def _forget_if_empty(self, name: str, key: PendingKey) -> None:
+        if not key.messages and not key.publishes:
             del self._keys[name]
 
-    def _write_off(self, confirmed: int, unanswered: int) -> None:
-        self._waiting -= confirmed
-        self._unanswered -= unanswered
-        self.written_off += confirmed + unanswered
+
+def _is_over(message: PendingMessage, key: PendingKey, epoch: str, *, late: bool) -> bool:
+    """Whether a message is no longer pending after the run of an epoch. `late`: the service is late with the whole key."""
+    number, reached_epoch = key.reached
+    is_overtaken = not message.delivered and message.number < number
+    if message.epoch != epoch:
+        return reached_epoch == epoch and message.number < number
+    return message.last_attempt or not (late or is_overtaken)

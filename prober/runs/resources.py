@@ -63,7 +63,7 @@ class Provisioner:
         """What its judged subscriptions are called in metrics; the first is that of its topic."""
         self.name = self.names[0]
         self.administered = administered
-        self._trackers = tuple(BacklogTracker(target.rules.delivery_deadline_s) for _ in self.names)
+        self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.ordering)
         self._target, self._lasting, self._now = target, lasting, now
         self._plans = subscriptions
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
@@ -93,27 +93,32 @@ class Provisioner:
         try:
             if not self._there:
                 await self._look(admin, pushes)
-            await self._delete(admin, self._left)
+            if self._left:
+                await self._delete(admin, self._left)
+                self._clear()
             yield
         except (NotThere, NotOurs):
             self._move()
+            self._clear()
             raise
         finally:
             if not self._lasting:
                 await self.leave(admin)
 
-    def run_ended(self, *, passed: bool) -> None:
-        """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as nothing is owed there,
-        very old ones in any case: others would take them for abandoned.
+    def run_ended(self, *, passed: bool, written_off: int = 0) -> None:
+        """After a run that did not pass they are looked at again. Old ones are left for new ones as soon as no message is pending there,
+        very old ones in any case: others would take them for abandoned. `written_off`: messages that the run left there.
 
-        So are those on which something is owed by push. Until the next run nobody takes it, so the service waits longer from try to try,
-        up to a minute, and may not try at all during that run.
+        So are push subscriptions with messages. Until the next run no endpoint takes them, so the service waits longer from try to try,
+        up to a minute, and may not try at all during that run. Messages that the service is late with stay pending until the
+        subscription is deleted, at the beginning of the next run.
         """
         if not self._lasting:
             self._move()
+            self._clear()
         self._there &= passed
         age_s = self._now() - self._made_at
-        owed = bool(joined(self.backlogs.values()).undelivered)
+        owed = bool(written_off or joined(self.backlogs.values()).undelivered)
         settled = passed and not owed
         if (owed and self._pushed) or age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
             self._left.append(self.resources)
@@ -143,6 +148,9 @@ class Provisioner:
             bool(self._topic),
         )
         self._there = self._made = False
+
+    def _clear(self) -> None:
+        """The subscriptions with all their messages are gone."""
         for tracker in self._trackers:
             tracker.clear()
 
@@ -199,6 +207,16 @@ class Provisioner:
 def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
     """The rules of a target as they hold for one subscription."""
     return replace(rules, mode=plan.mode, exactly_once=plan.exactly_once, dead_letter_max_attempts=plan.dead_letter_max_attempts)
+
+
+def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
+    """What follows the pending messages of one subscription."""
+    return BacklogTracker(
+        rules.delivery_deadline_s,
+        retention_s=rules.message_retention_s,
+        attempts_max=plan.dead_letter_max_attempts,
+        retains_acked=plan.retain_acked,
+    )
 
 
 def names_in_metrics(name: str, subscriptions: Iterable[SubscriptionPlan]) -> tuple[str, ...]:

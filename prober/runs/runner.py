@@ -111,8 +111,7 @@ class Run:
             self._unreachable |= isinstance(error, BrokerUnavailable)
         except asyncio.CancelledError:
             self.recording.finish()
-            self._end(self._result(CANCELLED, None, started_at, started_t), counts=counts(), cut_short=True)
-            self._provisioner.run_ended(passed=False)
+            self._end(self._settled(CANCELLED, None, started_at, started_t), counts=counts(), cut_short=True)
             raise
         except Exception as error:
             fault = error
@@ -127,9 +126,14 @@ class Run:
         """The result, when what the run leaves to later ones is settled. A mistake of ours in that is one, too."""
         try:
             result = self._result(reason, fault, started_at, started_t)
-            for tracker in self._trackers.values():
-                tracker.settle(self.run_id)
-            self._provisioner.run_ended(passed=result.verdict is Verdict.PASS)
+            paused = self.recording.stood_still or result.internal_error
+            written_off = sum(
+                tracker.end_run(self.run_id, monotonic_s(), unreachable=self._unreachable, paused=paused)
+                for tracker in self._trackers.values()
+            )
+            self._provisioner.run_ended(passed=result.verdict is Verdict.PASS, written_off=written_off)
+            if written_off:
+                result = replace(result, counters={**result.counters, "messages_written_off": written_off})
         except Exception as error:
             _log.exception("internal error at the end of run %s", self.run_id)
             return self._unsettled(error, started_at, started_t)
