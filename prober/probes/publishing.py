@@ -30,6 +30,7 @@ class Publishing:
     In all calls `by` is the number of the publisher, the first being 0, and `sizes` are those of the data in bytes, used in turn.
 
     answered_in_s   how long the last confirmation took.
+    unknown         attempts so far whose outcome is unknown.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Publishing:
         dice: Random,
     ) -> None:
         """`timeout_s`: for how long an answer is waited for. `region`: the one that is published in, empty if that is not known."""
-        self.answered_in_s = timeout_s
+        self.answered_in_s, self.unknown = timeout_s, 0
         self._new_publisher, self._epoch, self._timeout_s, self._region = new_publisher, epoch, timeout_s, region
         self._record, self._now, self._dice = record, now, dice
         self._seqs: dict[str, int] = {}
@@ -154,7 +155,9 @@ class Publishing:
     def _event(self, key: str, seq: int, generation: int, outcome: Outcome) -> Event:
         if isinstance(outcome, Confirmed):
             return Published(self._now(), key, self._epoch, seq, outcome.message_id, generation)
-        ended = PublishFailed if isinstance(outcome, Rejected) else PublishUnknown
+        rejected = isinstance(outcome, Rejected)
+        self.unknown += not rejected
+        ended = PublishFailed if rejected else PublishUnknown
         return ended(self._now(), key, self._epoch, seq, generation)
 
 

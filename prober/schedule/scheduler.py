@@ -45,6 +45,11 @@ from prober.sinks.metrics.label_values import SkipReason
 HEARTBEAT_S: Final = 2.5
 FIRST_RUNS_APART_S: Final = 0.5
 """Of many that are added together: if all began in the same moment, they would measure each other."""
+SPREAD_S: Final = 60.0
+"""The later points of all intervals are spread over this time, or over the interval if that is shorter: runs that begin together take the
+processor from each other, and end UNKNOWN on a busy machine."""
+SPREAD_STEP: Final = 0.618034
+"""The golden ratio: however many points are spread by multiples of it, they lie apart."""
 LATE_MAX_S: Final = 3600
 """A point of a crontab line is a time of the day: who comes later than this does not make up for it."""
 MISSED_COUNTED_MAX: Final = 10_000
@@ -81,16 +86,20 @@ class ScheduleListener(Protocol):
 
 
 class _Every(BaseTrigger):  # type: ignore[misc]
-    """The points of an interval, from the first time that it is asked."""
+    """The points of an interval, from the first time that it is asked. All but the first are `shift` later, which is less than it."""
 
-    def __init__(self, interval: timedelta) -> None:
-        self._interval = interval
+    def __init__(self, interval: timedelta, shift: timedelta = timedelta(0)) -> None:
+        self._interval, self._shift = interval, shift
+        self._first: datetime | None = None
         self._counted: datetime  # known from the first question on
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
         """The point after `previous`; of several that have passed by now, the last."""
         if previous is None:
-            previous = self._counted = now - self._interval
+            self._first, self._counted = now, now - self._interval
+            return now
+        if previous == self._first:
+            previous += self._shift
         return previous + max(1, (now - previous) // self._interval) * self._interval
 
     def come(self, until: datetime) -> int:
@@ -155,6 +164,7 @@ class Scheduler:
         self._jobs: dict[str, _Job] = {}
         self._beat_t: float | None = None
         self._next_first_t = 0.0
+        self._added = 0
         self._stopping = False
         self._timer = AsyncIOScheduler(timezone=UTC)
         self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
@@ -165,13 +175,16 @@ class Scheduler:
         """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
 
         The first run of an interval starts at once: instead of the random wait it keeps `FIRST_RUNS_APART_S` from the first runs of others.
+        The later points are spread over `SPREAD_S`, so that the second one comes up to so much later.
         Raises ValueError if the name is scheduled already.
         """
         if name in self._jobs:
             raise ValueError(f"{name!r} is scheduled already")
         points: _Every | _Crontab
         if schedule.interval is not None:
-            points, late_max_s = _Every(schedule.interval), None
+            spread = min(schedule.interval, timedelta(seconds=SPREAD_S))
+            points, late_max_s = _Every(schedule.interval, self._added * SPREAD_STEP % 1.0 * spread), None
+            self._added += 1
         else:
             assert schedule.cron is not None  # a Schedule has one of the two
             points, late_max_s = _Crontab(schedule.cron), LATE_MAX_S
