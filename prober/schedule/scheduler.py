@@ -43,8 +43,8 @@ from prober.config.models import Schedule
 from prober.sinks.metrics.label_values import SkipReason
 
 HEARTBEAT_S: Final = 2.5
-FIRST_RUNS_APART_S: Final = 0.5
-"""Of many that are added together: if all began in the same moment, they would measure each other."""
+FIRST_RUNS_APART_S: Final = 2.0
+"""Of many that are added together: if all began in the same moment, they would measure and starve each other."""
 SPREAD_S: Final = 60.0
 """The later points of all intervals are spread over this time, or over the interval if that is shorter: runs that begin together take the
 processor from each other, and end UNKNOWN on a busy machine."""
