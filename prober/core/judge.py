@@ -123,7 +123,9 @@ class Judge:
     def fail(self, fault: Exception, number: int) -> None:
         """Something of ours failed at this event."""
         self.fault, self.judged = fault, number - 1
-        self.stopped_because = f"the checker failed at event {number}: {fault!r}; please report this"
+        self.stopped_because = (
+            f"the checker failed at event {number}: {fault!r}, so later events were not verified; please report this"
+        )
 
     def verdict(self, *, incomplete: bool = False) -> Verdict:
         """What is said about the history so far; `incomplete`: there is more of it, or there may be, that was not judged."""

@@ -27,7 +27,7 @@ from prober.core.events import Delivered
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.confidence import Difference, mean_difference, share_difference
@@ -172,8 +172,8 @@ PROBE = Experiment(
     chances=chances_of_order,
     workload=Workload(keys=8, bursts=BURSTS[ProbeName.CONTROL_GROUP], burst_messages=8, subscribers=2, ack_after_s=0.2),
     requires={
-        "deliveries_first": "nothing was delivered",
-        "pairs": "no message came on both subscriptions",
+        "deliveries_first": NOTHING_DELIVERED,
+        "pairs": f"no message was delivered on both subscriptions, so latencies were not compared; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(UNORDERED, ordering=False)),
 )

@@ -18,7 +18,7 @@ from prober.config.workloads import BURSTS
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import GENERATION, Stamp
 from prober.probes.unjudged import UnjudgedTap
 
@@ -126,9 +126,14 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=10, bursts=BURSTS[ProbeName.DEAD_LETTER], burst_messages=2, subscribers=2),
     requires={
-        "nacks": "nothing was refused",
-        "dead_lettered": "nothing came to the dead-letter topic",
-        "chances_dead_letter": "no key was seen to move on after a message of it had gone to the dead-letter topic",
+        "nacks": NOTHING_NACKED,
+        "dead_lettered": (
+            "no message arrived at the dead-letter topic, so forwarding was not verified; if this persists, check that the Pub/Sub "
+            "service account may publish to that topic and acknowledge on the subscription"
+        ),
+        "chances_dead_letter": (
+            "no message was delivered behind a dead-lettered one, so it was not verified that keys move on; " + CHECK_TARGET
+        ),
     },
     subscriptions=(
         SubscriptionPlan(dead_letter_max_attempts=ATTEMPTS),

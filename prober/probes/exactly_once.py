@@ -25,7 +25,7 @@ from prober.config.workloads import BURSTS
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 
 CONFIRMS_S: Final = 10.0
 """How long the first confirmation may take, before it is taken that there are none."""
@@ -200,9 +200,12 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=8, bursts=BURSTS[ProbeName.EXACTLY_ONCE], burst_messages=10, subscribers=2),
     requires={
-        "acks_confirmed": "no acknowledgement was confirmed",
-        "nacks": "nothing was refused",
-        "rewinds": "nothing was redelivered",
+        "acks_confirmed": (
+            "the target confirmed no acknowledgement, so exactly-once delivery was not verified; if this persists, check that the "
+            "subscription has exactly-once delivery"
+        ),
+        "nacks": NOTHING_NACKED,
+        "rewinds": NOTHING_REDELIVERED,
     },
     subscriptions=(SubscriptionPlan(exactly_once=True),),
 )

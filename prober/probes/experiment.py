@@ -9,10 +9,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from typing import Final
 
 from prober.core.rules import Mode
 from prober.probes.context import ProbeContext
 from prober.probes.cost import Traffic
+
+CHECK_TARGET: Final = "if this persists, check the topic and subscription of the run, and the log of the prober"
+NOTHING_DELIVERED: Final = f"no message of the run was delivered, so nothing was verified; {CHECK_TARGET}"
+NOTHING_NACKED: Final = (
+    f"no message was nacked, since too few were delivered in time, so redelivery was not exercised; {CHECK_TARGET}"
+)
+NOTHING_REDELIVERED: Final = f"no message was redelivered in time, so redelivery was not verified; {CHECK_TARGET}"
+ONE_SUBSCRIBER: Final = (
+    "no two subscribers were connected at the same time, so key affinity was not verified; if this persists, "
+    "set subscribers of the probe to 2 or more"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,8 @@ class Experiment:
     act            does it: publishes and consumes through its context, and returns when publishing is over.
     traffic        what one run sends and receives with a workload, while the service does as it should.
     chances        how many chances (`prober.core.chances`) a run gives at the wire to see the promise broken, by their counters.
-    requires       counters of the checker that must not be 0, or the run proved nothing: name -> what did not happen.
+    requires       counters that must not be 0, or the run is UNKNOWN: name -> the reason, in one line: cause; consequence; what to do if it
+                   persists. In the order of cause and effect: the first that is 0 is the reason of the run.
     subscriptions  what it consumes, the one whose backlog and completeness count first.
     paired         works at both endpoints of a target that has a peer.
     fresh          topics and subscriptions are made for each run and deleted after it.

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
-from prober.probes.experiment import Experiment, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, Workload, chances_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -75,12 +75,13 @@ class _Phases:
         self._sent: dict[tuple[str, int], tuple[Phase, float]] = {}
         self._holding = False
         self._held: list[Delivery] = []
-        self._nothing_owed = asyncio.Event()
+        self._nothing_owed, self._something_held = asyncio.Event(), asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
         """Holds what comes of the one key while it is to be held, acknowledges everything else."""
         if delivery.key == self.key and self._holding:
             self._held.append(delivery)
+            self._something_held.set()
             self._context.count("deliveries_held")
             return
         if (sent := self._sent.pop((delivery.key, delivery.seq), None)) is not None:
@@ -106,7 +107,9 @@ class _Phases:
             await self._context.publish(key, length, workload.sizes, due_t)
 
     async def settle(self) -> None:
-        """Lets the key go, then waits until everything of the others has come, for as long as that may take."""
+        """Lets the key go, once something of it was held, then waits until everything of the others has come, each for a bounded time."""
+        if self._holding:
+            await comes_within(SETTLE_S, self._something_held)
         self._holding = False
         held, self._held = self._held, []
         for delivery in held:
@@ -147,7 +150,10 @@ PROBE = Experiment(
     chances=chances_of_order,
     workload=Workload(keys=9, bursts=BURSTS[ProbeName.ISOLATION], burst_messages=2, subscribers=2, ack_after_s=0.5),
     requires={
-        "deliveries_held": "no message was held",
-        "delays_measured": "nothing of the other keys came that was sent while one was held, or nothing before and after",
+        "deliveries_held": f"no message was held, so the delay of other keys was not measured; {CHECK_TARGET}",
+        "delays_measured": (
+            "no message of other keys was delivered while one was held, or none before and after, so their delay was not measured; "
+            "if this persists, set keys of the probe to 2 or more, or give the prober more CPU"
+        ),
     },
 )

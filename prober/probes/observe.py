@@ -207,7 +207,12 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         promise="A stream that others publish is received in order, as far as that can be proven without their record.",
         act=act,
         traffic=lambda _workload: Traffic(0, 0, 0),
-        requires={"deliveries_unrecorded": "no message with an ordering key came"},
+        requires={
+            "deliveries_unrecorded": (
+                "no message with an ordering key was delivered, so order was not verified; if this persists, check that the publisher "
+                "sets ordering keys, and observe for longer"
+            )
+        },
         subscriptions=plans,
         fresh=True,
         own_messages=False,

@@ -14,7 +14,7 @@ from prober.brokers.base import FlowControlSettings
 from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import Experiment, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload, chances_of_order
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -48,8 +48,11 @@ PROBE = Experiment(
     chances=chances_of_order,
     workload=Workload(bursts=BURSTS[ProbeName.ORDERING]),
     requires={
-        "publishes_confirmed": "nothing was published",
-        "deliveries_first": "nothing was delivered",
-        "deliveries_among_several": "there were never two subscribers at once",
+        "publishes_confirmed": (
+            "the target confirmed no publish, so nothing was verified; if this persists, check the topic's quota and the permission "
+            "to publish"
+        ),
+        "deliveries_first": NOTHING_DELIVERED,
+        "deliveries_among_several": ONE_SUBSCRIBER,
     },
 )

@@ -26,7 +26,7 @@ from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload
 from prober.probes.publishing import GENERATIONS_MAX, unsettled
 
 SECOND: Final = "second"
@@ -134,11 +134,17 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=8, bursts=BURSTS[ProbeName.PUBLISH], burst_messages=3, subscribers=1),
     requires={
-        "publishes_refused": "no publish failed",
-        "keys_resumed": "no key went on after a publish had failed",
-        "publishes_unknown": "no outcome was unknown",
-        "publisher_duplicates": "no message was stored twice",
-        "chances_divergence": "nothing came on both subscriptions",
+        "publishes_refused": (
+            "the target rejected no empty message, or did not answer, so a failed publish was not exercised; if this persists, publish "
+            "a message without data and attributes yourself"
+        ),
+        "keys_resumed": f"no publish was confirmed after a failed one, so resuming a key was not verified; {CHECK_TARGET}",
+        "publishes_unknown": (
+            "no publish timed out, so the retry of a publish without an answer was not exercised; if this persists, report it with the "
+            "run's counters"
+        ),
+        "publisher_duplicates": f"no repeated publish was delivered twice, so duplicates were not exercised; {CHECK_TARGET}",
+        "chances_divergence": f"no message was delivered on both subscriptions, so their order was not compared; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(name=SECOND)),
 )

@@ -16,10 +16,18 @@ from prober.config.workloads import BURSTS
 from prober.core.rules import Mode
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    NOTHING_DELIVERED,
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+)
 
-REFUSED_SHARE: Final = 0.1
-"""How many of the messages that come for the first time are refused, on average."""
+NACKED_EVERY: Final = 10
+"""Of so many messages of a key that come for the first time the first is refused."""
 AGAIN_EACH: Final = 1.9
 """How many messages come again because of one refusal: it, and what was received behind it; measured on the embedded server."""
 
@@ -28,7 +36,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes bursts on all keys while several callers pull, acknowledge and refuse."""
 
     def decide(delivery: Delivery) -> None:
-        refuse = not delivery.again and context.random.random() < REFUSED_SHARE
+        refuse = not delivery.again and delivery.seq % NACKED_EVERY == 1
         moment_s = context.random.uniform(0.0, 2.0) * workload.ack_after_s
         context.later(moment_s, delivery.nack if refuse else delivery.ack)
 
@@ -45,7 +53,8 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
 
 def traffic(workload: Workload) -> Traffic:
     """Every message comes once, and some again since one was refused."""
-    again = round(workload.messages * REFUSED_SHARE * AGAIN_EACH)
+    nacked = workload.keys * ceil(workload.bursts * workload.burst_messages / NACKED_EVERY)
+    again = round(nacked * AGAIN_EACH)
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again)
 
 
@@ -67,10 +76,13 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(bursts=BURSTS[ProbeName.PULL], burst_messages=6, subscribers=3, ack_after_s=0.1),
     requires={
-        "deliveries_first": "nothing was delivered",
-        "nacks": "nothing was refused",
-        "rewinds": "nothing was redelivered",
-        "pulls_concurrent": "no two pulls waited at the same time",
+        "deliveries_first": NOTHING_DELIVERED,
+        "nacks": NOTHING_NACKED,
+        "rewinds": NOTHING_REDELIVERED,
+        "pulls_concurrent": (
+            "no two pulls were open at the same time, so key affinity between pulls was not verified; if this persists, set subscribers of "
+            "the probe to 2 or more"
+        ),
     },
     subscriptions=(SubscriptionPlan(mode=Mode.PULL),),
 )

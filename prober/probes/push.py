@@ -21,7 +21,7 @@ from prober.core.rules import Mode
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.unjudged import UnjudgedTap
 
 UNANSWERED_EVERY: Final = 10
@@ -127,9 +127,11 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=10, bursts=BURSTS[ProbeName.PUSH], burst_messages=6, subscribers=1, ack_after_s=0.1),
     requires={
-        "deliveries_first": "no message of the run was pushed: Pub/Sub pushes nothing, or cannot reach the endpoint",
-        "nacks": "nothing was refused",
-        "rewinds": "nothing was redelivered",
+        "deliveries_first": (
+            "no message of the run was pushed, so nothing was verified; if this persists, check that Pub/Sub can reach the push endpoint"
+        ),
+        "nacks": NOTHING_NACKED,
+        "rewinds": NOTHING_REDELIVERED,
     },
     subscriptions=(SubscriptionPlan(mode=Mode.PUSH),),
 )

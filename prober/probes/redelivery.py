@@ -30,7 +30,7 @@ from prober.config.models import ProbeName
 from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, Workload
+from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, Workload
 
 LEASE_S: Final = 1
 EXPIRES_EVERY: Final = 3
@@ -243,9 +243,11 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=6, subscribers=2),
     requires={
-        "rewinds": "nothing was redelivered",
-        "redeliveries_of_acked": "no redelivery passed an acknowledged message",
-        "nacks": "nothing was refused",
-        "sessions_closed": "no stream broke",
+        "nacks": NOTHING_NACKED,
+        "rewinds": NOTHING_REDELIVERED,
+        "redeliveries_of_acked": (
+            "no acknowledged message was redelivered behind an unacknowledged one, so that case was not verified; " + CHECK_TARGET
+        ),
+        "sessions_closed": f"no stream was closed, so redelivery after a disconnect was not exercised; {CHECK_TARGET}",
     },
 )

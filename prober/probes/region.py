@@ -56,7 +56,12 @@ PROBE = Experiment(
     traffic=traffic,
     chances=chances,
     workload=Workload(bursts=BURSTS[ProbeName.REGION], burst_messages=10, subscribers=4),
-    requires={"deliveries_across": "nothing was read at the other endpoint than the one it was published at"},
+    requires={
+        "deliveries_across": (
+            "no message was delivered at another endpoint than that of its publish, so delivery between regions was not verified; "
+            "if this persists, check both endpoints of the target, and set keys of the probe to 2 or more"
+        )
+    },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(PEER)),
     paired=True,
 )

@@ -24,7 +24,7 @@ from prober.core.events import Sought
 from prober.errors import BrokerError, NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.resources import OURS
 
 COMES_S: Final = 20.0
@@ -182,8 +182,11 @@ PROBE = Experiment(
     chances=chances,
     workload=Workload(keys=20, bursts=BURSTS[ProbeName.SEEK], burst_messages=15, subscribers=1),
     requires={
-        "seeks": "nothing was sought",
-        "chances_seek": "nothing came back after a seek that certainly had to",
+        "seeks": (
+            f"the messages of the run were not delivered within {COMES_S:g} s, so no seek was exercised; if this persists, reduce messages "
+            "of the probe, or give the prober more CPU"
+        ),
+        "chances_seek": f"no message was delivered that a seek had to bring back, so seeking was not verified; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(retain_acked=True),),
 )

@@ -56,6 +56,9 @@ ANSWER_MAX_S = 2.0
 """How long an answer may take. What comes over the same connection was sent after the question before the last answer, so it was under
 way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
+GIVE_CPU: Final = "so later events were not verified; if this persists, give the prober more CPU"
+CHECK_NETWORK: Final = "so later events were not verified; if this persists, check the target, the network and the prober's CPU"
+
 Listener = Callable[[Observation], None]
 BEAT_S: Final = 0.25
 LAG_MAX_S: Final = 0.1
@@ -258,10 +261,10 @@ class Recording:
         if self.judge.stopped_because:
             return
         if now > self._silence_ends_t:
-            why = f"the prober's process stood still for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s"
+            why = f"the prober's process paused for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s, {GIVE_CPU}"
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
-            why = f"no answer came from the target for {silent_s:.1f} s: it, the network or the prober's machine is too slow"
+            why = f"no answer came from the target for {silent_s:.1f} s, {CHECK_NETWORK}"
         self.judge.stop(why, judged)
 
 

@@ -42,7 +42,9 @@ TICK_S = 0.05
 TICK_SHARE = 0.1
 """Looking whether something is owed takes longer with more keys; it gets no more than this share of the time."""
 
-CANCELLED = "the prober was stopped before the run had ended"
+CANCELLED = "the prober was stopped before the run ended, so the rest was not verified; if this persists, find out why it restarts"
+
+INTERNAL_ERROR = "internal error: {!r}, so the run was not verified; please report this with the log of the prober"
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +107,10 @@ class Run:
         try:
             await self._experiment()
         except TimeoutError:
-            reason = f"the experiment did not end within {self._target.act_timeout_s:g} s"
+            reason = (
+                f"the experiment did not end within {self._target.act_timeout_s:g} s, so the rest was not verified; if this persists, "
+                "reduce keys or messages of the probe, or give the prober more CPU"
+            )
         except BrokerError as error:
             reason = str(error)
             self._unreachable |= isinstance(error, BrokerUnavailable)
@@ -148,7 +153,7 @@ class Run:
             target.name,
             target.vantage,
             Verdict.UNKNOWN,
-            f"internal error: {error!r}",
+            INTERNAL_ERROR.format(error),
             started_at,
             monotonic_s() - started_t,
             seed=self._seed,
@@ -272,7 +277,7 @@ class Run:
         for each in faults:
             _log.error("internal error in run %s", self.run_id, exc_info=each)
         if fault is not None:
-            reason = f"internal error: {fault!r}"
+            reason = INTERNAL_ERROR.format(fault)
         reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
         verdict = recording.judge.verdict(incomplete=bool(reason))
         silent_s = monotonic_s() - self._heard_t
@@ -342,8 +347,10 @@ def new_run_id(probe: str) -> str:
 
 
 def _vacuous(probe: Experiment, counters: Mapping[str, int]) -> str:
-    """Why the run proved nothing, empty if it met everything that it is about."""
-    return "; ".join(what for name, what in probe.requires.items() if not counters.get(name))
+    """Why the run proved nothing: the first situation that it did not meet, and the counters of others; empty if it met all."""
+    first, *others = [name for name in probe.requires if not counters.get(name)] or [""]
+    more = f" (also 0: {', '.join(others)})" if others else ""
+    return f"{probe.requires[first]}{more}" if first else ""
 
 
 def _reason(verdict: Verdict, reason: str, kinds: Iterable[Kind]) -> str:

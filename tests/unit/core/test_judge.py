@@ -67,7 +67,7 @@ def test_a_fault_of_the_checker_makes_everything_unknown(monkeypatch: pytest.Mon
         one.observe(event, number)
     assert one.findings.failed
     assert (one.finish(len(events)), one.verdict()) == ((), Verdict.UNKNOWN)
-    assert one.stopped_because == f"the checker failed at event {len(events)}: ZeroDivisionError(); please report this"
+    assert one.stopped_because.startswith(f"the checker failed at event {len(events)}: ZeroDivisionError(), so later events")
     whole = judge("path", TraceHeader("s", "k"), events)
     assert (whole.verdict, whole.crash) == (Verdict.UNKNOWN, f"path: {one.stopped_because} with the file")
 

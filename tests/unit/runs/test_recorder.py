@@ -99,7 +99,7 @@ def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock
     recording.beat()
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     assert bool(recording.counters) is judged
-    assert ("stood still for 2.1 s" in recording.judge.stopped_because) is not judged
+    assert ("process paused for 2.1 s" in recording.judge.stopped_because) is not judged
 
 
 @pytest.mark.parametrize(("silent_s", "judged"), [(ANSWER_MAX_S, True), (ANSWER_MAX_S + 0.1, False)])
@@ -131,7 +131,7 @@ def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Rec
     recording.beat()
     clock.t = 1000.0
     recording.heard()
-    assert "the prober's process stood still" in recording.judge.stopped_because
+    assert "the prober's process paused" in recording.judge.stopped_because
 
 
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:

@@ -86,7 +86,7 @@ def test_a_mistake_of_ours_at_the_end_is_a_result_too(monkeypatch: pytest.Monkey
     monkeypatch.setattr(place, "run_ended", lambda **_: 1 / 0)
     result = run_of(publishes_all, place=place)
     assert (result.verdict, result.internal_error, result.checks) == (Verdict.UNKNOWN, True, {})
-    assert result.reason == "internal error: ZeroDivisionError('division by zero')"
+    assert result.reason.startswith("internal error: ZeroDivisionError('division by zero'), so the run was not verified")
 
 
 class TestUnreachable:
@@ -327,3 +327,43 @@ def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
 
     monkeypatch.setattr(Recording, "overdue", 3)
     assert asyncio.run(scenario()).overdue == (0 if maintenance else 3)
+
+
+def test_the_reason_is_the_first_situation_that_was_not_met() -> None:
+    requires = {"deliveries_first": "nothing was delivered", "nacks": "nothing was nacked", "rewinds": "nothing came again"}
+    probe = Experiment("p", "", publishes_all, requires=requires)
+    assert runner._vacuous(probe, {"deliveries_first": 3, "nacks": 1, "rewinds": 1}) == ""
+    assert runner._vacuous(probe, {"deliveries_first": 3}) == "nothing was nacked (also 0: rewinds)"
+    assert runner._vacuous(probe, {"nacks": 1, "rewinds": 1}) == "nothing was delivered"
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_each_reason_names_a_cause_a_consequence_and_what_to_do(probe: Experiment) -> None:
+    for reason in probe.requires.values():
+        cause, *rest = reason.split(", so ")
+        assert cause
+        assert "; " in rest[-1]
+        assert "\n" not in reason
+
+
+def test_messages_of_a_run_that_was_cut_off_are_not_pending_after_it() -> None:
+    async def act(context: ProbeContext, _workload: Workload) -> None:
+        await context.publish("key-0", 3)
+        receives(context, "", 1)
+        raise BrokerError("that is enough")
+
+    place = Provisioner(TARGET, "test", lasting=True)
+    result = run_of(act, place=place)
+    assert set(place.backlogs.values()) == {Backlog()}
+    assert result.counters["messages_written_off"] == 2
+    assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=1, undecided=2)
+
+
+def test_messages_stay_pending_while_the_target_is_unreachable() -> None:
+    async def act(context: ProbeContext, _workload: Workload) -> None:
+        await context.publish("key-0", 3)
+        raise BrokerUnavailable("nobody answers")
+
+    place = Provisioner(TARGET, "test", lasting=True)
+    run_of(act, place=place)
+    assert [backlog.undelivered for backlog in place.backlogs.values()] == [3]
