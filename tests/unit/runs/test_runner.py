@@ -12,6 +12,7 @@ import pytest
 from prober.brokers.push.nowhere import NOWHERE
 from prober.core.verdict import Verdict
 from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
+from prober.probes.catalogue import PROBES
 from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
 from prober.probes.publishing import GENERATIONS_MAX
