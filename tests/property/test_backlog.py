@@ -86,12 +86,15 @@ class Model:
             return
         message_id = self.random.choice(delivered)
         key = self.stored[message_id][0]
-        kind = self.random.choice((Acked, Acked, Nacked, DeadLettered))
-        if kind is DeadLettered:
-            self.events.append(DeadLettered(self.t, SUBSCRIPTION, key, message_id))
-        else:
-            self.events.append(kind(self.t, SUBSCRIPTION, key, SESSION, message_id))
-        if kind is not Nacked:
+        event = self.random.choice(
+            (
+                Acked(self.t, SUBSCRIPTION, key, SESSION, message_id),
+                Nacked(self.t, SUBSCRIPTION, key, SESSION, message_id),
+                DeadLettered(self.t, SUBSCRIPTION, key, message_id),
+            )
+        )
+        self.events.append(event)
+        if not isinstance(event, Nacked):
             del self.stored[message_id]
 
     def _give_up(self) -> None:
