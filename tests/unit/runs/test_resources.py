@@ -60,9 +60,6 @@ class Service:
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         return [name for name, carried in self.there.items() if name.startswith(f"{project}/") and carried == labels]
 
-    async def reach(self, subscription: str) -> None:
-        raise NotImplementedError
-
     async def seek(self, subscription: str, to_time: float) -> None:
         raise NotImplementedError
 
