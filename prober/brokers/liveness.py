@@ -54,7 +54,7 @@ async def check_liveness(connection: Connection, topic: str, subscription: str) 
 async def _ask(connection: Connection, method: str, request: bytes, metadata: tuple[tuple[str, str], ...]) -> None:
     """Sends one request and waits for its answer. INVALID_ARGUMENT is expected, so it is not counted as an error of the target."""
     doing = "checking the liveness of the target"
-    call = connection.channel.unary_unary(method)
+    call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = connection.channel.unary_unary(method)
     try:
         await call(request, timeout=TIMEOUT_S, metadata=metadata)
     except grpc.aio.AioRpcError as error:

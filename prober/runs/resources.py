@@ -131,17 +131,6 @@ class Provisioner:
         """Deletes everything that was made here. Raises nothing: what cannot be deleted now is swept later."""
         await self._delete(admin, [*self._left, self.resources])
 
-    def _return(self) -> None:
-        """Goes back to the last resources if administration did not make new ones."""
-        if self._before is None or self._made:
-            return
-        self._left.remove(self._before)
-        self._left.append(self.resources)
-        self.resources, self._before = self._before, None
-        self._made_at = made_at(self.resources.subscription) or self._made_at
-        self._made = True
-        self._renewed_at = self._now() + RENEWED_AGAIN_S
-
     def _move(self) -> None:
         self._made_at = self._now()
         self._renewed_at = self._made_at + RENEWED_AFTER_S
@@ -166,6 +155,17 @@ class Provisioner:
         self._there = self._made = False
         for tracker in self._trackers:
             tracker.clear()
+
+    def _return(self) -> None:
+        """Goes back to the last resources if administration did not make new ones."""
+        if self._before is None or self._made:
+            return
+        self._left.remove(self._before)
+        self._left.append(self.resources)
+        self.resources, self._before = self._before, None
+        self._made_at = made_at(self.resources.subscription) or self._made_at
+        self._made = True
+        self._renewed_at = self._now() + RENEWED_AGAIN_S
 
     async def _look(self, admin: Admin, pushes: PushReceiver) -> None:
         """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""
