@@ -26,6 +26,10 @@ class TargetFailed(BrokerUnavailable):
     """The target answers with an error of its own."""
 
 
+class AdminUnavailable(BrokerUnavailable):
+    """An administration call had no answer in time, or an error of the target's own. The data plane may work."""
+
+
 class ConnectionGivenUp(BrokerError):
     """The prober closed the connection; the target had no part in it."""
 

@@ -24,7 +24,7 @@ from prober.brokers.base import SubscriptionSettings, TopicSettings
 from prober.brokers.call_errors import CallWatch
 from prober.brokers.grpc_errors import let_go, translated, was_cancelled_by_caller
 from prober.brokers.wire_messages import routing
-from prober.errors import NotOurs, NotThere
+from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 
 TIMEOUT_S: Final = 30.0
 """Creating and deleting take seconds at times (documentation: up to five)."""
@@ -161,10 +161,6 @@ class ServiceAdmin:
                     break
         return names
 
-    async def reach(self, subscription: str) -> None:
-        """Looks at a subscription; see the port."""
-        await self._subscription(subscription)
-
     async def look(self, name: str) -> None:
         """Looks at a topic or subscription; see the port."""
         await (self._topic(name) if _is_topic(name) else self._subscription(name))
@@ -212,13 +208,19 @@ class ServiceAdmin:
             return await call(request, timeout=self._timeout_s, metadata=method.metadata(request))
         except grpc.aio.AioRpcError as error:
             self._watch.ended(method.path, error.code())
-            raise translated(error, doing) from error
+            raise self._failure(error, doing) from error
         except grpc.aio.UsageError:  # the channel was closed before
             raise let_go(doing) from None
         except asyncio.CancelledError:
             if was_cancelled_by_caller():
                 raise
             raise let_go(doing) from None
+
+    def _failure(self, error: grpc.aio.AioRpcError, doing: str) -> BrokerError:
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return AdminUnavailable(f"{doing} took longer than {self._timeout_s:g} s")
+        failure = translated(error, doing)
+        return AdminUnavailable(str(failure)) if isinstance(failure, BrokerUnavailable) else failure
 
 
 def _check_labels(labels: Mapping[str, str]) -> None:

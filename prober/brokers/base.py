@@ -315,7 +315,7 @@ class AdminOperation(StrEnum):
 class Admin(Protocol):
     """Creates and deletes what probes need. Deletes only what carries all of the labels it is given.
 
-    Each call is one attempt with its own deadline, and raises BrokerUnavailable, PermissionRefused, NotThere, NotOurs, NotSupported,
+    Each call is one attempt with its own deadline, and raises AdminUnavailable, PermissionRefused, NotThere, NotOurs, NotSupported,
     RequestRefused, or BrokerError for any other refusal.
     """
 
@@ -333,12 +333,6 @@ class Admin(Protocol):
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         """The full names of topics and subscriptions of a project, `projects/p`, that carry these labels; at least one label."""
-
-    async def reach(self, subscription: str) -> None:
-        """Asks for something small about a subscription, and returns when it was answered.
-
-        At the wire question and answer go over the connection that messages come on: no answer overtakes what was sent before it.
-        """
 
     async def look(self, name: str) -> None:
         """Asks for the settings of a topic or subscription: one request."""
@@ -387,6 +381,13 @@ class Broker(Protocol):
     @property
     def pushes(self) -> PushReceiver:
         """Who takes what the target pushes."""
+
+    async def check_liveness(self, topic: str, subscription: str) -> None:
+        """Returns when the data plane has answered a request about a topic or subscription; a refusal is an answer.
+
+        An empty `topic` is not asked about. The check changes nothing. At the wire the request and its answer use the connection
+        that delivers messages: no answer overtakes a message that was sent before it. Raises BrokerUnavailable, ConnectionGivenUp.
+        """
 
     async def close(self) -> None:
         """Lets go of all connections."""

@@ -59,6 +59,14 @@ class Endpoint:
         found = _REGIONAL_HOST.fullmatch(self.address.partition(":")[0]) if self.secure else None
         return found[1] or found[2] if found is not None else ""
 
+    @property
+    def is_one_region(self) -> bool:
+        """Whether all publishes to this address are received in one region: those to Google's global address may be rerouted.
+
+        No field of a publish response names the region, so only the address proves it.
+        """
+        return bool(self.region) or not self.secure
+
 
 def parse_endpoint(text: str) -> Endpoint:
     """Reads `global`, a region such as `europe-west1`, one of Google's host names, or `HOST:PORT`; anything else is a ConfigError."""

@@ -49,6 +49,7 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.library_calls import AttemptCounter
 from prober.brokers.library_client import Mailbox, Worker, future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
+from prober.brokers.liveness import check_liveness
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
 from prober.brokers.wire import WirePuller
@@ -222,6 +223,10 @@ class LibraryBroker:
     def pushes(self) -> PushReceiver:
         """Nobody: pushes do not go through the client library."""
         return NOWHERE
+
+    async def check_liveness(self, topic: str, subscription: str) -> None:
+        """Asks over a connection of its own, since the clients have theirs; see the port."""
+        await check_liveness(self._connection, topic, subscription)
 
     async def close(self) -> None:
         """Closes everything that was made here, then the connection. Calling it again does nothing."""

@@ -155,8 +155,8 @@ class NatsSubscriber:
         """Raises NotSupported: the client cannot cut its connection as a network would."""
         raise NotSupported("the client of NATS cannot cut its own connection")
 
-    async def reach(self) -> None:
-        """Asks the server for a sign of life, over the connection that messages come on. Raises BrokerUnavailable."""
+    async def check_liveness(self) -> None:
+        """Returns when the server has answered on the connection that messages come on. Raises BrokerUnavailable."""
         if self._client is None or self._client.is_closed:
             return
         try:

@@ -40,7 +40,7 @@ class NatsStream:
     def __init__(self, address: str, stream: str) -> None:
         self._address, self._stream = address, stream
         self._subscribers: list[NatsSubscriber] = []
-        self.admin = _Administration(self._subscribers)
+        self.admin = _Administration()
 
     def publisher(self, topic: str) -> Publisher:
         """One that publishes nothing."""
@@ -61,6 +61,11 @@ class NatsStream:
     def pushes(self) -> PushReceiver:
         """Nothing is pushed."""
         return NOWHERE
+
+    async def check_liveness(self, topic: str, subscription: str) -> None:
+        """Each consumer's server answers a PING on the connection that messages come on. Raises BrokerUnavailable."""
+        for subscriber in self._subscribers:
+            await subscriber.check_liveness()
 
     async def close(self) -> None:
         """Subscribers are closed by whoever has them."""
@@ -87,9 +92,6 @@ class _NoPublisher:
 class _Administration:
     """What a run asks before and after: there is nothing to make, nor to delete."""
 
-    def __init__(self, subscribers: Sequence[NatsSubscriber]) -> None:
-        self._subscribers = subscribers
-
     async def create_topic(self, topic: str, settings: TopicSettings) -> None:
         raise NotSupported(f"{topic}: nobody makes a stream here")
 
@@ -101,10 +103,6 @@ class _Administration:
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         return ()
-
-    async def reach(self, subscription: str) -> None:
-        for subscriber in self._subscribers:
-            await subscriber.reach()
 
     async def look(self, name: str) -> None:
         raise NotSupported(name)

@@ -36,16 +36,12 @@ from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection, OpenChannel, open_async_channel, session_name
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.grpc_errors import LET_GO, let_go, publish_outcome, translated, was_cancelled_by_caller
+from prober.brokers.liveness import check_liveness
 from prober.brokers.push.nowhere import NOWHERE
 from prober.brokers.subscriber import ReopeningSubscriber
-from prober.brokers.wire_messages import NACK_S, Sending, routing
+from prober.brokers.wire_messages import ACKNOWLEDGE, MODIFY, NACK_S, PUBLISH, PULL, Sending, routing
 from prober.brokers.wire_stream import WireStream
 from prober.errors import BrokerError
-
-PUBLISH: Final = "/google.pubsub.v1.Publisher/Publish"
-PULL: Final = "/google.pubsub.v1.Subscriber/Pull"
-ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
-MODIFY: Final = "/google.pubsub.v1.Subscriber/ModifyAckDeadline"
 
 SEND_TIMEOUT_S: Final = 10.0
 GOODBYE_S: Final = 1.0
@@ -292,6 +288,10 @@ class WireBroker:
     def pushes(self) -> PushReceiver:
         """Who takes what the target pushes."""
         return self._pushes
+
+    async def check_liveness(self, topic: str, subscription: str) -> None:
+        """Asks over the connection that messages come on; see the port."""
+        await check_liveness(self._connection, topic, subscription)
 
     async def close(self) -> None:
         """Closes everything that was made here, then the connection. Calling it again does nothing."""

@@ -26,6 +26,11 @@ _PullResponse: Final[Any] = types.PullResponse.pb()
 _AcknowledgeRequest: Final[Any] = types.AcknowledgeRequest.pb()
 _ModifyAckDeadlineRequest: Final[Any] = types.ModifyAckDeadlineRequest.pb()
 
+PUBLISH: Final = "/google.pubsub.v1.Publisher/Publish"
+PULL: Final = "/google.pubsub.v1.Subscriber/Pull"
+ACKNOWLEDGE: Final = "/google.pubsub.v1.Subscriber/Acknowledge"
+MODIFY: Final = "/google.pubsub.v1.Subscriber/ModifyAckDeadline"
+
 HEARTBEAT: Final[bytes] = _StreamingPullRequest().SerializeToString()
 """Says on a stream that we are still there."""
 
@@ -110,6 +115,11 @@ def unary_requests(subscription: str, sendings: Sequence[Sending]) -> Iterator[t
         else:
             request = _ModifyAckDeadlineRequest(subscription=subscription, ack_ids=ack_ids, ack_deadline_seconds=seconds)
         yield seconds is None, bytes(request.SerializeToString())
+
+
+def empty_acknowledgement(subscription: str) -> bytes:
+    """A request that acknowledges nothing."""
+    return bytes(_AcknowledgeRequest(subscription=subscription).SerializeToString())
 
 
 def _runs(sendings: Sequence[Sending], kind: Callable[[Sending], object]) -> Iterator[Sequence[Sending]]:

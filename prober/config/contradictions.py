@@ -212,6 +212,7 @@ def warnings_of(config: Config) -> list[Problem]:
 def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
     if target.is_embedded:
         return
+    yield from _unproven_regions(target, at)
     endpoint = parse_endpoint(target.endpoint)
     if endpoint.region and endpoint.region not in REGIONS:
         yield Problem((*at, "endpoint"), _unknown(endpoint.region))
@@ -220,6 +221,18 @@ def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
         yield Problem((*at, "region"), text)
     elif endpoint.secure and _LIKE_A_REGION.fullmatch(target.region) and target.region not in REGIONS:
         yield Problem((*at, "region"), _unknown(target.region))
+
+
+def _unproven_regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
+    """Endpoints at which findings about order stay indeterminate."""
+    publishes = target.probes.keys() - {ProbeName.OBSERVE}
+    for key, endpoint in (("endpoint", target.endpoint), ("peer", target.peer)):
+        if publishes and endpoint and not parse_endpoint(endpoint).is_one_region:
+            text = (
+                f"{endpoint} may reroute publishes to another region, and order holds within one region: findings about order stay "
+                "indeterminate; write a region, such as us-central1"
+            )
+            yield Problem((*at, key), text)
 
 
 def _unknown(region: str) -> str:

@@ -174,7 +174,8 @@ class TargetSettings(Section):
     name: DnsLabel
     """Unique. The label `target` of every series about it."""
     endpoint: EndpointText = EMBEDDED
-    """Where it is. `embedded` is the Pub/Sub server in this process."""
+    """Where it is. `embedded` is the Pub/Sub server in this process. `global` proves no publishing region, so findings about order stay
+    indeterminate there."""
     peer: EndpointText | None = None
     """Another endpoint of the same service, in another region, for the probe `region`. That of the embedded server is by default itself."""
     project: Project = "ordering-prober"

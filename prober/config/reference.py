@@ -222,6 +222,7 @@ much is refused, and more than was measured is a warning.
 `config check`, `check` and `run` (in its log) warn of settings that may be right but look wrong:
 
 * a region that is not in our list of Google Cloud's regions ({REGIONS_SOURCE}, {REGIONS_AS_OF});
+* `endpoint: global`, where publishes may be rerouted to another region, so that findings about order stay indeterminate;
 * a `region` that contradicts its endpoint;
 * a `drain` that is too short for what falls due last;
 * more than 1 MB a second on one key, which Pub/Sub throttles;

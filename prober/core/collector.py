@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.events import LONG_AGO
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
-from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Arrival
@@ -33,8 +32,8 @@ FILTER_CHANGE = "a change of the filter"
 HOLE = "a hole in the record"
 CUT_OFF = "what came after the record stopped"
 
-ELSEWHERE: Final = "order holds within one publishing region, and nobody recorded where these messages were published"
-"""What may explain anything about the order of messages whose publishers nobody recorded."""
+ELSEWHERE: Final = "order holds within one publishing region, and the region of these publishes is not known"
+"""The legal explanation of any finding about order where messages may have been published in several regions."""
 
 NOTHING: Final[Mapping[str, float]] = {}
 """What an informational finding relies on."""
@@ -199,7 +198,7 @@ class FindingsCollector:
         self._add(kind, Status.INFO, t, witnesses, facts, "")
 
     def _elsewhere(self, kind: Kind) -> str:
-        return ELSEWHERE if self.rules.several_regions and KINDS[kind].promise in WITHIN_A_REGION else ""
+        return ELSEWHERE if self.rules.depends_on_region(kind) else ""
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
         numbers = set(witnesses)

@@ -13,7 +13,7 @@ from math import inf
 from typing import Final
 
 from prober.core.findings import Kind
-from prober.core.kinds import KINDS
+from prober.core.kinds import KINDS, WITHIN_A_REGION
 
 
 class Mode(StrEnum):
@@ -52,6 +52,7 @@ class Rules:
     publishes_recorded      False: others publish too, and nobody recorded what; see `unrecorded`.
     publish_time_error_s    how far the publish times of such messages may be from the order in which the service stored them; `inf` also if
                             they may have been published in several regions.
+    one_publish_region      False: the endpoint does not prove that all messages of a key are published in one region.
     republish_max_s         how long after a message its publisher may try it again, as far as nobody recorded that.
     redelivery_promised     False: a message may come again alone and at any subscriber, as other brokers than Pub/Sub have it; only the
                             order of first deliveries is judged.
@@ -78,6 +79,7 @@ class Rules:
     retry_backoff_max_s: float = 0.0
     publishes_recorded: bool = True
     publish_time_error_s: float = inf
+    one_publish_region: bool = True
     republish_max_s: float = 60.0
     redelivery_promised: bool = True
     keys_max: int = 0
@@ -99,8 +101,12 @@ class Rules:
 
     @property
     def several_regions(self) -> bool:
-        """Whether messages may have been published in several regions without anybody having recorded where."""
-        return not self.publishes_recorded and self.publish_time_error_s == inf
+        """Whether messages may have been published in several regions without a record of the region."""
+        return not self.one_publish_region or (not self.publishes_recorded and self.publish_time_error_s == inf)
+
+    def depends_on_region(self, kind: Kind) -> bool:
+        """Whether a finding of a kind has a legal explanation: its messages were published in several regions."""
+        return self.several_regions and KINDS[kind].promise in WITHIN_A_REGION
 
     @property
     def shortest_deadline_s(self) -> float:
@@ -114,7 +120,13 @@ _RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")
 ONE_RECORD_PER_ID = "one_record_per_message_id"
 """The assumption, with the value 1, that a message id stands for one record, where publish times were not recorded."""
 
-ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {ONE_RECORD_PER_ID: "one record per message id (no publish times were recorded)"}
+ONE_REGION_PER_KEY = "one_region_per_key"
+"""The assumption, with the value 1, that all messages of a key were published in one region, where the region is not known."""
+
+ASSUMED_IN_WORDS: Final[Mapping[str, str]] = {
+    ONE_RECORD_PER_ID: "one record per message id (no publish times were recorded)",
+    ONE_REGION_PER_KEY: "one publishing region per key (the endpoint proves none)",
+}
 """Assumptions that are no bounds of `Rules`: their names and values say nothing to a reader."""
 
 
@@ -142,6 +154,8 @@ class Assumptions:
         assumed = {name: float(getattr(self.rules, name)) for name in (*KINDS[kind].assumptions, *self._delays(kind))}
         if ids_alone and KINDS[kind].by_position:
             assumed[ONE_RECORD_PER_ID] = 1.0
+        if self.rules.depends_on_region(kind):
+            assumed[ONE_REGION_PER_KEY] = 1.0
         return assumed
 
     def _delays(self, kind: Kind) -> tuple[str, ...]:

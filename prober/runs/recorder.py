@@ -7,7 +7,7 @@ The rule that everything rests on: *a delivery is recorded before its acknowledg
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 
 A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
-(`beat`) and asks the target for a sign of life now and then (`heard`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
+(`beat`) and checks the liveness of the target (`note_answer`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
 no answer came for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is none), or if the checker failed, what
 follows is recorded but not judged any more: `judge.stopped_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
@@ -50,11 +50,11 @@ EVENTS_KEPT_MAX = 200_000
 STANDSTILL_MAX_S = 2.0
 """Less than every bound that verdicts rely on; a busy machine stays below it."""
 
-SOUNDING_S = 1.0
-"""How long after an answer the target is asked again."""
+LIVENESS_CHECK_S = 1.0
+"""How long after an answer the next liveness check of the target begins."""
 ANSWER_MAX_S = 2.0
-"""How long an answer may take. What comes over the same connection was sent after the question before the last answer, so it was under
-way for at most `SOUNDING_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
+"""How long an answer may take. A message on the same connection was sent after the request before the last answer, so it was under
+way for at most `LIVENESS_CHECK_S + 2 * ANSWER_MAX_S`, which is the bound on the delivery delay that verdicts at the wire rely on."""
 
 GIVE_CPU: Final = "so later events were not verified; if this persists, give the prober more CPU"
 CHECK_NETWORK: Final = "so later events were not verified; if this persists, check the target, the network and the prober's CPU"
@@ -139,11 +139,11 @@ class Recording:
         now = self._clock()
         return self._lag.within(now - taken_s, now)
 
-    def heard(self) -> None:
-        """Says that the target has answered a question just now; the next answer is due `SOUNDING_S + ANSWER_MAX_S` later."""
+    def note_answer(self) -> None:
+        """Notes that a liveness check was answered now; the next answer is due `LIVENESS_CHECK_S + ANSWER_MAX_S` later."""
         now = self._clock()
         self._notice_silence(now, self.events_seen)
-        self._answer_due_t = now + SOUNDING_S + ANSWER_MAX_S
+        self._answer_due_t = now + LIVENESS_CHECK_S + ANSWER_MAX_S
 
     def record(self, event: Event) -> DeliveryKind | None:
         """Judges and classifies an event, tells the listeners, and keeps it as long as there is room; returns what kind of delivery it is.
@@ -254,8 +254,11 @@ class Recording:
         return {key for subscription, key in self.overdue_keys if subscription == self._first}
 
     def _notice_silence(self, now: float, judged: int) -> None:
-        """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's."""
-        if now <= min(self._silence_ends_t, self._answer_due_t):
+        """Ends judging after `judged` events if anybody has been silent for too long. Our own silence explains the target's.
+
+        Silence after the end of the history, such as while topics are deleted, explains nothing in it.
+        """
+        if self._finished or now <= min(self._silence_ends_t, self._answer_due_t):
             return
         self.stood_still |= now > self._silence_ends_t
         if self.judge.stopped_because:

@@ -23,7 +23,7 @@ from prober.brokers.base import Admin, AdminOperation, PushReceiver, Subscriptio
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.rules import Mode, Rules
-from prober.errors import BrokerError, BrokerUnavailable, NotOurs, NotThere
+from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
@@ -31,6 +31,8 @@ from prober.runs.site import CHANGING, Target
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
+RENEWED_AGAIN_S: Final = 3600.0
+"""How long a renewal waits that administration did not allow."""
 ABANDONED_AFTER_S: Final = 24 * 3600.0
 """What is so old nobody uses any more, however its runs ended: it was renewed long before."""
 
@@ -69,6 +71,7 @@ class Provisioner:
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
         self._topic = topic
         self._left: list[Resources] = []
+        self._before: Resources | None = None
         self._move()
 
     @property
@@ -101,6 +104,9 @@ class Provisioner:
             self._move()
             self._clear()
             raise
+        except AdminUnavailable:
+            self._return()
+            raise
         finally:
             if not self._lasting:
                 await self.leave(admin)
@@ -120,9 +126,11 @@ class Provisioner:
         age_s = self._now() - self._made_at
         owed = bool(written_off or joined(self.backlogs.values()).undelivered)
         settled = passed and not owed
-        if (owed and self._pushed) or age_s > RENEWED_AT_LATEST_S or (settled and age_s > RENEWED_AFTER_S):
+        if (owed and self._pushed) or age_s > RENEWED_AT_LATEST_S or (settled and self._now() > self._renewed_at):
             self._left.append(self.resources)
+            before = self.resources if settled else None
             self._move()
+            self._before = before
 
     async def leave(self, admin: Admin) -> None:
         """Deletes everything that was made here. Raises nothing: what cannot be deleted now is swept later."""
@@ -130,6 +138,8 @@ class Provisioner:
 
     def _move(self) -> None:
         self._made_at = self._now()
+        self._renewed_at = self._made_at + RENEWED_AFTER_S
+        self._before = None
         changing = f"{int(self._made_at):08x}-{chance_name(6)}"
         project, first = f"projects/{self._target.project}", self._plans[0]
         subscriptions = {plan.name: f"{project}/subscriptions/{self._named(plan.name)}-{changing}" for plan in self._plans}
@@ -153,6 +163,17 @@ class Provisioner:
         """The subscriptions with all their messages are gone."""
         for tracker in self._trackers:
             tracker.clear()
+
+    def _return(self) -> None:
+        """Goes back to the last resources if administration did not make new ones."""
+        if self._before is None or self._made:
+            return
+        self._left.remove(self._before)
+        self._left.append(self.resources)
+        self.resources, self._before = self._before, None
+        self._made_at = made_at(self.resources.subscription) or self._made_at
+        self._made = True
+        self._renewed_at = self._now() + RENEWED_AGAIN_S
 
     async def _look(self, admin: Admin, pushes: PushReceiver) -> None:
         """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""

@@ -24,12 +24,12 @@ from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import STILL_OWED, Verdict
-from prober.errors import BrokerError, BrokerUnavailable
+from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable
 from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, Workload
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, SOUNDING_S, Listener, Recording
+from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LIVENESS_CHECK_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
@@ -78,6 +78,8 @@ class Run:
         self._mistakes: dict[str, Exception] = {}
         self._answered_t = 0.0
         self._missed_runs = 0
+        self.admin_unavailable = False
+        """Whether the run ended because an administration call had no answer in time, or an error of the target's own."""
 
     def listen(self, listener: Listener) -> None:
         """Lets somebody hear every event of the run, and what the checker found with it."""
@@ -192,9 +194,18 @@ class Run:
                 _log.exception("internal error: a sink failed at the end of run %s", self.run_id)
 
     async def _experiment(self) -> None:
+        try:
+            await self._experiment_on_resources()
+        except AdminUnavailable as error:
+            self.admin_unavailable = True
+            if not await self._is_alive():
+                raise
+            raise BrokerError(f"{error}; the data plane answers: see control_plane_latency") from error
+
+    async def _experiment_on_resources(self) -> None:
         administered = self._provisioner.administered
         context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed, administered)
-        async with self._provisioner.prepared(self._broker.admin, self._broker.pushes), self._sounded(), context:
+        async with self._provisioner.prepared(self._broker.admin, self._broker.pushes), self._liveness_checks(), context:
             try:
                 await asyncio.wait_for(self._probe.act(context, self._workload), self._target.act_timeout_s)
                 await self._drain()
@@ -208,49 +219,50 @@ class Run:
             await asyncio.sleep(BEAT_S)
 
     @asynccontextmanager
-    async def _sounded(self) -> AsyncIterator[None]:
-        """Within this the target is asked for a sign of life now and then."""
-        sounding = asyncio.create_task(self._sound(), name=f"{self.run_id} sounding")
+    async def _liveness_checks(self) -> AsyncIterator[None]:
+        """Checks the liveness of the target once a second inside."""
+        checking = asyncio.create_task(self._check_liveness(), name=f"{self.run_id} liveness checks")
         try:
             yield
         finally:
-            sounding.cancel()
+            checking.cancel()
 
-    async def _sound(self) -> None:
-        """Says `heard` also if nobody can connect: streams that break meanwhile are on record, and nothing is under way.
+    async def _check_liveness(self) -> None:
+        """Notes an answer also if connections are refused: streams that break meanwhile are on record, and no message is under way.
 
         Push requests that cannot get here are not on record, and look like requests that are not sent.
         """
         self._answered_t = monotonic_s()  # whatever its preparation asked has been answered
         is_pushed = any(rules.mode is Mode.PUSH for rules in self._rules.values())
         while True:
-            if not is_pushed or monotonic_s() - self._heard_t <= ANSWER_MAX_S:
-                self.recording.heard()
-            await asyncio.sleep(SOUNDING_S)
-            heard_t = self._heard_t
-            self._silent = not await self._answers()
+            if not is_pushed or monotonic_s() - self._alive_t <= ANSWER_MAX_S:
+                self.recording.note_answer()
+            await asyncio.sleep(LIVENESS_CHECK_S)
+            alive_t = self._alive_t
+            self._silent = not await self._is_alive()
             if not self._silent:
                 self._answered_t = monotonic_s()
-                self._missed_runs += self._runs_within(self._answered_t - heard_t)
+                self._missed_runs += self._runs_within(self._answered_t - alive_t)
 
     @property
-    def _heard_t(self) -> float:
-        """When the target last gave any sign of life; if it never did, when the run began."""
+    def _alive_t(self) -> float:
+        """When the data plane last answered, confirmed or delivered; before that, when the run began."""
         return max(self._answered_t, self.recording.answered_t)
 
     def _runs_within(self, silent_s: float) -> int:
         """How many runs were to begin while this one waited for an answer in vain."""
-        return int(silent_s // self._interval_s) if silent_s > SOUNDING_S + ANSWER_MAX_S else 0
+        return int(silent_s // self._interval_s) if silent_s > LIVENESS_CHECK_S + ANSWER_MAX_S else 0
 
-    async def _answers(self) -> bool:
-        """Whether the target says anything, at all endpoints that the run works at."""
+    async def _is_alive(self) -> bool:
+        """Whether the data plane answers at each endpoint that the run uses."""
         peers = [self._broker.peer] if self._probe.paired and self._broker.peer is not None else []
-        return all(await asyncio.gather(*(self._is_reached(broker) for broker in (self._broker, *peers))))
+        return all(await asyncio.gather(*(self._answers(broker) for broker in (self._broker, *peers))))
 
-    async def _is_reached(self, broker: Broker) -> bool:
-        """Whether one endpoint says anything; a mistake of ours while asking says nothing about that."""
+    async def _answers(self, broker: Broker) -> bool:
+        """Whether the data plane answers at one endpoint; a mistake of ours while asking leaves it alive."""
+        resources = self._resources
         try:
-            await broker.admin.reach(self._resources.subscription)
+            await broker.check_liveness("" if resources.foreign_topic else resources.topic, resources.subscription)
         except BrokerError as error:
             return not isinstance(error, BrokerUnavailable)
         except Exception as error:
@@ -280,7 +292,7 @@ class Run:
             reason = INTERNAL_ERROR.format(fault)
         reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
         verdict = recording.judge.verdict(incomplete=bool(reason))
-        silent_s = monotonic_s() - self._heard_t
+        silent_s = monotonic_s() - self._alive_t
         self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
         missing = {
             (subscription, key): count

@@ -131,6 +131,7 @@ class PlannedSite:
             unacked_deadline_s=min(far_s, deadlines.unacked.total_seconds()),
             attempts_observed=True,
             message_retention_s=MESSAGE_RETENTION_S,
+            one_publish_region=endpoint.is_one_region and (peer is None or peer.is_one_region),
         )
         if self.settings.observe is not None:
             rules = _of_others(rules, self.settings.observe, endpoint)
@@ -172,6 +173,7 @@ def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
         rules,
         attempts_observed=False,
         publishes_recorded=False,
+        one_publish_region=True,
         publish_time_error_s=error_s,
         idle_after_s=idle_s,
         keys_max=observe.keys_max,

@@ -188,7 +188,8 @@ class ProbeLoop:
             result = await run.carry_out(counts=lambda: self.maintenance() is None)
         finally:
             self._running = self._running_since_t = None
-        if result.unreachable and site.probe is ProbeName.CONTROL_PLANE and self.maintenance() is None:
+        undone = result.unreachable or run.admin_unavailable
+        if undone and site.probe is ProbeName.CONTROL_PLANE and self.maintenance() is None:
             for operation, planned in ADMIN_CALLS.items():
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
         self._say(result)
@@ -210,7 +211,7 @@ class ProbeLoop:
             self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
 
     def _undone(self, operation: AdminOperation, count: int, *, ours: bool) -> None:
-        """So many administration calls failed, or could not even be made since the target was unreachable."""
+        """So many administration calls failed, or were not made since the target or its administration was unreachable."""
         for _ in range(count):
             if ours:
                 self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, undecided=1)

@@ -103,6 +103,7 @@ RULE_READERS: Mapping[str, Callable[[object], Any]] = {
     "retry_backoff_max_s": _seconds,
     "publishes_recorded": _switch,
     "publish_time_error_s": _seconds,
+    "one_publish_region": _switch,
     "republish_max_s": _seconds,
     "redelivery_promised": _switch,
     "keys_max": _whole(least=0, unbounded=0),

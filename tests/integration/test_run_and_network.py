@@ -17,7 +17,7 @@ from prober.core.events import Delivered
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
 from prober.runs.classification import Observation
-from prober.runs.recorder import ANSWER_MAX_S, SOUNDING_S
+from prober.runs.recorder import ANSWER_MAX_S, LIVENESS_CHECK_S
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite, sites_of
@@ -83,7 +83,7 @@ def test_a_network_that_stands_still_is_not_held_against_the_target() -> None:
                 seen += isinstance(observed.event, Delivered)
                 if seen == 20:
                     between.passing.clear()
-                    asyncio.get_running_loop().call_later(SOUNDING_S + ANSWER_MAX_S + 1.0, between.passing.set)
+                    asyncio.get_running_loop().call_later(LIVENESS_CHECK_S + ANSWER_MAX_S + 1.0, between.passing.set)
 
             run.listen(stand_still)
             result = await run.carry_out()

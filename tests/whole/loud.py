@@ -91,15 +91,23 @@ def play(scenario: Scenario, folder: Path, pace: float) -> Story:
         world = World(scenario.setting, folder, running)
         watched = running.enter_context(chain(world.urls, receiver, folder, pace=pace))
         eventually(lambda: _is_calm(world, watched), CALM_S, LOOK_S)
+        _report(scenario, "healthy; the fault begins")
         begun_at = wall_s()
         with scenario.inject(world):
             _hear(story, scenario, world, watched, receiver, begun_at, pace)
+        _report(scenario, f"heard after {_seconds(story.heard_after_s)}; the fault ends")
         ended_t = monotonic_s()
         if _wait(lambda: not _open(receiver) and not _firing(scenario, watched), OVER_S / pace):
             story.over_after_s = monotonic_s() - ended_t
         story.notified = list(_notified(receiver, begun_at))
     story.complaints = list(complaints_about(story, scenario, receiver))
+    _report(scenario, "; ".join(story.complaints) or f"over after {_seconds(story.over_after_s)}")
     return story
+
+
+def _report(scenario: Scenario, news: str) -> None:
+    """Print progress, beside the story on standard output."""
+    print(f"{scenario.name}: {news}", file=sys.stderr, flush=True)
 
 
 def _is_calm(world: World, watched: Chain) -> bool:
@@ -226,10 +234,10 @@ def _seconds(number: float | None) -> str:
 def _alone(name: str, pace: float) -> Story:
     """Play a scenario in a process of its own."""
     command = [sys.executable, "-m", "tests.whole.loud", "--pace", str(pace), "--scenario", name, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        return Story(name, complaints=[f"the scenario failed: {done.stderr.strip().splitlines()[-1:]}"])
+        return Story(name, complaints=["the scenario ended with an error of the harness, see above"])
     return Story(**json.loads(lines[-1]))
 
 

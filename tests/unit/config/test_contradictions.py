@@ -41,7 +41,6 @@ def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, en
 
 def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
     assert warned(tmp_path, "") == []
-    assert about(tmp_path, "global") == []
     assert about(tmp_path, "'localhost:8085'", ", region: elsewhere") == []
     for region in sorted(REGIONS):
         assert about(tmp_path, region) == []
@@ -56,29 +55,33 @@ def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
             "",
             "targets[0].region (line 2): says us-east1, but the endpoint is in europe-west1",
         ),
-        ("global", ", region: us-east2", "", "targets[0].region (line 2): us-east2 is not a region of Google Cloud that we know"),
-        ("global", "", "history: {location: /a, reports: /b, retention: 3d}", "history.retention (line 3): 3d is shorter than 8d"),
-        ("global", "", "api: {reads: token}", "api.reads (line 3): asks for the token, and there is none: nobody can read"),
         (
-            "global",
+            "europe-west1",
+            "",
+            "history: {location: /a, reports: /b, retention: 3d}",
+            "history.retention (line 3): 3d is shorter than 8d",
+        ),
+        ("europe-west1", "", "api: {reads: token}", "api.reads (line 3): asks for the token, and there is none: nobody can read"),
+        (
+            "europe-west1",
             "",
             "probes: {redelivery: {ack_deadline: 60s}}",
             "targets[0].probes.redelivery.deadlines.drain (line 3): 2m30s is shorter than ack_deadline and the longest deadline together",
         ),
         (
-            "global",
+            "europe-west1",
             "",
             "probes: {pull: {deadlines: {stall: 30s}}}",
             "targets[0].probes.pull.deadlines.stall (line 3): 30s is shorter than a pull waits (25 s) and ack_deadline together",
         ),
         (
-            "global",
+            "europe-west1",
             "",
             "probes: {ordering: {keys: 2, sizes: [100kB], messages: 20}}",
             "targets[0].probes.ordering (line 3): publishes 200.0 MB a second on each key, and Pub/Sub takes 1 MB a second per key",
         ),
         (
-            "global",
+            "europe-west1",
             "",
             "probes: {ordering: {rate: 0, keys: 100, messages: 60, schedule: {interval: 1s}, jitter: 0s}}",
             "targets (line 1): all probes together need 1.5 times what one prober was measured to do",
@@ -89,6 +92,23 @@ def test_what_is_worth_a_second_look(tmp_path: Path, endpoint: str, more: str, p
     (warning,) = about(tmp_path, endpoint, more, probes)
     assert warning.startswith(expected)
     assert "\n" not in warning
+
+
+@pytest.mark.parametrize("endpoint", ["global", "pubsub.googleapis.com", "restricted.googleapis.com:443"])
+def test_an_endpoint_that_may_reroute_publishes_is_a_warning(tmp_path: Path, endpoint: str) -> None:
+    rerouted, unknown = about(tmp_path, endpoint, ", region: us-east2")
+    assert rerouted == (
+        f"targets[0].endpoint (line 2): {endpoint} may reroute publishes to another region, and order holds within one region: "
+        "findings about order stay indeterminate; write a region, such as us-central1"
+    )
+    assert unknown.startswith("targets[0].region (line 2): us-east2 is not a region of Google Cloud that we know")
+    (peer,) = about(tmp_path, "europe-west1", f", peer: '{endpoint}'")
+    assert peer.startswith(f"targets[0].peer (line 2): {endpoint} may reroute publishes")
+
+
+def test_an_endpoint_that_only_observes_may_be_global(tmp_path: Path) -> None:
+    observed = ", probes: {observe: {observe: {topic: projects/p/topics/orders}}}"
+    assert not any("reroute" in warning for warning in about(tmp_path, "global", observed))
 
 
 def test_the_command_tells_warnings_and_accepts_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,24 @@ from math import inf
 
 import pytest
 
+from prober.core.rules import ONE_REGION_PER_KEY, Rules
 from prober.core.skips import ELSEWHERE
-from tests.unit.core.cases import LIMIT, PULL, PUSH, Definite, across, definitely, findings, legal, limit, only, rules_of, wrong
+from tests.unit.core.cases import (
+    LIMIT,
+    PULL,
+    PUSH,
+    Case,
+    Definite,
+    across,
+    case,
+    definitely,
+    findings,
+    legal,
+    limit,
+    only,
+    rules_of,
+    wrong,
+)
 
 # --- two sessions of one subscriber race ---------------------------------------------------------------------------------------
 
@@ -145,6 +161,27 @@ def test_regions_are_not_compared(one: Definite) -> None:
 )  # fmt: skip
 def test_within_a_region_order_holds(one: Definite) -> None:
     one.check()
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("a gap", "P1,2,3 A<1@1 A<3@1.1 A<2@1.2", "I:ORDER_GAP I:ORDER_INVERSION I:REALTIME_INVERSION", one_publish_region=False),
+        case("a redelivery that skips a message", "P1,2,3 A<1,2,3@1 A nack 1@2 A<1@3 A<3@3.1", "I:REDELIVERY_SKIP", one_publish_region=False),
+        case("two batches by pull", "P1,2 pull b@0.5 b<1@1 pull c@1.1 c<2@1.2", "I:PULL_OVERLAP", mode=PULL, one_publish_region=False),
+        case("a lost message", "P1,2 A<1@1 A ack 1@1.1 end @500", "L:STUCK", one_publish_region=False),
+    ],
+)  # fmt: skip
+def test_without_a_known_region_order_is_in_doubt_and_delivery_is_not(one: Case) -> None:
+    one.check()
+
+
+def test_a_region_that_is_not_known_is_among_the_assumptions() -> None:
+    (finding, *_) = findings("P1,2,3 A<1@1 A<3@1.1 A<2@1.2", Rules(one_publish_region=False))
+    assert finding.doubt == "order holds within one publishing region, and the region of these publishes is not known"
+    assert finding.assumptions[ONE_REGION_PER_KEY] == 1.0
+    (lost,) = findings("P1,2 A<1@1 A ack 1@1.1 end @500", Rules(one_publish_region=False))
+    assert ONE_REGION_PER_KEY not in lost.assumptions
 
 
 def test_why_a_skip_over_another_region_is_in_doubt() -> None:

@@ -75,19 +75,24 @@ class Publisher:
 
 
 def run_of(
-    act: Any, *, create: Does = nothing, reach: Does = nothing, answers: bool = True, place: Provisioner | None = None
+    act: Any, *, create: Does = nothing, check: Does = nothing, answers: bool = True, place: Provisioner | None = None
 ) -> RunResult:
-    """The result of a run of such an experiment, on a target whose administration does this."""
+    """The result of a run of such an experiment, on a target whose administration and data plane do this."""
 
     async def admin(*_: object) -> None:
         await create()
 
-    async def sounding(*_: object) -> None:
-        await reach()
+    async def check_liveness(*_: object) -> None:
+        await check()
 
     async def scenario() -> RunResult:
-        calls = {"create_topic": admin, "create_subscription": admin, "delete": admin, "reach": sounding}
-        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(answers), pushes=NOWHERE)
+        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), admin)
+        broker: Any = SimpleNamespace(
+            admin=SimpleNamespace(**calls),
+            publisher=lambda _topic: Publisher(answers),
+            pushes=NOWHERE,
+            check_liveness=check_liveness,
+        )
         experiment = Experiment("ordering", "order", act, workload=WORKLOAD)
         run = Run(experiment, broker, TARGET, place or Provisioner(TARGET, "test", lasting=True), WORKLOAD, run_id=RUN_ID)
         run.begin(Site("here", "ordering", "wire", INTERVAL_S), ())

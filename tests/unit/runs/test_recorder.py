@@ -16,7 +16,7 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.runs import classification, recorder
 from prober.runs.classification import Latency, Observation
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LAG_MAX_S, SOUNDING_S, STANDSTILL_MAX_S, LoopLag, Recording
+from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LAG_MAX_S, LIVENESS_CHECK_S, STANDSTILL_MAX_S, LoopLag, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -106,18 +106,18 @@ def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock
 def test_what_comes_while_the_target_is_silent_is_not_judged(
     recording: Recording, clock: Clock, silent_s: float, judged: bool
 ) -> None:
-    recording.heard()
-    clock.t += SOUNDING_S + silent_s
+    recording.note_answer()
+    clock.t += LIVENESS_CHECK_S + silent_s
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
-    recording.heard()
+    recording.note_answer()
     assert bool(recording.counters) is judged
     assert ("no answer came from the target for 2.1 s" in recording.judge.stopped_because) is not judged
 
 
 def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: Clock) -> None:
     """Otherwise a run would wait for what the target owes until the end."""
-    recording.heard()
-    while clock.t < SOUNDING_S + ANSWER_MAX_S:
+    recording.note_answer()
+    while clock.t < LIVENESS_CHECK_S + ANSWER_MAX_S:
         assert not recording.judge.stopped_because
         recording.beat()
         clock.t += BEAT_S
@@ -127,15 +127,25 @@ def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: C
 
 
 def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
-    recording.heard()
+    recording.note_answer()
     recording.beat()
     clock.t = 1000.0
-    recording.heard()
+    recording.note_answer()
     assert "the prober's process paused" in recording.judge.stopped_because
 
 
+def test_silence_after_the_end_of_the_history_is_not_noticed(recording: Recording, clock: Clock) -> None:
+    """Such as while topics are deleted slowly: what was recorded before stays verified."""
+    recording.note_answer()
+    recording.beat()
+    recording.finish()
+    clock.t = 1000.0
+    recording.beat()
+    assert not recording.judge.stopped_because
+
+
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
-    assert SOUNDING_S + 2 * ANSWER_MAX_S <= DELIVERY_DELAY_MAX_S
+    assert LIVENESS_CHECK_S + 2 * ANSWER_MAX_S <= DELIVERY_DELAY_MAX_S
     assert min(DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S) > BEAT_S + STANDSTILL_MAX_S
 
 

@@ -15,12 +15,13 @@ import pytest
 
 from prober.brokers.base import AdminOperation, PushConfig, SubscriptionSettings, TopicSettings
 from prober.core.rules import Mode, Rules
-from prober.errors import BrokerUnavailable, NotOurs, PermissionRefused
+from prober.errors import AdminUnavailable, BrokerUnavailable, NotOurs, PermissionRefused
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS
 from prober.runs.resources import (
     ABANDONED_AFTER_S,
     RENEWED_AFTER_S,
+    RENEWED_AGAIN_S,
     RENEWED_AT_LATEST_S,
     CleanupBounds,
     Kept,
@@ -59,9 +60,6 @@ class Service:
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         return [name for name, carried in self.there.items() if name.startswith(f"{project}/") and carried == labels]
-
-    async def reach(self, subscription: str) -> None:
-        raise NotImplementedError
 
     async def seek(self, subscription: str, to_time: float) -> None:
         raise NotImplementedError
@@ -264,6 +262,27 @@ def test_what_is_not_ours_is_left_for_another_name() -> None:
     with pytest.raises(NotOurs):
         world.run()
     assert world.provisioner.resources != resources
+
+
+def test_resources_that_administration_does_not_renew_serve_on() -> None:
+    world = World()
+    old = world.provisioner.resources
+    world.now += RENEWED_AFTER_S + 1
+    world.run()
+    new = world.provisioner.resources
+    world.service.error = AdminUnavailable("creating a topic took longer than 30 s")
+    with pytest.raises(AdminUnavailable):
+        world.run()
+    assert world.provisioner.resources == old != new
+    world.provisioner.run_ended(passed=False)
+    assert world.run() == ["create", "delete"]
+    assert world.provisioner.resources == old, "they serve without being looked at"
+    world.service.error = None
+    world.now += RENEWED_AGAIN_S + 1
+    world.run()
+    assert world.provisioner.resources != old
+    world.run()
+    assert set(world.service.there) == {world.provisioner.resources.topic, world.provisioner.resources.subscription}
 
 
 def test_leaving_gives_up_when_nobody_answers() -> None:

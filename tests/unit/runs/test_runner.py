@@ -11,7 +11,7 @@ import pytest
 
 from prober.brokers.push.nowhere import NOWHERE
 from prober.core.verdict import Verdict
-from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
+from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, ConnectionGivenUp, PermissionRefused, TargetFailed
 from prober.probes.catalogue import PROBES
 from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
@@ -65,20 +65,18 @@ def test_a_message_is_owed_on_each_subscription() -> None:
     assert result.checks[Indicator.COMPLETENESS] == SliCounts(good=4, undecided=2)
 
 
-def test_a_mistake_of_ours_while_asking_for_a_sign_of_life_is_not_the_targets(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+def test_a_mistake_of_ours_in_a_liveness_check_is_not_the_targets(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
     monkeypatch.setattr(runner, "BEAT_S", 0.0)
 
-    async def reach() -> None:
+    async def check() -> None:
         raise ZeroDivisionError
 
     async def act(context: ProbeContext, workload: Workload) -> None:
         await publishes_all(context, workload)
         await clock.passes(10.0)
 
-    result = run_of(act, reach=reach)
+    result = run_of(act, check=check)
     assert (result.internal_error, result.unreachable, unsent(result)) == (True, False, None)
 
 
@@ -113,11 +111,11 @@ class TestUnreachable:
         assert unsent(result) == SliCounts(bad=4 * WANTED)
 
     def test_but_not_those_before_the_target_fell_silent(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
         monkeypatch.setattr(runner, "BEAT_S", 0.0)
         gone = asyncio.Event()
 
-        async def reach() -> None:
+        async def check() -> None:
             if gone.is_set():
                 raise BrokerUnavailable("refused")
 
@@ -128,18 +126,18 @@ class TestUnreachable:
             await clock.passes(1.5 * INTERVAL_S)
             raise BrokerUnavailable("the stream cannot be opened")
 
-        result = run_of(act, reach=reach)
+        result = run_of(act, check=check)
         assert unsent(result) == SliCounts(bad=WANTED)
 
     def test_a_target_that_does_not_answer_any_more_is_unreachable(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
         monkeypatch.setattr(runner, "BEAT_S", 0.0)
 
         async def act(_context: ProbeContext, _workload: Workload) -> None:
             await clock.passes(10.0)
             raise TimeoutError  # as if it had not ended in time
 
-        result = run_of(act, reach=fails(BrokerUnavailable("refused")))
+        result = run_of(act, check=fails(BrokerUnavailable("refused")))
         assert (result.unreachable, unsent(result)) == (True, SliCounts(bad=WANTED))
 
     def test_messages_that_were_tried_again_and_again_count_by_themselves(self, clock: Clock) -> None:
@@ -153,10 +151,10 @@ class TestUnreachable:
         assert unsent(run_of(act, answers=False)) == SliCounts(bad=2 * WANTED - 3 * GENERATIONS_MAX)
 
     def test_one_that_answers_again_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
         answers = iter([BrokerUnavailable("refused")])
 
-        async def reach() -> None:
+        async def check() -> None:
             for error in answers:
                 raise error
 
@@ -164,17 +162,17 @@ class TestUnreachable:
             await asyncio.sleep(0.01)
             await publishes_all(context, workload)
 
-        result = run_of(act, reach=reach)
+        result = run_of(act, check=check)
         assert (result.unreachable, unsent(result)) == (False, None)
 
     def test_runs_that_could_not_begin_count_also_if_in_the_end_it_answers_again(
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
         monkeypatch.setattr(runner, "BEAT_S", 0.0)
         gone = asyncio.Event()
 
-        async def reach() -> None:
+        async def check() -> None:
             if gone.is_set():
                 raise BrokerUnavailable("refused")
 
@@ -185,17 +183,17 @@ class TestUnreachable:
             gone.clear()
             await clock.passes(1.0)
 
-        result = run_of(act, reach=reach)
+        result = run_of(act, check=check)
         assert (result.unreachable, unsent(result)) == (False, SliCounts(bad=3 * WANTED))
 
     def test_so_it_does_if_one_question_was_answered_after_all_that_time(
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
         monkeypatch.setattr(runner, "BEAT_S", 0.0)
         asked, answers = asyncio.Event(), asyncio.Event()
 
-        async def reach() -> None:
+        async def check() -> None:
             asked.set()
             await answers.wait()
 
@@ -205,20 +203,28 @@ class TestUnreachable:
             answers.set()
             await clock.passes(1.0)
 
-        result = run_of(act, reach=reach)
+        result = run_of(act, check=check)
         assert (result.unreachable, unsent(result)) == (False, SliCounts(bad=2 * WANTED, undecided=WANTED))
 
 
 class TestNotTheTarget:
-    def test_an_administration_that_is_down_while_messages_flow_is_no_outage(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "SOUNDING_S", 0.0)
+    @pytest.mark.parametrize("answers", [True, False])
+    def test_an_administration_that_is_down_is_no_outage_if_the_data_plane_answers(self, *, answers: bool) -> None:
+        down = AdminUnavailable("creating t took longer than 30 s")
+        result = run_of(publishes_all, create=fails(down), check=nothing if answers else fails(BrokerUnavailable("refused")))
+        assert (result.verdict, result.unreachable) == (Verdict.UNKNOWN, not answers)
+        assert result.reason == f"{down}{'; the data plane answers: see control_plane_latency' if answers else ''}"
+        assert unsent(result) == (SliCounts(undecided=WANTED) if answers else SliCounts(bad=WANTED))
+
+    def test_checks_that_fail_while_messages_flow_are_no_outage(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
 
         async def act(context: ProbeContext, workload: Workload) -> None:
             await asyncio.sleep(0.01)
             await context.publish("key-0", workload.burst_messages)
             await asyncio.sleep(0.01)
 
-        result = run_of(act, reach=fails(BrokerUnavailable("refused")))
+        result = run_of(act, check=fails(BrokerUnavailable("refused")))
         assert (result.unreachable, unsent(result)) == (False, SliCounts(undecided=WANTED - 5))
 
     def test_a_run_that_published_everything_counts_nothing_here(self) -> None:
@@ -285,8 +291,10 @@ def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintena
         pass
 
     async def scenario() -> RunEnded:
-        calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), calm)
-        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE)
+        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), calm)
+        broker: Any = SimpleNamespace(
+            admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE, check_liveness=calm
+        )
         target = replace(TARGET, act_timeout_s=60.0)
         run = Run(
             Experiment("ordering", "order", act, workload=WORKLOAD),
@@ -317,8 +325,13 @@ def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
     monkeypatch: pytest.MonkeyPatch, *, maintenance: bool
 ) -> None:
     async def scenario() -> RunEnded:
-        calls = dict.fromkeys(("create_topic", "create_subscription", "delete", "reach"), lambda *_: nothing())
-        broker: Any = SimpleNamespace(admin=SimpleNamespace(**calls), publisher=lambda _topic: Publisher(), pushes=NOWHERE)
+        calls = dict.fromkeys(("create_topic", "create_subscription", "delete"), lambda *_: nothing())
+        broker: Any = SimpleNamespace(
+            admin=SimpleNamespace(**calls),
+            publisher=lambda _topic: Publisher(),
+            pushes=NOWHERE,
+            check_liveness=lambda *_: nothing(),
+        )
         place = Provisioner(TARGET, "test", lasting=True)
         experiment = Experiment("ordering", "order", publishes_all, workload=WORKLOAD)
         run, sink = Run(experiment, broker, TARGET, place, WORKLOAD), Ends()

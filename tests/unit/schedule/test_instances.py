@@ -33,6 +33,7 @@ from prober.sinks.metrics import Metrics
 
 LOCAL = Endpoint("127.0.0.1:8085", secure=False)
 GOOGLE = parse_endpoint("europe-west1")
+GLOBAL = parse_endpoint("global")
 
 
 def target_at(endpoint: Endpoint, vantage: Vantage = Vantage.WIRE, ack_deadline: str = "10s") -> Target:
@@ -41,9 +42,26 @@ def target_at(endpoint: Endpoint, vantage: Vantage = Vantage.WIRE, ack_deadline:
     return PlannedSite(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage).at(endpoint)
 
 
-@pytest.mark.parametrize(("endpoint", "region"), [(GOOGLE, "europe-west1"), (parse_endpoint("global"), ""), (LOCAL, "")])
+@pytest.mark.parametrize(("endpoint", "region"), [(GOOGLE, "europe-west1"), (GLOBAL, ""), (LOCAL, "")])
 def test_where_messages_are_published_is_claimed_only_where_it_is_known(endpoint: Endpoint, region: str) -> None:
     assert target_at(endpoint).publish_region == region
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "peer", "proven"),
+    [
+        (GOOGLE, None, True),
+        (LOCAL, None, True),
+        (GLOBAL, None, False),
+        (GOOGLE, GLOBAL, False),
+        (GOOGLE, parse_endpoint("us-central1"), True),
+        (parse_endpoint("private.googleapis.com"), None, False),
+    ],
+)
+def test_one_publish_region_is_assumed_only_where_the_endpoint_proves_it(
+    endpoint: Endpoint, peer: Endpoint | None, *, proven: bool
+) -> None:
+    assert target_at(replace(endpoint, peer=peer)).rules.one_publish_region is proven
 
 
 @pytest.mark.parametrize(
