@@ -82,7 +82,7 @@ def status(
     else:
         answer = service.answer("/api/v1/status")
         incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]
-        print("\n".join(summary(answer, incidents, chosen, service.url)))
+        print("\n".join(summary(answer, incidents, chosen)))
         raise typer.Exit(int(code_of(verdict(answer, chosen))))
 
 
@@ -160,14 +160,14 @@ def verdict(answer: Answer, chosen: Chosen) -> Verdict:
     return worst(Verdict.UNKNOWN if site["status"] == Verdict.UNKNOWN else Verdict(site["verdict"]) for site in counted)
 
 
-def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen, url: str) -> Iterator[str]:
-    """The lines of the summary. `url`: the address of the pages."""
+def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
+    """The lines of the summary."""
     sites = [site for site in answer["sites"] if chosen.includes(site)]
     if not sites:
         known = sorted({f"{site['probe']} on {site['target']}" for site in answer["sites"]})
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
     yield f"{verdict(answer, chosen)} at {answer['at']} (since {answer['since']}, prober {answer['instance']} {answer['version']})"
-    yield from _section("open incidents", [_incident(one, url) for one in incidents if chosen.includes(one)])
+    yield from _section("open incidents", [_incident(one) for one in incidents if chosen.includes(one)])
     yield from _section(
         f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]
     )
@@ -182,10 +182,10 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in lines)
 
 
-def _incident(one: Answer, url: str) -> str:
+def _incident(one: Answer) -> str:
     return (
         f"{one['kind']} ({one['status']}) on {one['target']} by {one['probe']} since {one['first_at']}, last seen {one['last_at']}: "
-        f"{one['findings']} findings in {one['runs']} runs; {url}/incidents/{quote(one['incident_id'], safe='')}"
+        f"{one['findings']} findings in {one['runs']} runs; page /incidents/{quote(one['incident_id'], safe='')}"
     )
 
 
