@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from http.client import HTTPException
 from typing import Annotated, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
@@ -95,7 +96,10 @@ class Service:
 
     def answer(self, path: str) -> Any:
         """The answer of the API. Raises as `get` does."""
-        return json.loads(self.get(path))
+        try:
+            return json.loads(self.get(path))
+        except ValueError:
+            raise ConfigError(f"{self.url}{path} is not the API of this program: correct --url, or api.port of --config") from None
 
     def get(self, path: str) -> str:
         """The body of an answer. Raises ConfigError if the request is refused, BrokerUnavailable if there is no answer."""
@@ -106,7 +110,7 @@ class Service:
         except HTTPError as refusal:
             text = f"{self.url}{path}: {refusal.code} {_detail(refusal)}"
             raise (ConfigError if refusal.code < 500 else BrokerUnavailable)(text) from None
-        except (OSError, ValueError) as error:
+        except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
             raise BrokerUnavailable(
                 f"{self.url} does not answer: {reason}; is the service running there? Otherwise give --config FILE or --url URL"

@@ -24,10 +24,6 @@ PROGRAMS = (
     "python",
     "py-spy",
     "df",
-    "timedatectl",
-    "chronyc",
-    "helm",
-    "gcloud",
 )
 IN_POD = "kubectl exec POD -- "
 _PLACEHOLDER = re.compile(r"\$?\b[A-Z][A-Z_]+\b|\b[A-Z]+(?=-)")

@@ -34,8 +34,6 @@ NOT_RUN = {
     "kubectl": "there is no cluster: its command and its flags are held against a list; a command in a pod runs here",
     "python -m spark_jobs": "needs Java and a minute, tests/spark runs it: its arguments are parsed",
     "py-spy": "is not part of the project, and may need root",
-    "timedatectl": "asks about the machine",
-    "chronyc": "asks about the machine",
 }
 KUBECTL = {
     "exec POD": set(),
@@ -60,11 +58,9 @@ def is_not_run(command: Command) -> bool:
     return any(command.text.startswith(f"{start} ") or command.text == start for start in NOT_RUN)
 
 
-@pytest.mark.parametrize("page", sorted({one.page for one in ALL if not one.query}))
-def test_commands_succeed(page: str, here: Surroundings) -> None:
-    for command in (one.in_pod for one in commands(page) if not one.query):
-        if not is_not_run(command):
-            try_out(command.text, command.filled(here.values), here)
+@pytest.mark.parametrize("text", sorted({one.in_pod.text for one in ALL if not one.query and not is_not_run(one.in_pod)}))
+def test_a_command_succeeds(text: str, here: Surroundings) -> None:
+    try_out(text, Command("", text).filled(here.values), here)
 
 
 def try_out(text: str, line: str, here: Surroundings) -> None:
@@ -79,7 +75,7 @@ def try_out(text: str, line: str, here: Surroundings) -> None:
     if re.fullmatch(r'curl -s "\$PROBER/api/\S+"', text):
         json.loads(done.stdout)
     if text.startswith("ordering-prober status findings --kind KIND"):
-        assert here.values["ID"] in done.stdout, done.stdout
+        assert "explanation:" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("page", sorted({one.page for one in ALL if one.query}))
