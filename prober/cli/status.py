@@ -103,13 +103,15 @@ class Service:
 
     def get(self, path: str) -> str:
         """The body of an answer. Raises ConfigError if the request is refused, BrokerUnavailable if there is no answer."""
-        request = Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
         try:
+            request = Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
             with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
                 return str(response.read().decode())
         except HTTPError as refusal:
             text = f"{self.url}{path}: {refusal.code} {_detail(refusal)}"
             raise (ConfigError if refusal.code < 500 else BrokerUnavailable)(text) from None
+        except ValueError as error:
+            raise ConfigError(f"{self.url} is no address: {error}; write one like http://localhost:8080") from None
         except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, URLError) else error
             raise BrokerUnavailable(

@@ -143,3 +143,8 @@ def test_a_service_that_is_down(capsys: pytest.CaptureFixture[str]) -> None:
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("ordering-prober: http://127.0.0.1:9 does not answer: ")
     assert line.endswith("give --config FILE or --url URL")
+
+
+def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", "localhost"]) == 2
+    assert "write one like http://localhost:8080" in capsys.readouterr().err
