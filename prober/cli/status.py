@@ -172,13 +172,14 @@ def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iter
     if not sites:
         known = sorted({f"{site['probe']} on {site['target']}" for site in answer["sites"]})
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
-    yield f"{verdict(answer, chosen)} at {answer['at']} (since {answer['since']}, prober {answer['instance']} {answer['version']})"
+    since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
+    yield f"{verdict(answer, chosen)} at {_time(answer['at'])} ({since})"
     yield from _section("open incidents", [_incident(one) for one in incidents if chosen.includes(one)])
     yield from _section(
         f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]
     )
     slos = [slo for slo in answer["slos"] if chosen.target in ("", slo["target"]) and chosen.slo in ("", slo["name"])]
-    yield from _section("objectives that burn their error budget", [line for slo in slos for line in _burning(slo)])
+    yield from _section("objectives that burn their error budget", list(filter(None, map(_burning, slos))))
     yield from _section("problems of the prober", list(answer["troubles"]))
     yield from _section("probers", [_prober(prober) for prober in answer["probers"]])
 
@@ -188,10 +189,17 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield from (f"  {line}" for line in lines)
 
 
+def _time(text: str | None) -> str:
+    """A time of the API to the second; `never` without one."""
+    return "never" if text is None else f"{text[:19]}Z"
+
+
 def _incident(one: Answer) -> str:
+    times = f"since {_time(one['first_at'])}, last seen {_time(one['last_at'])}"
+    extent = f"{one['findings']} findings in {one['runs']} runs"
     return (
-        f"{one['kind']} ({one['status']}) on {one['target']} by {one['probe']} since {one['first_at']}, last seen {one['last_at']}: "
-        f"{one['findings']} findings in {one['runs']} runs; page /incidents/{quote(one['incident_id'], safe='')}"
+        f"{one['kind']} ({one['status']}) on {one['target']} by {one['probe']} {times}: {extent}; "
+        f"page /incidents/{quote(one['incident_id'], safe='')}"
     )
 
 
@@ -199,24 +207,26 @@ def _site(site: Answer) -> str:
     place = f"{site['probe']} on {site['target']} ({' '.join(filter(None, (site['vantage'], site['part'])))})"
     if site["maintenance"] is not None:
         return f"{place}: under maintenance: {site['maintenance']}"
-    run = site["last_run"] or {}
-    ended = f"; last PASS {site['last_pass_at'] or 'never'}"
-    return f"{place}: {site['status']} since {site['since']}{ended}{'; ' if run.get('reason') else ''}{run.get('reason', '')}"
+    reason = (site["last_run"] or {}).get("reason") or "the page of the probe has more"
+    return f"{place}: {site['status']} since {_time(site['since'])}; last PASS {_time(site['last_pass_at'])}; {reason}"
 
 
-def _burning(slo: Answer) -> Iterator[str]:
-    for burn in slo["burn"]:
-        if burn["state"] == "firing":
-            left = "unknown" if slo["budget_left"] is None else f"{slo['budget_left']:.1%}"
-            yield (
-                f"{slo['name']} on {slo['target']}: {burn['severity']}, {burn['burn_rate']:.1f} times the budget over "
-                f"{burn['window_s']:.0f} s; budget left {left}"
-            )
+def _burning(slo: Answer) -> str:
+    """The most urgent alert of an objective that fires; empty if none does."""
+    left = "unknown" if slo["budget_left"] is None else f"{max(0.0, slo['budget_left']):.1%}"
+    firing = (burn for burn in slo["burn"] if burn["state"] == "firing")
+    return next(
+        (
+            f"{slo['name']} on {slo['target']}: {one['severity']}, burn rate {one['burn_rate']:.1f}; budget left {left}"
+            for one in firing
+        ),
+        "",
+    )
 
 
 def _prober(prober: Answer) -> str:
     configuration = prober["configuration"] or {}
     state = "silent" if prober["silent"] else "alive"
     refused = f"; configuration refused: {configuration['refusal']}" if configuration.get("refusal") else ""
-    times = f"started {prober['started_at']}, heartbeat {prober['last_heartbeat_at']}"
+    times = f"started {_time(prober['started_at'])}, heartbeat {_time(prober['last_heartbeat_at'])}"
     return f"{prober['instance']} {prober['version']}: {state}, {times}{refused}"
