@@ -14,7 +14,6 @@ from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
-import yaml
 
 from prober.cli.process import code_of
 from prober.config.loading import load
@@ -79,7 +78,7 @@ def status(
     if subject is Subject.METRICS:
         print("\n".join(series(service.get("/metrics"), chosen)))
     elif subject is not None:
-        print(yaml.safe_dump(service.answer(path_of(subject, chosen)), sort_keys=False, allow_unicode=True, width=120), end="")
+        print(json.dumps(service.answer(path_of(subject, chosen)), indent=2, ensure_ascii=False))
     else:
         answer = service.answer("/api/v1/status")
         incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]

@@ -215,6 +215,11 @@ class TestPlaceholders:
         escaped = HOSTILE.replace("\\", "\\\\").replace('"', '\\"')
         assert query == f'slo:pubsub_prober_burn_rate:ratio5m{{slo="{escaped}"}}'
 
+    def test_the_introduction_lists_them(self) -> None:
+        rows = re.findall(r"^\| (`[A-Z].+?`) \| (the label|`finding_id`)", FILES[INDEX].read_text(encoding="utf-8"), re.MULTILINE)
+        listed = {word.lower() for words, _ in rows for word in re.findall(r"`(\w+)`", words)}
+        assert listed == set(PARAMETERS.pattern.split("|"))
+
     def test_the_browser_puts_the_address_in_that_it_used(self) -> None:
         """A proxy may serve the pages below a path that only the browser knows."""
         spans = [attributes for tag, attributes in page("/runbooks/PubsubOrderViolated").elements if "data-address" in attributes]

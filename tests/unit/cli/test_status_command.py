@@ -120,7 +120,7 @@ def test_it_presents_the_token_and_uses_no_proxy(monkeypatch: pytest.MonkeyPatch
     with answering(200, '{"items": []}') as (url, tokens):
         assert main(["status", "comparisons", "--url", f"{url}/"]) == 0
     assert tokens == [f"Bearer {token}"]
-    assert capsys.readouterr().out == "items: []\n"
+    assert capsys.readouterr().out == '{\n  "items": []\n}\n'
 
 
 @pytest.mark.parametrize(
