@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from api.formatting import name, why
@@ -54,6 +54,7 @@ class Line:
     incident_id   the incident that says most about it; empty: it is none.
     note       what else is to be known, such as who knows already.
     quiet      the newest runs that could have shown it did not.
+    about      values for the placeholders of the runbook.
     """
 
     what: str
@@ -64,6 +65,7 @@ class Line:
     incident_id: str = ""
     note: str = ""
     quiet: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,12 @@ def runbook_of(incident: Incident) -> str:
     """The runbook of the alert that an incident fires, most likely; empty if its kind fires none."""
     alerts = alerts_of(incident.kind)
     return alerts[-1 if incident.status.value == "liveness" else 0] if alerts else ""
+
+
+def about(incident: Incident) -> Mapping[str, str]:
+    """Values for the placeholders of the incident's runbook."""
+    site = incident.site
+    return {"target": site.target, "probe": site.probe, "kind": incident.kind, "id": incident.exemplar.finding_id}
 
 
 def runbook_of_trouble(trouble: str) -> str:
@@ -202,15 +210,15 @@ def _outages(sites: Iterable[SiteSnapshot]) -> Iterator[Line]:
     for target, watched in by_target.items():
         out = [(site, site.outage) for site in watched if site.outage is not None]
         if len(out) == len(watched):
-            yield _outage(target, [outage for _, outage in out])
+            yield _outage(target, target, [outage for _, outage in out])
         else:
-            yield from (_outage(f"{target} by {site.site.probe} ({site.site.vantage})", [outage]) for site, outage in out)
+            yield from (_outage(target, f"{target} by {site.site.probe} ({site.site.vantage})", [outage]) for site, outage in out)
 
 
-def _outage(what: str, outages: list[Outage]) -> Line:
+def _outage(target: str, what: str, outages: list[Outage]) -> Line:
     unsent = sum(outage.unsent for outage in outages)
     much = f"{number(unsent)} publishes were not sent" if unsent else counted(sum(one.runs for one in outages), "run")
-    return Line(f"{what} cannot be reached", much, min(one.since for one in outages), "", UNREACHABLE)
+    return Line(f"{what} cannot be reached", much, min(one.since for one in outages), "", UNREACHABLE, about={"target": target})
 
 
 def _symptoms(snapshot: StatusSnapshot) -> list[Line]:
@@ -248,6 +256,7 @@ def _symptom(group: list[Incident], now: float, *, is_probed: bool) -> Line:
         shown.incident_id,
         _note(group, shown, now, is_probed=is_probed),
         quiet=not is_probed or all(one.met_in_a_row for one in group),
+        about=about(shown),
     )
 
 

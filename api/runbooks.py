@@ -1,88 +1,120 @@
-"""The runbooks of docs/runbooks as pages, and how the other pages link them.
+"""The runbooks of docs/runbooks as pages, and the links of other pages to them.
 
-Their files are in `pages/runbooks`, which is a link in a checkout and a folder in an installation. They do not change while a process
-runs, so they are read once. HTML in them is shown as text, and no link leads to a page that is not served.
+The files are in `pages/runbooks`, a link in a checkout and a folder in an installation. They do not change while a process runs, so they
+are parsed once. HTML in them is shown as text. Placeholders in commands are filled in from the query of the page's address.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 
-from prober.alerting.rules import RUNBOOKS
-
 FOLDER: Final = Path(__file__).parent / "pages" / "runbooks"
 SUFFIX: Final = ".md"
 INDEX: Final = "README"
-"""What is said about all of them; part of their list."""
+"""The introduction to all of them; part of their list."""
+PARAMETERS: Final = re.compile(
+    "target|environment|topic|probe|kind|slo|baseline|candidate|instance|component|job|job_name|rule_group|drill|project"
+    "|label|operation|id|key"
+)
+"""Parameters of a runbook's address: labels of alerts, and `id` and `key` of a finding. In commands they are placeholders, in capitals."""
+VALUE_LENGTH_MAX: Final = 1024
 
 _OWN: Final = "PubsubProber"
-_ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
+_PLACEHOLDER: Final = re.compile(r"\b[A-Z][A-Z_]*[A-Z]\b")
+_PROBER: Final = "$PROBER/"
+_FILLED: Final = re.compile(rf'{re.escape(_PROBER)}[^\s"]*|{_PLACEHOLDER.pattern}')
+_ADDRESS: Final = re.compile(r"https?://[\w.:\[\]-]+/[\w./~%-]*", re.ASCII)
+_PAGE: Final = re.compile(rf"(\w+){re.escape(SUFFIX)}(#.*)?", re.ASCII)
 _ROLES: Final = {"table_open": "table", "thead_open": "rowgroup", "tbody_open": "rowgroup", "tr_open": "row"}
 
 
 @dataclass(frozen=True, slots=True)
-class Runbook:
-    """A runbook.
+class Reader:
+    """The request for a runbook.
 
-    summary   its first sentence, as text; so is the title.
-    lead      what stands between its title and its first section, as HTML; `body`: its sections.
+    root      relative address of the start page, from the page that is read.
+    address   absolute address of the start page; the browser replaces it if the reader is behind a proxy.
+    query     parameters of the page's address. Unknown ones, and values that do not belong on a command line, are ignored.
     """
+
+    root: str = ""
+    address: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Values of parameters, by name: printable, of limited length, and no options of a command."""
+        return {
+            name: value
+            for name, value in self.query.items()
+            if PARAMETERS.fullmatch(name) and value.isprintable() and len(value) <= VALUE_LENGTH_MAX and value[:1] not in ("", "-")
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """A runbook: `title` and `summary`, its first sentence, as text; the rest as parsed Markdown."""
 
     name: str
     title: str
     summary: str
-    lead: str
-    body: str
+    before_sections: tuple[Token, ...]
+    sections: tuple[Token, ...]
 
     @property
     def about(self) -> str:
-        """Whose problem it is about: the service's, or the prober's own."""
+        """The subject of the alert: the service, or the prober itself."""
         return "prober" if self.name.startswith(_OWN) else "service"
 
+    def lead(self, reader: Reader) -> str:
+        """The text between title and first section, as HTML."""
+        return _html(self.before_sections, reader)
 
-def runbook_address(name: str, base: str | None, root: str) -> str:
-    """Where a runbook is read: below `base`, if there is one, else here; `root` is how a page reaches the start page."""
-    return f"{base.rstrip('/')}/{name}{SUFFIX}" if base else f"{root}runbooks/{name}"
+    def body(self, reader: Reader) -> str:
+        """The sections, as HTML."""
+        return _html(self.sections, reader)
+
+
+def runbook_address(name: str, base: str | None, root: str, about: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The address of a runbook: below `base`, or of this service, whose start page is at `root`. `about` fills in its placeholders."""
+    query = f"?{urlencode(about)}" if about else ""
+    return f"{base.rstrip('/')}/{name}{SUFFIX}{query}" if base else f"{root}runbooks/{name}{query}"
 
 
 @cache
 def runbooks() -> Mapping[str, Runbook]:
-    """Every runbook by name, in alphabetical order, and `INDEX`. Reads and renders the files when it is first called."""
+    """Every runbook by name, in alphabetical order, and `INDEX`. Reads the files at the first call."""
     files = sorted(FOLDER.glob(f"*{SUFFIX}"))
-    served = frozenset(path.stem for path in files)
-    return MappingProxyType({path.stem: rendered(path.stem, path.read_text(encoding="utf-8"), served) for path in files})
+    return MappingProxyType({path.stem: parsed(path.stem, path.read_text(encoding="utf-8")) for path in files})
 
 
-def rendered(name: str, text: str, served: frozenset[str]) -> Runbook:
-    """A runbook from its text in Markdown. `served`: the names of all that have a page."""
-    root = "" if name == INDEX else "../"
+def parsed(name: str, text: str) -> Runbook:
+    """A runbook from its text in Markdown."""
     tokens = _MARKDOWN.parse(text)
     title, *_ = (token.content for token in tokens if token.type == "inline")
     shown = [token for token in tokens[3:] if token.type not in ("blockquote_open", "blockquote_close")]  # without the title
-    for token in shown:
-        if token.children is not None:
-            token.children = list(_with_links(token.children, root, served))
     _name_headings(shown)
     _name_cells(shown)
     begin = next((number for number, token in enumerate(shown) if token.type == "heading_open"), len(shown))
-    return Runbook(name, title, _first_sentence(shown), _html(shown[:begin]), _html(shown[begin:]))
+    return Runbook(name, title, _first_sentence(shown), tuple(shown[:begin]), tuple(shown[begin:]))
 
 
-def _html(tokens: Sequence[Token]) -> str:
-    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
+def _html(tokens: Sequence[Token], reader: Reader) -> str:
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {"reader": reader}))
 
 
 def _plain(token: Token) -> str:
@@ -95,39 +127,47 @@ def _first_sentence(tokens: Sequence[Token]) -> str:
     return begin + dot.rstrip()
 
 
-# --- links -------------------------------------------------------------------------------------------------------------------
+# --- placeholders and links --------------------------------------------------------------------------------------------------
 
 
-def _with_links(tokens: Sequence[Token], root: str, served: frozenset[str]) -> Iterator[Token]:
-    """The inside of a paragraph: links to what has a page lead there, in the place of others stands the name of the file."""
-    named = said = ""
-    for token in tokens:
-        said += token.content
-        if token.type == "link_open":
-            address = str(token.attrs["href"])
-            led = _led(address, root, served)
-            said, named = "", "" if led else posixpath.normpath(posixpath.join(RUNBOOKS, address.partition("#")[0]))
-            if led:
-                token.attrs["href"] = led
-                yield token
-        elif token.type == "link_close" and named:
-            if named not in said:
-                yield Token("text", "", 0, content=" in ")
-                yield Token("code_inline", "code", 0, content=named)
-            named = ""
-        else:
-            yield token
+def _code(text: str, reader: Reader, *, is_query: bool = False) -> str:
+    """Code as HTML, its placeholders filled in: as words of a shell, in an address percent-encoded, in PromQL within double quotes."""
+    values = reader.values
+
+    def fill(found: re.Match[str]) -> str:
+        word = found[0]
+        if word.startswith(_PROBER):
+            path = _PLACEHOLDER.sub(lambda name: _value(values, name[0], lambda value: quote(value, safe="")), word)
+            return _address(reader) + path.removeprefix(_PROBER)
+        return _value(values, word, _in_promql if is_query else shlex.quote)
+
+    return _FILLED.sub(fill, escape(text, quote=False))  # escaping makes no capitals
 
 
-def _led(address: str, root: str, served: frozenset[str]) -> str:
-    """Where a link leads on the page; empty: nowhere."""
-    if _ELSEWHERE.match(address):
-        return address
-    path, sign, fragment = address.partition("#")
-    name = path.removesuffix(SUFFIX)
-    if name not in served:
-        return ""
-    return f"{root}runbooks{'' if name == INDEX else f'/{name}'}{sign}{fragment}"
+def _value(values: Mapping[str, str], word: str, written: Callable[[str], str]) -> str:
+    value = values.get(word.lower())
+    return word if value is None else escape(written(value), quote=False)
+
+
+def _in_promql(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _address(reader: Reader) -> str:
+    """The address of the start page. The placeholder stays if a client sent a host name that does not belong on a command line."""
+    if not _ADDRESS.fullmatch(reader.address):
+        return _PROBER
+    return f'<span data-address="{escape(reader.root or "./")}">{escape(reader.address)}</span>'
+
+
+def _link(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
+    """A link to another runbook leads to its page, and hands on the parameters."""
+    address, reader = str(tokens[number].attrs["href"]), env["reader"]
+    if page := _PAGE.fullmatch(address):
+        name, fragment = page[1], page[2] or ""
+        there = f"{reader.root}runbooks" if name == INDEX else runbook_address(name, None, reader.root, reader.values)
+        address = there + fragment
+    return f'<a href="{escape(address)}">'
 
 
 # --- what a page needs beyond the text ---------------------------------------------------------------------------------------
@@ -162,9 +202,14 @@ def _name_cells(tokens: Sequence[Token]) -> None:
 def _fence(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
     """A block of commands, or of a query, that can be copied and scrolled without a mouse."""
     token = tokens[number]
-    what = "the query" if token.info == "promql" else "the commands"
-    code = f'<code data-copy="{what}">{escape(token.content.rstrip())}</code>'
+    is_query = token.info == "promql"
+    code = _code(token.content.rstrip(), env["reader"], is_query=is_query)
+    code = f'<code data-copy="{"the query" if is_query else "the commands"}">{code}</code>'
     return f'<div class="command"><pre tabindex="0">{code}</pre></div>\n'
+
+
+def _inline_code(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
+    return f"<code>{_code(tokens[number].content, env['reader'])}</code>"
 
 
 def _cell_begins(renderer: RendererProtocol, tokens: Sequence[Token], number: int, options: Any, env: Any) -> str:
@@ -178,7 +223,8 @@ def _cell_ends(renderer: RendererProtocol, tokens: Sequence[Token], number: int,
 
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    for name, rule in (("fence", _fence), ("td_open", _cell_begins), ("td_close", _cell_ends)):
+    rules = {"fence": _fence, "code_inline": _inline_code, "link_open": _link, "td_open": _cell_begins, "td_close": _cell_ends}
+    for name, rule in rules.items():
         parser.add_render_rule(name, rule)
     return parser
 

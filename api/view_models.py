@@ -22,7 +22,7 @@ from api.query_parameters import (
     as_query,
 )
 from api.recent import Recent, slices_of
-from api.runbooks import INDEX, SUFFIX, runbooks
+from api.runbooks import INDEX, SUFFIX, Reader, runbooks
 from api.view import Archive
 from prober.config.workloads import is_fed
 from prober.core.chances import chances_of
@@ -127,6 +127,7 @@ class PageContents:
             "record": record,
             "finding": record.finding,
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),
+            "runbooks": self.runbooks,
         }
 
     def sites(self, snapshot: StatusSnapshot) -> Values:
@@ -236,18 +237,18 @@ class PageContents:
             "report": report,
         }
 
-    def books(self) -> Values:
-        """Every runbook that is here, those about the service first."""
+    def books(self, reader: Reader) -> Values:
+        """Every runbook, those about the service first."""
         books = [book for name, book in runbooks().items() if name != INDEX]
         groups = [(about, [book for book in books if book.about == about]) for about in ("service", "prober")]
-        return {"index": runbooks()[INDEX], "groups": groups}
+        return {"index": runbooks()[INDEX], "groups": groups, "reader": reader}
 
-    def book(self, name: str) -> Values:
-        """A runbook that is here, also by the name of its file. Raises PageNotFound."""
+    def book(self, name: str, reader: Reader) -> Values:
+        """A runbook, also by the name of its file. Raises PageNotFound."""
         book = runbooks().get(name.removesuffix(SUFFIX))
         if book is None or book.name == INDEX:
             raise PageNotFound("There is no runbook of this name. The page of all runbooks has those that there are.")
-        return {"book": book}
+        return {"book": book, "reader": reader}
 
     def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
         counts = slices_of(self._archive, objective, span)

@@ -27,6 +27,7 @@ from api.query_parameters import (
 )
 from api.recent import Recent
 from api.response_cache import ResponseCache
+from api.runbooks import Reader
 from api.templates import rendered_page, root_of
 from api.view import Archive
 from api.view_models import PageContents, PageNotFound
@@ -182,17 +183,21 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
     @routes.get("/runbooks")
     async def runbooks_page(request: Request) -> Response:
         """Every runbook."""
-        return await answers.ask(lambda: _made(request, "runbooks.html", contents.books))
+        return await answers.ask(lambda: _made(request, "runbooks.html", lambda: contents.books(_reader(request))))
 
     @routes.get("/runbooks/{name}")
     async def runbook_page(request: Request, name: str) -> Response:
-        """What to do about an alert."""
-        return await answers.ask(lambda: _made(request, "runbook.html", lambda: contents.book(name)))
+        """The runbook of an alert. The query fills in its placeholders."""
+        return await answers.ask(lambda: _made(request, "runbook.html", lambda: contents.book(name, _reader(request))))
 
     @routes.get("/docs")
     async def reference_page(request: Request) -> Response:
         """The operations and answers of the API."""
         return await answers.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
+
+
+def _reader(request: Request) -> Reader:
+    return Reader(root_of(request), str(request.base_url), request.query_params)
 
 
 def _made(request: Request, template: str, values: Callable[[], Values]) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
@@ -46,7 +46,7 @@ AT: Final = "Prober {{ $labels.instance }}"
 class Options:
     """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
 
-    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md`.
+    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md?LABEL=VALUE&...`, with the labels of the alert.
     dashboards  base URL of Grafana.
     pages       base URL of the prober's status page.
     scrape_job  the label `job` that Prometheus gives to the prober's series.
@@ -182,7 +182,7 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
     document["annotations"] = {
         "summary": rule.summary,
         "description": rule.description,
-        "runbook_url": f"{options.runbooks}/{rule.name}.md",
+        "runbook_url": f"{options.runbooks}/{rule.name}.md{_query(rule.by)}",
         "dashboard_url": _dashboard_url(rule, options),
     }
     if rule.page:
@@ -191,9 +191,14 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
 
 
 def _dashboard_url(rule: AlertingRule, options: Options) -> str:
-    shown = [label for label in ("target", "subscription", "topic", "probe") if label in rule.by]
-    query = "&".join(f"var-{label}={value_of(label)}" for label in shown)
-    return f"{options.dashboards}/d/{rule.dashboard}" + (f"?{query}" if query else "")
+    variables = [label for label in ("target", "subscription", "topic", "probe") if label in rule.by]
+    return f"{options.dashboards}/d/{rule.dashboard}{_query(variables, 'var-')}"
+
+
+def _query(labels: Iterable[str], prefix: str = "") -> str:
+    """The query of an address with the values of these labels, escaped; empty without labels."""
+    query = "&".join(f"{prefix}{label}={value_of(label)}" for label in labels)
+    return f"?{query}" if query else ""
 
 
 def value_of(label: str) -> str:

@@ -24,6 +24,7 @@ INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 
 _COMMANDS: Final = {
     "run": "run:run",
+    "status": "status:status",
     "verify": "verify:verify",
     "observe": "observe:observe",
     "check": "check:check",

@@ -52,7 +52,7 @@ def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     assert annotations["summary"].endswith(".")
     assert "{{" not in annotations["summary"]
     assert annotations["description"].removesuffix("{{ end }}").endswith(".")
-    assert annotations["runbook_url"] == f"{RUNBOOKS}/{name}.md"
+    assert annotations["runbook_url"].partition("?")[0] == f"{RUNBOOKS}/{name}.md"
     assert "/d/okp-" in annotations["dashboard_url"]
     assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == AlertBasis.PROOF)
 

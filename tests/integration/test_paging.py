@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import yaml
 
@@ -138,6 +139,8 @@ def look_into(alert: dict[str, Any], url: str, begun: Stopwatch) -> None:
         "evidence": "proof",
     }
     assert labels["kind"] in annotations["description"]
-    assert (ROOT / RUNBOOKS / Path(annotations["runbook_url"]).name).is_file()
+    runbook, _, query = annotations["runbook_url"].partition("?")
+    assert (ROOT / RUNBOOKS / Path(runbook).name).is_file()
+    assert dict(parse_qsl(query))["kind"] == labels["kind"]
     assert annotations["status_url"].startswith(f"{url}/findings?")
     begun.step("its link leads to the finding", lambda: labels["kind"] in get(annotations["status_url"]), START_S)

@@ -24,11 +24,8 @@ PROGRAMS = (
     "python",
     "py-spy",
     "df",
-    "timedatectl",
-    "chronyc",
-    "helm",
-    "gcloud",
 )
+IN_POD = "kubectl exec POD -- "
 _PLACEHOLDER = re.compile(r"\$?\b[A-Z][A-Z_]+\b|\b[A-Z]+(?=-)")
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 NO_PLACEHOLDERS = {*Kind, *Verdict, *(code.name for code in grpc.StatusCode), "ALERTS"}
@@ -45,8 +42,13 @@ class Command:
 
     @property
     def program(self) -> str:
-        """What it starts with."""
+        """The program that it calls."""
         return self.text.split()[0]
+
+    @property
+    def in_pod(self) -> Command:
+        """The command that it runs in a pod; itself if it runs none there."""
+        return Command(self.page, self.text.removeprefix(IN_POD))
 
     @property
     def placeholders(self) -> set[str]:

@@ -63,14 +63,18 @@ def surroundings(folder: Path) -> Iterator[Surroundings]:
             "ALERTMANAGER": chained.alertmanager.removeprefix("http://"),
             "PROMETHEUS": chained.prometheus.removeprefix("http://"),
             "PROMETHEUS_FILE": str(folder / "prometheus.yaml"),
-            "SCRAPE_JOB": "ordering-keys-prober",
             "POD": "okp-ordering-keys-prober-0",
             "RELEASE": "okp",
             "PID": str(prober.process.pid),
             "$PROBER": "$PROBER",
         }
-        shell = environ | {"PATH": _path(folder / "bin", chained.alertmanager), "PROBER": url, "PYTHONPATH": str(ROOT)}
-        shutil.copytree(ROOT / "alerts", folder / "alerts")
+        shell = environ | {
+            "PATH": _path(folder / "bin", chained.alertmanager),
+            "PROBER": url,
+            "PYTHONPATH": str(ROOT),
+            "ORDERING_PROBER_API__PORT": url.rpartition(":")[2],  # instead of 8080, the port in a pod
+        }
+        shutil.copytree(ROOT / "alerts", folder / "rules")
         yield Surroundings(values, shell, folder)
 
 
@@ -78,15 +82,16 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
     """The labels of an alert."""
     return {
         "TARGET": TARGET,
+        "JOB": "ordering-keys-prober",
         "PROBE": "redelivery",
         "KIND": finding["kind"],
         "SLO": "redelivery",
         "TOPIC": "okp-topic",
         "COMPONENT": "history",
         "DRILL": "redeliver_single",
-        "JOB": "nightly",
+        "JOB_NAME": "nightly",
         "ENVIRONMENT": "test",
-        "GROUP": "objectives",
+        "RULE_GROUP": "objectives",
         "PROJECT": "projects/p",
         "LABEL": "topic",
         "OPERATION": "publish",

@@ -136,7 +136,7 @@ pages: the address of this release's status page, such as https://prober.example
 {{- $wrong = append $wrong (printf "%s made for other objectives than config.slos (different: %s): %s" $rules (join ", " $different) $command) -}}
 {{- end -}}
 {{- end -}}
-{{- range $url := regexFindAll "(?m)runbook_url: .*$" (include "prober.rulesText" (list . "objectives")) -1 -}}
+{{- range $url := regexFindAll "(?m)runbook_url: [^?\n]*" (include "prober.rulesText" (list . "objectives")) -1 -}}
 {{- if not (regexMatch "^runbook_url: [\"']?(docs/runbooks/|https?://)" $url) -}}
 {{- $relative = append $relative $url -}}
 {{- end -}}

@@ -57,7 +57,7 @@ def test_a_candidate_that_is_worse_leads_to_what_to_do(world: World, monkeypatch
     monkeypatch.setattr(Archive, "compared", lambda *_: [replace(one, standing=Standing.WORSE) for one in found])
     page = Page(get(world, "/comparisons").text)
     assert "By the runs of the last 1 h" in page.said()
-    assert "runbooks/PubsubCandidateWorse" in page.values("href")
+    assert "runbooks/PubsubCandidateWorse?baseline=" in "".join(page.values("href"))
 
 
 def test_a_reader_who_configured_none_learns_how(world: World) -> None:

@@ -63,7 +63,7 @@ class TestStates:
         said = page(asked).said()
         assert "FAIL Confirmed messages are not delivered 1 FAIL" in said
         assert "Confirmed messages are not delivered : 2 findings in 1 of 1 run since 11:59 UTC (ordering on europe)" in said
-        assert "runbooks/PubsubDeliveryOverdue" in page(asked).values("href")
+        assert any(link.startswith("runbooks/PubsubDeliveryOverdue?target=europe") for link in page(asked).values("href"))
         assert "Confirmed messages are not delivered STUCK · ordering on europe (wire)" in said
 
     def test_trouble_of_the_prober_itself_is_told_apart(self) -> None:

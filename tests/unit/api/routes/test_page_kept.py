@@ -195,8 +195,8 @@ class TestOthers:
         assert "1 h: burn rate 17, fires above 14: fires (page)" in said
         assert "1 h 10,620 180 0 17 1 d 14 h" in said
         assert "key orders-1042 540 (75 %) key 12 others 180 (25 %)" in said
-        assert "../runbooks/PubsubErrorBudgetBurn" in page(world, PAGES["objective"]).values("href")
-        assert "../runbooks/PubsubErrorBudgetBurn" not in page(world, PAGES["unknown objective"]).values("href")
+        assert "../runbooks/PubsubErrorBudgetBurn?slo=" in "".join(page(world, PAGES["objective"]).values("href"))
+        assert "runbooks/PubsubErrorBudgetBurn" not in "".join(page(world, PAGES["unknown objective"]).values("href"))
 
     def test_every_objective(self, world: World) -> None:
         found = page(world, "/slos")

@@ -1,0 +1,231 @@
+"""The command `ordering-prober status`: the state of a running service, as its API reports it. It reads only."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from http.client import HTTPException
+from typing import Annotated, Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import ProxyHandler, Request, build_opener
+
+import typer
+
+from prober.cli.process import code_of
+from prober.config.loading import load
+from prober.config.models import Api
+from prober.core.verdict import Verdict, worst
+from prober.errors import BrokerUnavailable, ConfigError
+
+TIMEOUT_S: Final = 20.0
+LISTED_MAX: Final = 5
+_ALL_ADDRESSES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+Answer = Mapping[str, Any]
+
+
+class Subject(StrEnum):
+    """What to print instead of the summary: an answer of the API, or lines of /metrics."""
+
+    FINDINGS = "findings"
+    SLOS = "slos"
+    HOT_KEYS = "hot-keys"
+    REPORTS = "reports"
+    COMPARISONS = "comparisons"
+    METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The part of the service to report on; an empty string stands for everything."""
+
+    target: str = ""
+    probe: str = ""
+    kind: str = ""
+    slo: str = ""
+    metric: str = ""
+
+    def includes(self, item: Answer) -> bool:
+        """Whether a probe instance or an incident belongs to it."""
+        given = {"target": self.target, "probe": self.probe}
+        return all(value in ("", item[name]) for name, value in given.items()) and self.kind in ("", item.get("kind", self.kind))
+
+
+def status(
+    subject: Annotated[Subject | None, typer.Argument(help="Print this instead of the summary.")] = None,
+    target: Annotated[str, typer.Option(metavar="NAME", help="Only this target.")] = "",
+    probe: Annotated[str, typer.Option(metavar="NAME", help="Only this probe.")] = "",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Only findings and incidents of this kind.")] = "",
+    slo: Annotated[str, typer.Option(metavar="NAME", help="With `slos`: only this objective.")] = "",
+    metric: Annotated[str, typer.Option(metavar="TEXT", help="With `metrics`: only series whose name contains this text.")] = "",
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The configuration of the running service, for its address and token.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The address of the running service.")] = None,
+) -> None:
+    """Print the state of the running service: verdict, open incidents, probes that do not pass, problems of the prober.
+
+    Without --config and --url it asks the port of the environment, or 8080, on this machine. Exit code of the summary: 0 PASS, 1 FAIL,
+    3 UNKNOWN. With a subject: 0 answered. Always: 2 wrong usage or an unknown name, 3 the service does not answer.
+    """
+    api = load(config, os.environ, opens_store=False).api
+    service = Service((url or address_of(api)).rstrip("/"), None if api.token is None else api.token.get_secret_value())
+    chosen = Chosen(target, probe, kind, slo, metric)
+    if subject is Subject.METRICS:
+        print("\n".join(series(service.get("/metrics"), chosen)))
+    elif subject is not None:
+        print(json.dumps(service.answer(path_of(subject, chosen)), indent=2, ensure_ascii=False))
+    else:
+        answer = service.answer("/api/v1/status")
+        incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]
+        print("\n".join(summary(answer, incidents, chosen)))
+        raise typer.Exit(int(code_of(verdict(answer, chosen))))
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running service at a URL without a slash at its end. `token`: for services that require it for reading."""
+
+    url: str
+    token: str | None = None
+
+    def answer(self, path: str) -> Any:
+        """The answer of the API. Raises as `get` does."""
+        try:
+            return json.loads(self.get(path))
+        except ValueError:
+            raise ConfigError(f"{self.url}{path} is not the API of this program: correct --url, or api.port of --config") from None
+
+    def get(self, path: str) -> str:
+        """The body of an answer. Raises ConfigError if the request is refused, BrokerUnavailable if there is no answer."""
+        try:
+            request = Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
+            with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
+                return str(response.read().decode())
+        except HTTPError as refusal:
+            text = f"{self.url}{path}: {refusal.code} {_detail(refusal)}"
+            raise (ConfigError if refusal.code < 500 else BrokerUnavailable)(text) from None
+        except ValueError as error:
+            raise ConfigError(f"{self.url} is no address: {error}; write one like http://localhost:8080") from None
+        except (OSError, HTTPException) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            raise BrokerUnavailable(
+                f"{self.url} does not answer: {reason}; is the service running there? Otherwise give --config FILE or --url URL"
+            ) from None
+
+
+def _detail(refusal: HTTPError) -> str:
+    try:
+        return str(json.loads(refusal.read())["detail"])
+    except (ValueError, KeyError, TypeError):
+        return str(refusal.reason)
+
+
+def address_of(api: Api) -> str:
+    """The URL of a service on this machine with these settings. Raises ConfigError if the port is not fixed."""
+    if api.port == 0:
+        raise ConfigError("api.port is 0, so the service chooses its port: give --url with the address that `run` prints")
+    host = _ALL_ADDRESSES.get(str(api.host), str(api.host))
+    return f"http://{f'[{host}]' if ':' in host else host}:{api.port}"
+
+
+def path_of(subject: Subject, chosen: Chosen) -> str:
+    """The path of a subject in the API, with the filters that the API has for it."""
+    if subject is Subject.SLOS and chosen.slo:
+        return f"/api/v1/slos/{quote(chosen.slo, safe='')}"
+    filters = {
+        Subject.FINDINGS: {"kind": chosen.kind, "target": chosen.target, "probe": chosen.probe, "limit": str(LISTED_MAX)},
+        Subject.HOT_KEYS: {"target": chosen.target},
+    }
+    query = urlencode({name: value for name, value in filters.get(subject, {}).items() if value})
+    return f"/api/v1/{subject}{f'?{query}' if query else ''}"
+
+
+def series(page: str, chosen: Chosen) -> Iterator[str]:
+    """The samples of a page of metrics whose name contains a text, and whose label `target`, if there is one, is the target."""
+    for line in page.splitlines():
+        name, _, labels = line.partition("{")
+        other = chosen.target and 'target="' in labels and f'target="{chosen.target}"' not in labels
+        if not line.startswith("#") and chosen.metric in name and not other:
+            yield line
+
+
+def verdict(answer: Answer, chosen: Chosen) -> Verdict:
+    """The verdict of the chosen probe instances: FAIL if one fails, else UNKNOWN if one is unknown or there is none, else PASS.
+
+    Probe instances under maintenance do not count.
+    """
+    if not (chosen.target or chosen.probe):
+        return Verdict(answer["verdict"])
+    counted = [site for site in answer["sites"] if chosen.includes(site) and site["maintenance"] is None]
+    return worst(Verdict.UNKNOWN if site["status"] == Verdict.UNKNOWN else Verdict(site["verdict"]) for site in counted)
+
+
+def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
+    """The lines of the summary."""
+    sites = [site for site in answer["sites"] if chosen.includes(site)]
+    if not sites:
+        known = sorted({f"{site['probe']} on {site['target']}" for site in answer["sites"]})
+        yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
+    since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
+    yield f"{verdict(answer, chosen)} at {_time(answer['at'])} ({since})"
+    yield from _section("open incidents", [_incident(one) for one in incidents if chosen.includes(one)])
+    yield from _section(
+        f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]
+    )
+    slos = [slo for slo in answer["slos"] if chosen.target in ("", slo["target"]) and chosen.slo in ("", slo["name"])]
+    yield from _section("objectives that burn their error budget", list(filter(None, map(_burning, slos))))
+    yield from _section("problems of the prober", list(answer["troubles"]))
+    yield from _section("probers", [_prober(prober) for prober in answer["probers"]])
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    yield f"{title}: {len(lines) or 'none'}"
+    yield from (f"  {line}" for line in lines)
+
+
+def _time(text: str | None) -> str:
+    """A time of the API to the second; `never` without one."""
+    return "never" if text is None else f"{text[:19]}Z"
+
+
+def _incident(one: Answer) -> str:
+    times = f"since {_time(one['first_at'])}, last seen {_time(one['last_at'])}"
+    extent = f"{one['findings']} findings in {one['runs']} runs"
+    return (
+        f"{one['kind']} ({one['status']}) on {one['target']} by {one['probe']} {times}: {extent}; "
+        f"page /incidents/{quote(one['incident_id'], safe='')}"
+    )
+
+
+def _site(site: Answer) -> str:
+    place = f"{site['probe']} on {site['target']} ({' '.join(filter(None, (site['vantage'], site['part'])))})"
+    if site["maintenance"] is not None:
+        return f"{place}: under maintenance: {site['maintenance']}"
+    reason = (site["last_run"] or {}).get("reason") or "the page of the probe has more"
+    return f"{place}: {site['status']} since {_time(site['since'])}; last PASS {_time(site['last_pass_at'])}; {reason}"
+
+
+def _burning(slo: Answer) -> str:
+    """The most urgent alert of an objective that fires; empty if none does."""
+    left = "unknown" if slo["budget_left"] is None else f"{max(0.0, slo['budget_left']):.1%}"
+    firing = (burn for burn in slo["burn"] if burn["state"] == "firing")
+    return next(
+        (
+            f"{slo['name']} on {slo['target']}: {one['severity']}, burn rate {one['burn_rate']:.1f}; budget left {left}"
+            for one in firing
+        ),
+        "",
+    )
+
+
+def _prober(prober: Answer) -> str:
+    configuration = prober["configuration"] or {}
+    state = "silent" if prober["silent"] else "alive"
+    refused = f"; configuration refused: {configuration['refusal']}" if configuration.get("refusal") else ""
+    times = f"started {_time(prober['started_at'])}, heartbeat {_time(prober['last_heartbeat_at'])}"
+    return f"{prober['instance']} {prober['version']}: {state}, {times}{refused}"

@@ -1,0 +1,150 @@
+"""The command `status`: its summary of an answer of the API, its exit code, and how it reaches the service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from prober.cli import main
+from prober.cli.status import Chosen, Subject, address_of, path_of, series, summary, verdict
+from prober.config.models import Api
+from prober.core.verdict import Verdict
+from prober.errors import ConfigError
+from tests.unit.api.asking import EUROPE, STUCK, US, StubView, ask, end, view
+
+
+def asked(service: StubView) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The two answers that the summary reads."""
+    return ask(service, "/api/v1/status").json(), ask(service, "/api/v1/incidents?open=true").json()["items"]
+
+
+@pytest.fixture
+def broken() -> StubView:
+    """One target with an incident, and one whose run was UNKNOWN."""
+    service = view(EUROPE, US)
+    end(service, EUROPE, Verdict.FAIL, STUCK)
+    end(service, US, Verdict.UNKNOWN, reason="PERMISSION_DENIED: pull")
+    return service
+
+
+class TestSummary:
+    def test_everything(self, broken: StubView) -> None:
+        broken.troubles = ("the history cannot be written: disk full",)
+        answer, incidents = asked(broken)
+        lines = list(summary(answer, incidents, Chosen()))
+        assert lines[0].startswith("FAIL at ")
+        assert lines[1] == "open incidents: 1"
+        assert lines[2].startswith("  STUCK (liveness) on europe by ordering since ")
+        assert lines[2].endswith("page /incidents/run-1-STUCK")
+        assert "not passing, of 2 probe instances: 2" in lines
+        assert any(line.startswith("  redelivery on us (library): UNKNOWN") and "PERMISSION_DENIED" in line for line in lines)
+        assert "  the history cannot be written: disk full" in lines
+
+    def test_a_healthy_service(self) -> None:
+        service = view(EUROPE)
+        end(service, EUROPE, Verdict.PASS)
+        answer, incidents = asked(service)
+        lines = list(summary(answer, incidents, Chosen()))
+        assert lines[0].startswith("PASS at ")
+        assert {"open incidents: none", "not passing, of 1 probe instances: none", "problems of the prober: none"} <= set(lines)
+
+    def test_one_target_has_its_own_verdict(self, broken: StubView) -> None:
+        answer, incidents = asked(broken)
+        assert verdict(answer, Chosen(target="us")) is Verdict.UNKNOWN
+        assert verdict(answer, Chosen(target="europe")) is Verdict.FAIL
+        assert not any("europe" in line for line in summary(answer, incidents, Chosen(target="us")))
+
+    def test_an_unknown_name_is_no_health(self, broken: StubView) -> None:
+        answer, incidents = asked(broken)
+        assert verdict(answer, Chosen(target="asia")) is Verdict.UNKNOWN
+        assert next(summary(answer, incidents, Chosen(target="asia"))) == (
+            "no probe instance matches; the service probes ordering on europe, redelivery on us"
+        )
+
+
+def test_paths_of_subjects() -> None:
+    chosen = Chosen(target="a b", kind="STUCK", slo="order/x")
+    assert path_of(Subject.FINDINGS, chosen) == "/api/v1/findings?kind=STUCK&target=a+b&limit=5"
+    assert path_of(Subject.SLOS, chosen) == "/api/v1/slos/order%2Fx"
+    assert path_of(Subject.HOT_KEYS, Chosen()) == "/api/v1/hot-keys"
+
+
+def test_series_of_a_target() -> None:
+    page = '# HELP a_x\na_x{target="us"} 1\na_x{target="eu"} 2\na_x{component="c"} 3\nb 4\n'
+    assert list(series(page, Chosen(metric="a_", target="us"))) == ['a_x{target="us"} 1', 'a_x{component="c"} 3']
+
+
+def test_addresses() -> None:
+    assert address_of(Api()) == "http://127.0.0.1:8080"
+    assert address_of(Api(host="0.0.0.0", port=9000)) == "http://127.0.0.1:9000"
+    assert address_of(Api(host="::")) == "http://[::1]:8080"
+    with pytest.raises(ConfigError, match="give --url"):
+        address_of(Api(port=0))
+
+
+@contextmanager
+def answering(status: int, body: str) -> Iterator[tuple[str, list[str]]]:
+    """A server with one answer: its address, and the tokens that requests presented."""
+    tokens: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens.append(self.headers.get("Authorization", ""))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Prints nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", tokens
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_it_presents_the_token_and_uses_no_proxy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    token = "t" * 32
+    monkeypatch.setenv("ORDERING_PROBER_API__TOKEN", token)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with answering(200, '{"items": []}') as (url, tokens):
+        assert main(["status", "comparisons", "--url", f"{url}/"]) == 0
+    assert tokens == [f"Bearer {token}"]
+    assert capsys.readouterr().out == '{\n  "items": []\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "words"),
+    [
+        (404, '{"detail": "no objective is called x"}', 2, "404 no objective is called x"),
+        (503, "down", 3, "503 Service Unavailable"),
+        (200, "<html>", 2, "is not the API of this program"),
+    ],
+)
+def test_an_error_is_one_line(status: int, body: str, code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(status, body) as (url, _):
+        assert main(["status", "slos", "--slo", "x", "--url", url]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_a_service_that_is_down(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", "http://127.0.0.1:9"]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ordering-prober: http://127.0.0.1:9 does not answer: ")
+    assert line.endswith("give --config FILE or --url URL")
+
+
+def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", "localhost"]) == 2
+    assert "write one like http://localhost:8080" in capsys.readouterr().err
