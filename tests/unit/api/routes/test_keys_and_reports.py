@@ -15,7 +15,7 @@ from prober.schedule.forecast import detectable
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
-from prober.sinks.status.slices import definition_of
+from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -120,7 +120,7 @@ class TestSlos:
         database = Database(url)
         slices = [
             Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, SliCounts(198, 2, 1))
-            for length_s in (300, 3600)
+            for length_s in KEPT_S
         ]
         StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, slices)
         database.close()
@@ -157,7 +157,9 @@ class TestSlos:
         assert (short["good"], short["bad"], short["undecided"], short["error_ratio"]) == (198, 2, 1, 0.01)
         assert short["burn_rate"] == pytest.approx(100.0)
         assert short["burn_bounds"]["low"] < 100.0 < short["burn_bounds"]["high"]
-        assert short["exhausted_in_s"] == 0.0
+        assert europe["measured"] == 60.0 / 2_592_000.0
+        assert europe["budget_left"] == pytest.approx(1.0 - 100.0 * europe["measured"])
+        assert short["exhausted_in_s"] == pytest.approx(europe["budget_left"] * 25_920.0)
         assert [(alert["severity"], alert["quiet_minutes"]) for alert in europe["alerts"]] == [("page", 3)]
         assert [(spender["by"], spender["value"], spender["bad"]) for spender in europe["spenders"]] == [("key", "k", 2)]
 
