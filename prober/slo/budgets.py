@@ -59,11 +59,11 @@ class MeasuredHours(NamedTuple):
         return MeasuredHours(self.count + 1, self.first, hour) if hour > self.last else self
 
     def share(self, period_s: float, since: float, until: float) -> float:
-        """The measured share of a period that ends at `until`; each hour overlaps the time from `since` to `until`."""
+        """The measured share of a period that ends at `until`; each hour overlaps the time from `since` to `until`. At least a minute."""
         if not self.count:
             return 0.0
         outside_s = max(0.0, since - self.first) + max(0.0, self.last + STEP_S - until)
-        return min(1.0, max(0.0, self.count * STEP_S - outside_s) / period_s)
+        return min(1.0, max(MINUTE_S, self.count * STEP_S - outside_s) / period_s)
 
 
 def budget_left(objective: Objective, period: SliCounts, measured: float) -> float | None:

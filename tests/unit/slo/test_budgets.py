@@ -46,6 +46,10 @@ def test_the_first_and_the_current_hour_count_in_part() -> None:
     assert hours(0, 1).share(10 * HOUR_S, START + 0.5 * HOUR_S, START + 2.25 * HOUR_S) == 0.15
 
 
+def test_at_least_a_minute_is_measured_where_something_was_decided() -> None:
+    assert hours(0).share(HOUR_S, START + 600.0, START + 600.0) == 1 / 60
+
+
 def test_never_more_than_the_period() -> None:
     assert hours(*range(26)).share(DAY_S, START, START + 26 * HOUR_S) == 1.0
 

@@ -283,7 +283,7 @@ class TestOthers:
     def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
         said = page(world, PAGES["unknown objective"]).said()
         assert "europe unknown" in said
-        assert "1 h: burn rate unknown, fires above 14: unknown, nothing was decided" in said
+        assert "1 h: burn rate unknown, fires above 14: unknown, too little was decided" in said
 
     def test_the_status_page_shows_what_is_kept(self, world: World) -> None:
         found = page(world, "/")
