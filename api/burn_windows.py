@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from prober.sinks.status.slices import Series, definition_of
-from prober.slo.budgets import SloSnapshot
+from prober.slo.budgets import SloSnapshot, exhaustion_s
 from prober.slo.objectives import SliCounts
 
 
@@ -27,4 +27,4 @@ def counted_windows(slo: SloSnapshot, counted: Mapping[float, Mapping[Series, Sl
     for window_s, counts in counted.items():
         total = counts.get(series, SliCounts())
         rate = objective.burn_rate(total)
-        yield CountedWindow(window_s, total, rate, objective.exhaustion_s(slo.budget_left, rate))
+        yield CountedWindow(window_s, total, rate, exhaustion_s(objective, slo.budget_left, rate))

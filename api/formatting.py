@@ -35,7 +35,7 @@ LATE: Final = {
 KEY_LENGTH_MAX: Final = 80
 
 TIMES_FROM: Final = 2.0
-"""What is overspent is a percentage up to here, and beyond it so many times the budget."""
+"""From so many budgets on, overspending is a multiple and no percentage."""
 
 _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
     "_bytes_per_s": lambda value: f"{size(value)}/s",
@@ -116,13 +116,18 @@ def proven(slo: SloSnapshot) -> str:
 
 
 def budget(slo: SloSnapshot) -> str:
-    """What became of the error budget so far."""
+    """How much of the period's error budget is spent."""
     if slo.budget_left is None:
         return "nothing counted"
     spent = 1.0 - slo.budget_left
     if spent >= TIMES_FROM:
         return f"{amount(spent)} times the budget spent"
-    return f"{share(spent)} spent" if spent else "nothing spent"
+    return f"{share(spent)} of the budget spent" if spent else "nothing spent"
+
+
+def measured_share(slo: SloSnapshot) -> str:
+    """The measured share of the period."""
+    return f"{share(slo.measured)} of {duration(slo.objective.window_s)}"
 
 
 def counts_text(total: SliCounts) -> str:
@@ -141,7 +146,7 @@ def burning(burn: BurnState) -> str:
     state = {
         AlertState.FIRING: f"fires ({burn.severity})",
         AlertState.QUIET: "quiet",
-        AlertState.UNKNOWN: "unknown, nothing was decided",
+        AlertState.UNKNOWN: "unknown, too little was decided",
     }[burn.state]
     return (
         f"{duration(burn.window_s)}: burn rate {burn_rate_text(burn.burn_rate)}, fires above {burn_rate_text(burn.factor)}: {state}"

@@ -1,8 +1,8 @@
 """From counts per minute to what the SRE workbook asks for: windows, budgets, alerts, and who spent the budget.
 
-The arithmetic is that of `prober.slo.objectives`, the same that the service uses. Sums over windows are Spark's. What remains of them are
-a few rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver; alerts are computed where
-the minutes of an objective and target are.
+The arithmetic is that of `prober.slo.objectives` and `prober.slo.budgets`, the same that the service uses. Sums over windows are Spark's.
+What remains of them are a few rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver;
+alerts are computed where the minutes of an objective and target are.
 
 Alerts are looked at at the end of every minute of the day, as a rule that is evaluated once a minute would, each with its long and its
 short window.
@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING
+from prober.slo.budgets import STEP_S, MeasuredHours, budget_left, exhaustion_s
 from prober.slo.counts import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, AlertState, BurnAlert, Objective, SliCounts, windows_s
 from spark_jobs.frames import frame_of
@@ -52,29 +53,38 @@ def window_sums(by_minute: DataFrame, lengths_min: Iterable[int], until: int) ->
     """Sums over windows that end where minute `until` begins: a row per objective, target and window.
 
     by_minute   objective, target, minute, good, bad, undecided.
-    minutes     of the window in which anything was decided; what is missing to its length is what nobody looked at.
+    minutes     of the window in which anything was decided.
+    hours       clock hours of the window in which anything was decided, counted since 1970.
+    since       first minute in which anything was counted, in the window or before.
     """
     lengths = sorted(set(lengths_min))
     inside = {length: sf.col("minute").between(until - length, until - 1) for length in lengths}
     decided = sf.col("good") + sf.col("bad") > 0
     columns = [
         sf.sum(sf.when(inside[length], sf.col(name)).otherwise(0)).alias(f"{name}_{length}") for length in lengths for name in SUMS
-    ] + [sf.count_if(inside[length] & decided).alias(f"minutes_{length}") for length in lengths]
-    names = (*SUMS, "minutes")
+    ]
+    hour = sf.floor(sf.col("minute") / _minutes(STEP_S))
+    for length in lengths:
+        measured = inside[length] & decided
+        columns += [
+            sf.count_if(measured).alias(f"minutes_{length}"),
+            sf.collect_set(sf.when(measured, hour)).alias(f"hours_{length}"),
+        ]
+    names = (*SUMS, "minutes", "hours")
     structs = [
         sf.struct(sf.lit(length).alias("window_min"), *(sf.col(f"{name}_{length}").alias(name) for name in names))
         for length in lengths
     ]
     return (
         by_minute.groupBy(*_SERIES)
-        .agg(*columns)
-        .select(*_SERIES, sf.explode(sf.array(*structs)).alias("one"))
-        .select(*_SERIES, "one.*")
+        .agg(sf.min("minute").alias("since"), *columns)
+        .select(*_SERIES, "since", sf.explode(sf.array(*structs)).alias("one"))
+        .select(*_SERIES, "since", "one.*")
     )
 
 
-def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective]) -> list[dict[str, object]]:
-    """What the sums of each objective's own windows say, as rows of the report; what cannot be said is null."""
+def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective], until: int) -> list[dict[str, object]]:
+    """Rows of the report for each objective's own windows, which end where minute `until` begins; what cannot be said is null."""
     named = {objective.name: objective for objective in objectives}
     by_window = {(row["objective"], row["target"], row["window_min"]): row for row in sums}
     rows = []
@@ -82,7 +92,7 @@ def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objectiv
         objective = named[name]
         if length_min in window_lengths_min(objective):
             period = by_window[name, target, _minutes(objective.window_s)]
-            rows.append(_window_row(objective, target, row, objective.remaining(counts_of(period))))
+            rows.append(_window_row(objective, target, row, _left(objective, period, until)))
     return rows
 
 
@@ -96,12 +106,18 @@ def counts_of(row: Mapping[str, Any]) -> SliCounts:
     return SliCounts(row["good"], row["bad"], row["undecided"])
 
 
+def _left(objective: Objective, period: Mapping[str, Any], until: int) -> float | None:
+    hours = MeasuredHours.of(hour * STEP_S for hour in period["hours"])
+    since = max(period["since"] * MINUTE_S, until * MINUTE_S - objective.window_s)
+    return budget_left(objective, counts_of(period), hours.share(objective.window_s, since, until * MINUTE_S))
+
+
 def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remaining: float | None) -> dict[str, object]:
     counts = counts_of(row)
     rate = objective.burn_rate(counts)
     low, high = counts.error_ratio_confidence()
     certain_low, certain_high = counts.error_ratio_bounds
-    exhaustion_s = objective.exhaustion_s(remaining, rate)
+    seconds = exhaustion_s(objective, remaining, rate)
     return {
         "objective": objective.name,
         "indicator": objective.indicator.value,
@@ -120,8 +136,8 @@ def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remai
         "burn_rate_low": low / objective.budget if counts.decided else None,
         "burn_rate_high": high / objective.budget if counts.decided else None,
         "budget_left": remaining,
-        "exhausted_in_s": None if exhaustion_s in (None, inf) else exhaustion_s,
-        "never_exhausted": exhaustion_s == inf,
+        "exhausted_in_s": None if seconds in (None, inf) else seconds,
+        "never_exhausted": seconds == inf,
     }
 
 

@@ -139,8 +139,8 @@ def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Seq
     lengths = sorted({length for one in objectives for length in window_lengths_min(one)})
     if not lengths:
         return []
-    sums = collected(window_sums(minutes, lengths, -(-work.until_us // MINUTE_US)))
-    rows = window_rows(sums, objectives)
+    until = -(-work.until_us // MINUTE_US)
+    rows = window_rows(collected(window_sums(minutes, lengths, until)), objectives, until)
     draft.write("windows", frame_of(work.spark, rows, WINDOWS))
     return rows
 

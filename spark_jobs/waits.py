@@ -4,11 +4,12 @@ A message waits from its confirmation until it is acknowledged first; one that i
 then on. A minute counts if a run was going on at any time of it. In a run that is shorter than what is asked about nothing can have
 waited so long, so its events are not looked at; of one that was cut short nobody knows.
 
-* `oldest_unacked_message_age`: a minute of a subscription is bad if at any time of it a message had waited longer than the threshold.
+* `oldest_unacked_message_age`: a minute of a subscription is bad if at its end, or that of the run, a message had waited longer than the
+  threshold.
 * `stalled_keys`: a minute of a key is bad if at its end, or that of the run, a message had waited longer than the run's delivery deadline
   and nothing of the key had been received or acknowledged for as long.
 
-Online, both are sampled once a minute, so that what passes between two samples shows here only.
+Online, both are sampled once a minute by the same definition (`prober.slo.indicators`), between runs too.
 
 A redelivery took from the refusal, or the end of the lease that was set last, to the next receipt of the message. A receipt
 before that has another cause, such as a stream that broke, and does not count; neither does one after an acknowledgement. That nothing
@@ -92,9 +93,9 @@ def age_counts(waits: DataFrame, runs: DataFrame, objective: Objective) -> DataF
     late = waits.where(sf.col("until_us") - sf.col("since_us") > limit_us)
     # Waits that become too long in the same minute cover together what the longest of them covers.
     spans = late.groupBy("run", "subscription", _minute(sf.col("since_us") + limit_us).alias("first")).agg(
-        sf.max(_minute(sf.col("until_us"))).alias("last"), sf.min(sf.struct("since_us", "key")).alias("oldest")
+        sf.max(_last_minute()).alias("last"), sf.min(sf.struct("since_us", "key")).alias("oldest")
     )
-    bad_minutes = minutes_of(spans, "run", "subscription")
+    bad_minutes = minutes_of(spans.where("first <= last"), "run", "subscription")
     watched = watched_minutes(runs).join(bad_minutes, ["run", "subscription", "minute"], "left")
     slices = watched.groupBy("subscription", "minute").agg(
         sf.max("run").alias("run"),
@@ -130,10 +131,8 @@ def stalled_minutes(events: Events, waits: DataFrame, runs: DataFrame) -> DataFr
     """The minutes at whose end a key stood still: run, subscription, key, minute."""
     limits = sf.broadcast(runs.select("run", deadline_us().alias("limit_us")))
     late = waits.join(limits, "run").where(sf.col("until_us") - sf.col("since_us") > sf.col("limit_us"))
-    at_end = sf.col("until_us") == sf.col("end_us")
-    last = sf.when(at_end, _minute(sf.col("until_us"))).otherwise(_minute(sf.col("until_us")) - 1)
     spans = late.groupBy(*_PLACE, "end_us", "limit_us", _minute(sf.col("since_us") + sf.col("limit_us")).alias("first")).agg(
-        sf.max(last).alias("last")
+        sf.max(_last_minute()).alias("last")
     )
     overdue = minutes_of(spans.where("first <= last"), *_PLACE).withColumn(
         "mark_us", sf.least((sf.col("minute") + 1) * MINUTE_US, sf.col("end_us"))
@@ -212,6 +211,12 @@ def _counts(slices: DataFrame, objective: Objective, good: Column, bad: Column, 
 
 def _minute(time_us: Column) -> Column:
     return sf.floor(time_us / MINUTE_US)
+
+
+def _last_minute() -> Column:
+    """The last minute at whose end a wait goes on; a wait that ends with its run goes on at the end of that minute."""
+    until = _minute(sf.col("until_us"))
+    return sf.when(sf.col("until_us") == sf.col("end_us"), until).otherwise(until - 1)
 
 
 # --- redeliveries ------------------------------------------------------------------------------------------------------------

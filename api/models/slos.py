@@ -37,7 +37,7 @@ class Burn(Answer):
     burn_rate: BurnRate | None
     """In that window: 1 spends the budget in exactly its period; null: nothing was decided there."""
     factor: Annotated[FiniteFloat, Field(examples=[14.4])]
-    """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too."""
+    """The alert fires above this burn rate, if its short window (a twelfth of the long one) is above it too and enough was decided."""
     state: AlertState
     """What the alert says now."""
 
@@ -73,8 +73,10 @@ class SloAnswer(Answer, schema="Slo"):
     """Between what the true error ratio lies with 95 % confidence (Clopper-Pearson), whatever becomes of the undecided."""
     verdict: Verdict
     """PASS: the bounds are within the error budget. FAIL: they are beyond it. UNKNOWN: too little was counted to say."""
+    measured: Annotated[Ratio, Field(examples=[0.25])]
+    """Measured share of the period, by clock hours in which something was decided. Time that was not measured spends no budget."""
     budget_left: BudgetLeft | None
-    """Share of the error budget of the things counted so far: 1 untouched, 0 spent, below 0 overspent; null: nothing was decided."""
+    """1 - burn rate of the counts x `measured`: 1 untouched, 0 spent, below 0 overspent; null: nothing was decided."""
     burn: tuple[Burn, ...]
     """Per alert, the quickest first; empty where there is no record by time."""
 
@@ -90,7 +92,7 @@ class Window(Answer):
     """An objective on a target over one window that ends now. What cannot be said is null."""
 
     window_s: Annotated[Seconds, Field(examples=[300])]
-    """How long the window is; it begins at a full five minutes, or at a full hour if it is longer than a day."""
+    """Length of the window, right to half a minute up to 2 h, to two and a half minutes up to a day, else to half an hour."""
     good: Count
     """Things that ended good."""
     bad: Count
@@ -104,7 +106,7 @@ class Window(Answer):
     burn_bounds: Interval | None
     """Between what the true burn rate lies with 95 % confidence (Clopper-Pearson)."""
     exhausted_in_s: Seconds | None
-    """When the budget is spent if it goes on like in this window: 0 if it is; null also if nothing is being spent."""
+    """Seconds until the budget is spent at this burn rate: 0 if it is; null also if nothing is being spent."""
 
 
 class AlertDay(Answer):

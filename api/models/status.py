@@ -130,12 +130,13 @@ class StatusAnswer(Answer):
     """Your own subscriptions; nothing in them counts for the verdict."""
 
     def timeless(self) -> Self:
-        """Without the time of the answer and of heartbeats, how long a run is overdue, and where a period begins that moves on."""
+        """A copy without values that change as time passes: times of the answer, heartbeats and periods, overdue time, budgets."""
+        still = {"counted_since": self.started_at, "measured": 0.0, "budget_left": None}
         return self.model_copy(
             update={
                 "at": self.started_at,
                 "sites": tuple(site.model_copy(update={"overdue_s": site.overdue_s and 0.0}) for site in self.sites),
-                "slos": tuple(slo.model_copy(update={"counted_since": self.started_at}) for slo in self.slos),
+                "slos": tuple(slo.model_copy(update=still) for slo in self.slos),
                 "probers": tuple(one.model_copy(update={"last_heartbeat_at": one.started_at}) for one in self.probers),
             }
         )

@@ -24,8 +24,8 @@ def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
         """How everything stands: overall, per probe on each target, per objective.
 
         The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. The ETag changes when
-        something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since` and how long `overdue_s` is do not
-        change it.
+        something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the
+        length of `overdue_s` do not change it.
         """
         nonlocal latest
         snapshot = await current.snapshot()

@@ -10,9 +10,8 @@ where the burn rates of a long and a short window both exceed a factor that foll
 * Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
 * How many things were bad, and how many were decided at all, is read off the metrics by the definitions of `prober.slo.indicators`; what
   is undecided is in neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
-* A budget is that of a whole period. Of a period of which only a part has been measured, a part of the budget can have been spent at most:
-  burn rate x part. So what is said to be spent or left is true from the first minute on; of the rest nobody knows, and nothing of the
-  budget is taken to be spent there.
+* Budget spent = burn rate of the period x measured share of the period, as `prober.slo.budgets` defines it. The measured share is
+  sampled: every `RULE_SAMPLE_S`, whether something was decided within the last `STEP_S`.
 * Time is counted in slices of a minute. A minute in which nobody looked (no scrape, no prober, maintenance) is in neither number.
 """
 
@@ -50,16 +49,16 @@ from prober.alerting.rules import (
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
 from prober.sinks.metrics.label_values import CheckResult, PublishOutcome
+from prober.slo.budgets import RULE_SAMPLE_S, STEP_S
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s
 
 BY: Final = (*TARGET, "slo", "indicator")
 """The labels of every recorded series about an objective."""
 READ_OFF_MAX_S: Final = 6 * HOUR_S
-STEP_S: Final = 5 * MINUTE_S
 EXHAUSTED_FOR_S: Final = 5 * MINUTE_S
 COVERED_MIN: Final = 0.1
-"""So much of the period must have been measured before its budget is called spent: three days of thirty, the longest window of a burn
+"""The measured share from which the alert about a spent budget can fire: three days of thirty, the longest window of a burn
 alert. Until then those speak, which look at no more than there is."""
 
 USUAL: Final = frozenset({Indicator.AFFINITY, Indicator.HEAD_OF_LINE_DELAY})
@@ -99,9 +98,9 @@ def burn_rate_series(window_s: float) -> str:
 
 
 MEASURED: Final = f"slo:{PREFIX}_measured:bool"
-"""1 if something was decided within the last hour, else 0."""
+"""1 if something was decided within the last step (`STEP_S`), else 0."""
 COVERED: Final = f"slo:{PREFIX}_period_covered:ratio"
-"""The part of the period in which something was decided."""
+"""The measured share of the period."""
 SPENT: Final = f"slo:{PREFIX}_budget_spent:ratio"
 REMAINING: Final = f"slo:{PREFIX}_budget_remaining:ratio"
 OBJECTIVE: Final = f"slo:{PREFIX}_objective:ratio"
@@ -121,7 +120,7 @@ def _recordings(objective: Objective) -> Iterator[RecordingRule]:
     labels = {"slo": objective.name, "indicator": str(objective.indicator)}
     for window_s in windows_s(objective):
         yield from _window(objective, window_s, labels)
-    yield RecordingRule(MEASURED, f"{_of(objective, decided_series(HOUR_S))} > bool 0", labels)
+    yield RecordingRule(MEASURED, f"{_of(objective, decided_series(STEP_S))} > bool 0", labels)
     yield RecordingRule(COVERED, _covered(objective), labels)
     yield RecordingRule(SPENT, f"{_of(objective, burn_rate_series(objective.window_s))} * {_of(objective, COVERED)}", labels)
     yield RecordingRule(REMAINING, f"1 - {_of(objective, SPENT)}", labels)
@@ -142,13 +141,13 @@ def _window(objective: Objective, window_s: float, labels: dict[str, str]) -> It
 
 
 def _added_up(recorded: str, window_s: float) -> str:
-    return f"sum_over_time({recorded}[{prom_duration(window_s)}:{prom_duration(STEP_S)}]) / {prom_number(HOUR_S / STEP_S)}"
+    return f"sum_over_time({recorded}[{prom_duration(window_s)}:{prom_duration(RULE_SAMPLE_S)}]) / {prom_number(HOUR_S / RULE_SAMPLE_S)}"
 
 
 def _covered(objective: Objective) -> str:
-    """How many steps of the period had an hour before them in which something was decided, of all its steps."""
-    steps = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(STEP_S)}])"
-    return f"clamp_max({steps} / {prom_number(objective.window_s / STEP_S)}, 1)"
+    """The measured samples of the period, of all its samples."""
+    samples = f"sum_over_time({_of(objective, MEASURED)}[{prom_duration(objective.window_s)}:{prom_duration(RULE_SAMPLE_S)}])"
+    return f"clamp_max({samples} / {prom_number(objective.window_s / RULE_SAMPLE_S)}, 1)"
 
 
 def _alerts(objective: Objective) -> Iterator[AlertingRule]:

@@ -22,6 +22,9 @@ This is the one definition. The metrics, the recorded rules, the status store an
   without the time in which the loop lagged (`Objective.is_doubtful`). Lag only adds, so what is in time is good all the same, and what
   would be late even so is bad. If one objective about an indicator cannot be decided for a thing, none about it is, since a histogram has
   a thing or does not have it.
+* *Slices of time* are sampled once a minute, as a scraper samples gauges: a minute is bad if at its sample the oldest message was too old,
+  or the key stood still. What begins and ends between two samples is not seen. The history has no samples; there the end of the minute
+  counts, or that of the run.
 * Durations and publishes are facts, whoever judges: they count also where a run stopped to judge, since it may be the service that was
   silent then, and in a run that a fault of ours ended.
 """

@@ -164,19 +164,6 @@ class Objective:
         low, high = counts.error_ratio_confidence(CONFIDENCE)
         return ProportionBounds(low / self.budget, high / self.budget)
 
-    def remaining(self, period: SliCounts) -> float | None:
-        """The share of the budget that is left after a whole period: 1 untouched, 0 spent, below 0 overspent."""
-        rate = self.burn_rate(period)
-        return None if rate is None else 1.0 - rate
-
-    def exhaustion_s(self, remaining: float | None, burn_rate: float | None) -> float | None:
-        """In how many seconds the budget is spent if it goes on like this: 0 if it is, `inf` if it will never be."""
-        if remaining is None or burn_rate is None:
-            return None
-        if remaining <= 0.0:
-            return 0.0
-        return remaining * self.window_s / burn_rate if burn_rate > 0.0 else inf
-
 
 class Urgency(StrEnum):
     """What an alert asks for: somebody now, or somebody on a working day."""
@@ -186,7 +173,7 @@ class Urgency(StrEnum):
 
 
 class AlertState(StrEnum):
-    """What an alert says. UNKNOWN: nothing was decided in one of its windows."""
+    """State of a burn-rate alert. UNKNOWN: its windows hold too little to decide."""
 
     FIRING = "firing"
     QUIET = "quiet"
@@ -219,12 +206,16 @@ class BurnAlert:
         return self._threshold(objective) < 1
 
     def state(self, objective: Objective, long: SliCounts, short: SliCounts) -> AlertState:
-        """What it says, given both windows."""
+        """The state, given both windows. Fires exactly if the alerting rule does.
+
+        Above the limit it is UNKNOWN while the long window holds so few things that a single bad one exceeds it.
+        """
         if not long.decided or not short.decided:
             return AlertState.UNKNOWN
         limit = self._threshold(objective)
-        exceeded = all(Fraction(counts.bad, counts.decided) > limit for counts in (long, short))
-        return AlertState.FIRING if exceeded else AlertState.QUIET
+        if not all(Fraction(counts.bad, counts.decided) > limit for counts in (long, short)):
+            return AlertState.QUIET
+        return AlertState.FIRING if long.decided >= self.count_min(objective) else AlertState.UNKNOWN
 
     def count_min(self, objective: Objective, bad: int = 1) -> int:
         """How many things the long window must hold so that `bad` bad ones among them do not make it fire."""

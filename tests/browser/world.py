@@ -38,7 +38,7 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry, ProberRecord, Slice
-from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of, definition_of
+from prober.sinks.status.slices import LONG_S, MINUTE_SLICE_S, SHORT_S, begin_of, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -304,7 +304,7 @@ def _slices() -> Iterator[Slice]:
             continue
         for target in ("europe", "us"):
             is_burning = target == "europe" and objective.indicator is Indicator.REDELIVERY
-            for length_s, back_s in ((SHORT_S, DAY_S + HOUR_S), (LONG_S, 7 * DAY_S)):
+            for length_s, back_s in ((MINUTE_SLICE_S, 2 * HOUR_S), (SHORT_S, DAY_S + HOUR_S), (LONG_S, 7 * DAY_S)):
                 at = begin_of(NOON - back_s, length_s)
                 while at < NOON:
                     bad = length_s // 20 if is_burning and at >= NOON - HOUR_S else 0

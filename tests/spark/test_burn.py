@@ -35,7 +35,7 @@ def minutes_of(
 
 def windows_of(minutes: DataFrame, until: int, *objectives: Objective) -> dict[tuple[str, float], Row]:
     lengths = {length for one in objectives for length in window_lengths_min(one)}
-    rows = window_rows([row.asDict() for row in window_sums(minutes, lengths, until).collect()], objectives)
+    rows = window_rows([row.asDict() for row in window_sums(minutes, lengths, until).collect()], objectives, until)
     return {(str(row["objective"]), float(str(row["window_s"]))): row for row in rows}
 
 
@@ -73,7 +73,7 @@ def test_what_a_window_says(spark: SparkSession) -> None:
     assert (hour["error_ratio_least"], hour["error_ratio_most"]) == (1 / 610, 11 / 610)
     assert hour["error_ratio_low"] < 1 / 600 < hour["error_ratio_high"]
     period = windows["three nines", 30 * DAY_S]
-    assert isclose(period["budget_left"], 1 - (1 / 1200) / 0.001)
+    assert isclose(period["budget_left"], 1 - (1 / 1200) / 0.001 * 140 / PERIOD_MIN)  # two clock hours and 20 minutes of a third
     assert hour["budget_left"] == period["budget_left"]
     assert windows["three nines", 5 * MINUTE_S]["never_exhausted"]
 

@@ -37,7 +37,7 @@ from prober.sinks.live.snapshot import (
     SkippedRun,
     StatusSnapshot,
 )
-from prober.slo.budgets import SloSnapshot, slo_of
+from prober.slo.budgets import MeasuredHours, SloSnapshot, slo_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Measure, Objective, SliCounts
 
@@ -82,6 +82,7 @@ class LiveState:
         self._objectives = {objective.name: objective for objective in objectives}
         self._checks: dict[tuple[str, Measure], SliCounts] = {}
         self._counted: dict[tuple[str, Measure], SliCounts] = {}
+        self._hours: dict[tuple[str, Measure], tuple[int, MeasuredHours]] = {}
         self._configuration: ConfigurationStatus | None = None
         self._own: tuple[OwnSubscriptionStatus, ...] = ()
         self._version, self._instance, self._started_at = version, instance, started_at
@@ -191,7 +192,7 @@ class LiveState:
             self._instance,
             self._started_at,
             tuple(record.snapshot(now) for record in self._records.values()),
-            tuple(self._slos()),
+            tuple(self._slos(now)),
             troubles,
             (
                 ProberSnapshot(
@@ -213,14 +214,22 @@ class LiveState:
             self._verdict, self._since = verdict, now
         return verdict
 
-    def _slos(self) -> Iterator[SloSnapshot]:
-        """Every objective on every target that feeds its indicator, by configuration or in fact."""
+    def _slos(self, now: float) -> Iterator[SloSnapshot]:
+        """Every objective on every target that feeds its indicator, by configuration or in fact, since the start of this process."""
         for target, probes in self._probes.items():
             for objective in self._objectives.values():
                 key = target, objective.measure
                 total = self._checks.get(key, SliCounts()) + self._counted.get(key, SliCounts())
                 if total != SliCounts() or is_fed(objective.indicator, probes):
-                    yield slo_of(target, objective, total, self._started_at)
+                    share = self._measured(key, total, now).share(objective.window_s, self._started_at, now)
+                    yield slo_of(target, objective, total, self._started_at, share)
+
+    def _measured(self, key: tuple[str, Measure], total: SliCounts, now: float) -> MeasuredHours:
+        """The measured hours; things decided since the last snapshot belong to the hour of this one."""
+        decided, hours = self._hours.get(key, (0, MeasuredHours()))
+        if total.decided != decided:
+            self._hours[key] = total.decided, (hours := hours.including(now))
+        return hours
 
 
 @dataclass(slots=True)

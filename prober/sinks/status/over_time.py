@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, cast, func, literal, select
+from sqlalchemy import ColumnElement, Select, and_, case, cast, func, literal, select
 from sqlalchemy.types import Integer
 
 from prober.runs.site import SiteKey
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.rows import count_columns, counts_from_row, of_site, text_of
-from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, begin_of, definition_of, length_for
+from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, definition_of, length_for, window_begin
+from prober.slo.budgets import STEP_S, MeasuredHours
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 
@@ -74,17 +75,22 @@ class OverTime:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
 
     def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
-        """What was counted for every objective in the last `window_s` seconds, and since when; series without a count are missing.
+        """Count every objective over the last `window_s` seconds; series without a count are missing.
 
-        A window begins at a full five minutes, or at a full hour if it is longer than a day.
+        The window begins at `slices.window_begin`.
         """
         slices, length_s = tables.slices.c, length_for(window_s)
         series = (slices.target, slices.objective, slices.definition)
-        inside = (slices.length_s == length_s, slices.begins_at >= begin_of(now - window_s, length_s), slices.begins_at <= now)
-        query = select(*series, *count_columns(), func.min(slices.begins_at).label("since")).where(*inside).group_by(*series)
+        inside = (slices.length_s == length_s, slices.begins_at >= window_begin(window_s, now), slices.begins_at <= now)
+        hour = case((slices.good + slices.bad > 0, _bin_of(slices.begins_at, STEP_S)))
+        measured = (func.count(hour.distinct()), func.min(hour), func.max(hour))
+        columns = (*count_columns(), func.min(slices.begins_at).label("since"), *map(_named, _HOURS, measured))
+        query = select(*series, *columns).where(*inside).group_by(*series)
         with self._database.reading() as connection:
             return {
-                Series(row["target"], row["objective"], row["definition"]): Counted(counts_from_row(row), row["since"], length_s)
+                Series(row["target"], row["objective"], row["definition"]): Counted(
+                    counts_from_row(row), row["since"], length_s, _hours_from_row(row)
+                )
                 for row in connection.execute(query).mappings()
             }
 
@@ -108,6 +114,18 @@ class OverTime:
             for row in connection.execute(query).mappings():
                 found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = counts_from_row(row)
         return found
+
+
+_HOURS: Final = ("hours", "first_hour", "last_hour")
+
+
+def _named(name: str, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    return column.label(name)
+
+
+def _hours_from_row(row: Mapping[Any, Any]) -> MeasuredHours:
+    count, first, last = (int(row[name] or 0) for name in _HOURS)
+    return MeasuredHours(count, first * STEP_S, last * STEP_S)
 
 
 def _bin_of(at: ColumnElement[float], bin_s: float) -> ColumnElement[int]:

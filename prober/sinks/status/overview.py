@@ -22,8 +22,8 @@ from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSn
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
-from prober.sinks.status.slices import Counted, Series, begin_of, counting_since, definition_of, length_for
-from prober.slo.budgets import SloSnapshot, burn_of, slo_of
+from prober.sinks.status.slices import Counted, Series, counting_since, definition_of, window_begin
+from prober.slo.budgets import MeasuredHours, SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
 
 RUNS_SHOWN_MAX: Final = 50
@@ -243,9 +243,10 @@ def _slo(
 
     period_s = objective.window_s
     inside = [counted[window] for window in windows_s(objective) if window in counted]
-    since = counting_since(inside, started) if inside else min(started)
-    begins_at = begin_of(now - period_s, length_for(period_s))
-    return slo_of(series.target, objective, counts(period_s), max(begins_at, since), burn_of(objective, counts))
+    since = max(window_begin(period_s, now), counting_since(inside, started) if inside else min(started))
+    hours = counted[period_s].hours if period_s in counted else MeasuredHours()
+    measured = hours.share(period_s, since, now)
+    return slo_of(series.target, objective, counts(period_s), since, measured, burn_of(objective, counts))
 
 
 def _shown(record: FindingRecord) -> FailingFinding:

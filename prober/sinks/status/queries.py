@@ -201,10 +201,7 @@ class StatusQueries:
         return tuple(map(site_from_row, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
     def counts(self, window_s: float, now: float) -> dict[Series, SliCounts]:
-        """What was counted for every objective in the last `window_s` seconds; series without a count are missing.
-
-        A window begins at a full five minutes, or at a full hour if it is longer than a day.
-        """
+        """Count every objective over the last `window_s` seconds (`OverTime.counted`); series without a count are missing."""
         return {series: found.total for series, found in OverTime(self.database).counted(window_s, now).items()}
 
     # --- in common -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """What is counted for objectives, in slices of time, so that it survives restarts and adds up over several probers.
 
 A process tells totals since it started. Of each slice of time it keeps how much of that falls into it, under its own name, so a slice may
-be written any number of times, and whoever wants a window adds up the slices of all processes. Short slices serve the windows that alerts
-look at, long ones the budget of a period; a window begins at the slice that it falls into.
+be written any number of times. A window adds up the slices of all processes. Slices of a minute serve windows up to two hours, slices of
+five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the boundary of
+slices nearest to its start. So its length is right to half a slice: a tenth for five minutes, 2 % or less for the others.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prober.sinks.status.records import Slice
-from prober.slo.objectives import DAY_S, Objective, SliCounts
+from prober.slo.budgets import MeasuredHours
+from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
 
+MINUTE_SLICE_S: Final = 60
 SHORT_S: Final = 300
 LONG_S: Final = 3600
-KEPT_S: Final[Mapping[int, float]] = MappingProxyType({SHORT_S: 2 * DAY_S, LONG_S: 92 * DAY_S})
-SHORT_WINDOW_MAX_S: Final = DAY_S
-WAITING_MAX: Final = 20_000
+KEPT_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 3 * HOUR_S, SHORT_S: 2 * DAY_S, LONG_S: 92 * DAY_S})
+WINDOW_MAX_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 2 * HOUR_S, SHORT_S: DAY_S})
+"""The longest window that slices of a length serve."""
+WAITING_MAX: Final = 50_000
 
 
 class Series(NamedTuple):
@@ -31,11 +35,12 @@ class Series(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What the slices of a window add up to. `since`: when the first of them began, of slices so long."""
+    """The sum of the slices of a window. `since`: when the first of them began, of slices so long. `hours`: those with decided things."""
 
     total: SliCounts
     since: float
     length_s: int
+    hours: MeasuredHours
 
 
 class SliceSpan(NamedTuple):
@@ -83,10 +88,13 @@ class Slices:
         return taken
 
     def put_back(self, taken: Mapping[SliceSpan, SliCounts]) -> None:
-        """It could not be written. What was told of the same slices since then takes precedence."""
+        """Keep what could not be written. Newer counts of the same slices take precedence. Slices older than any window are left out."""
         newer, self._waiting = self._waiting, {}
-        for span, counts in (dict(taken) | newer).items():
-            self._keep(span, counts)
+        waiting = dict(taken) | newer
+        newest = max((span.begins_at for span in waiting), default=0.0)
+        for span, counts in waiting.items():
+            if span.begins_at >= newest - KEPT_S[span.length_s]:
+                self._keep(span, counts)
 
     def as_slices(self, taken: Mapping[SliceSpan, SliCounts]) -> list[Slice]:
         """What was taken, as it is written."""
@@ -119,8 +127,14 @@ def counting_since(windows: Iterable[Counted], started: Iterable[float]) -> floa
 
 
 def length_for(window_s: float) -> int:
-    """Which slices a window is added up from."""
-    return SHORT_S if window_s <= SHORT_WINDOW_MAX_S else LONG_S
+    """Length of the slices that a window is added up from."""
+    return next((length_s for length_s, max_s in WINDOW_MAX_S.items() if window_s <= max_s), LONG_S)
+
+
+def window_begin(window_s: float, now: float) -> float:
+    """Begin of the first slice of a window that ends now: the boundary nearest to `now - window_s`."""
+    length_s = length_for(window_s)
+    return begin_of(now - window_s + length_s / 2, length_s)
 
 
 def definition_of(objective: Objective) -> str:

@@ -138,18 +138,19 @@ ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 
 
 @pytest.mark.parametrize(
-    ("counts", "text"),
+    ("counts", "measured", "text"),
     [
-        (SliCounts(100), "nothing spent"),
-        (SliCounts(9_999_999, 1), "0.001 % spent"),
-        (SliCounts(99, 1), "100 % spent"),
-        (SliCounts(9_899, 101), "101 % spent"),
-        (SliCounts(0, 9), "100 times the budget spent"),
-        (SliCounts(undecided=9), "nothing counted"),
+        (SliCounts(100), 1.0, "nothing spent"),
+        (SliCounts(9_999_999, 1), 1.0, "0.001 % of the budget spent"),
+        (SliCounts(99, 1), 1.0, "100 % of the budget spent"),
+        (SliCounts(9_899, 101), 1.0, "101 % of the budget spent"),
+        (SliCounts(0, 9), 1.0, "100 times the budget spent"),
+        (SliCounts(0, 9), 1 / 720, "14 % of the budget spent"),
+        (SliCounts(undecided=9), 0.0, "nothing counted"),
     ],
 )
-def test_what_became_of_a_budget(counts: SliCounts, text: str) -> None:
-    assert formatting.budget(slo_of("europe", ORDER, counts, NOON)) == text
+def test_the_spent_budget_in_words(counts: SliCounts, measured: float, text: str) -> None:
+    assert formatting.budget(slo_of("europe", ORDER, counts, NOON, measured)) == text
 
 
 def test_a_large_burn_rate_is_no_power_of_ten() -> None:

@@ -24,7 +24,7 @@ from prober.config.models import Api, Reads
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
-from prober.sinks.status.slices import definition_of
+from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import SliCounts
 from tests.commands import ROOT
@@ -280,7 +280,7 @@ class TestLinked:
         order = next(one for one in asked.archive.objectives if one.name == "order")
         counts = [
             Slice("p", EUROPE.target, order.name, definition_of(order), length_s, NOON - length_s, SliCounts(100, bad, 0))
-            for length_s in (300, 3600)
+            for length_s in KEPT_S
         ]
         StatusStore(Database(url)).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, counts)
         links = set(Page(ask(asked, "/slos/order").text).values("href"))

@@ -15,7 +15,7 @@ from prober.schedule.forecast import detectable
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.records import ProberRecord, Slice
-from prober.sinks.status.slices import definition_of
+from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -119,8 +119,8 @@ class TestSlos:
         order = next(one for one in asked.archive.objectives if one.name == "order")
         database = Database(url)
         slices = [
-            Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, SliCounts(198, 2, 1))
-            for length_s in (300, 3600)
+            Slice("p", "europe", "order", definition_of(order), length_s, NOON - length_s, SliCounts(1_980, 20, 1))
+            for length_s in KEPT_S
         ]
         StatusStore(database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, slices)
         database.close()
@@ -129,7 +129,7 @@ class TestSlos:
     def test_all(self) -> None:
         slos = told(self.counted(), "/api/v1/slos")["items"]
         order = next(slo for slo in slos if slo["name"] == "order")
-        assert (order["target"], order["good"], order["bad"], order["undecided"]) == ("europe", 198, 2, 1)
+        assert (order["target"], order["good"], order["bad"], order["undecided"]) == ("europe", 1980, 20, 1)
         assert [(burn["severity"], burn["window_s"]) for burn in order["burn"]][:2] == [("page", 3600.0), ("page", 21600.0)]
         assert order["burn"][0]["state"] == "firing"
 
@@ -154,10 +154,12 @@ class TestSlos:
         (europe,) = slo["targets"]
         short = europe["windows"][0]
         assert [window["window_s"] for window in europe["windows"]] == [300, 1800, 3600, 7200, 21600, 86400, 259200, 2592000]
-        assert (short["good"], short["bad"], short["undecided"], short["error_ratio"]) == (198, 2, 1, 0.01)
+        assert (short["good"], short["bad"], short["undecided"], short["error_ratio"]) == (1980, 20, 1, 0.01)
         assert short["burn_rate"] == pytest.approx(100.0)
         assert short["burn_bounds"]["low"] < 100.0 < short["burn_bounds"]["high"]
-        assert short["exhausted_in_s"] == 0.0
+        assert europe["measured"] == 60.0 / 2_592_000.0
+        assert europe["budget_left"] == pytest.approx(1.0 - 100.0 * europe["measured"])
+        assert short["exhausted_in_s"] == pytest.approx(europe["budget_left"] * 25_920.0)
         assert [(alert["severity"], alert["quiet_minutes"]) for alert in europe["alerts"]] == [("page", 3)]
         assert [(spender["by"], spender["value"], spender["bad"]) for spender in europe["spenders"]] == [("key", "k", 2)]
 

@@ -15,7 +15,7 @@ from prober.runs.site import Site
 from prober.sinks.live.incidents import closes_after
 from prober.sinks.live.snapshot import FindingCount, Outage, SiteSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
-from prober.slo.budgets import SloSnapshot
+from prober.slo.budgets import SloSnapshot, budget_left
 from prober.slo.confidence import ProportionBounds, interval
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
@@ -293,7 +293,14 @@ class TestObjectives:
         found = slo(told)
         assert found.total == SliCounts(99, 1, 3)
         assert found.error_ratio == 0.01
-        assert found.budget_left == ORDER.remaining(SliCounts(99, 1, 3)) == pytest.approx(0.0)
+
+    def test_time_in_which_nothing_was_decided_spends_no_budget(self) -> None:
+        told = live(objectives=(ORDER,))
+        end(told, FAIL, START + 5, checks={Indicator.ORDER: SliCounts(0, 10)})
+        for at, measured_s in ((START + 600.0, 600.0), (START + 36_000.0, 2_600.0)):  # an hour ended 2,600 s after the start
+            (found,) = told.snapshot(at).slos
+            assert found.measured == measured_s / ORDER.window_s
+            assert found.budget_left == budget_left(ORDER, SliCounts(0, 10), found.measured) == 1.0 - 100.0 * found.measured
 
     def test_the_bounds_hold_whatever_becomes_of_the_undecided(self) -> None:
         told = live(objectives=(ORDER,))

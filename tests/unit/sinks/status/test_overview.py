@@ -16,8 +16,9 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, Overview
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import SILENT_AFTER_S, Entry, ProberRecord, Slice
-from prober.sinks.status.slices import LONG_S, SHORT_S, begin_of
+from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, begin_of
 from prober.sinks.status.store import StatusStore
+from prober.slo.budgets import SloSnapshot, budget_left
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import AlertState, SliCounts, Urgency
 from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, entry, passes, result, snapshot
@@ -203,7 +204,7 @@ class TestSites:
 
 class TestObjectives:
     def count(self, store: StatusStore, at: float, counts: SliCounts, process: str = "p", started_at: float = START) -> None:
-        slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), counts) for length_s in (SHORT_S, LONG_S)]
+        slices = [Slice(process, *ORDER_IN_EUROPE, length_s, begin_of(at, length_s), counts) for length_s in KEPT_S]
         store.heartbeat(ProberRecord("p", "1", started_at, at), slices=slices)
 
     def test_the_whole_period_counts_over_all_processes(self, store: StatusStore, overview: Overview) -> None:
@@ -223,12 +224,33 @@ class TestObjectives:
         store.heartbeat(ProberRecord("p", "1", begin, begin + 10.0))
         assert since(begin + 10.0) == begin  # nothing is counted yet
         self.count(store, begin + 190.0, SliCounts(80), started_at=begin)
-        assert since(begin + 240.0) == begin
+        first = begin_of(begin + 190.0, MINUTE_SLICE_S)
+        assert since(begin + 240.0) == first
         self.count(store, begin + 4000.0, SliCounts(80), started_at=begin + 3990.0)  # after a restart
-        assert since(begin + 4000.0) == begin_of(begin, SHORT_S)
-        assert since(begin + 2.5 * 86_400.0) == begin_of(begin, LONG_S)  # short slices are not asked so far back
+        assert since(begin + 4000.0) == first
+        assert since(begin + 2.5 * 86_400.0) == begin_of(begin, LONG_S)  # shorter slices do not reach so far back
         later = begin + ORDER.window_s + 7200.0
         assert since(later) == begin_of(later - ORDER.window_s, LONG_S)
+
+    def test_a_budget_is_that_of_the_whole_period(self, store: StatusStore, overview: Overview) -> None:
+        """A minute after the start a burn rate of 10,000 has spent a fourth; an hour that ended counts as a whole."""
+
+        def snapshot(now: float) -> SloSnapshot:
+            (slo,) = overview.snapshot(replace(onlooker(), at=now)).slos
+            return slo
+
+        begin = begin_of(NOW, LONG_S)
+        self.count(store, begin + 50.0, SliCounts(0, 10), started_at=begin)
+        soon, later = snapshot(begin + 60.0), snapshot(begin + 9 * 3_600.0)
+        assert soon.measured == 60.0 / ORDER.window_s
+        assert later.measured == 3_600.0 / ORDER.window_s
+        for slo in (soon, later):
+            assert slo.budget_left == budget_left(ORDER, SliCounts(0, 10), slo.measured)
+
+    def test_undecided_things_measure_nothing(self, store: StatusStore, overview: Overview) -> None:
+        self.count(store, NOW, SliCounts(undecided=5))
+        (slo,) = overview.snapshot(onlooker()).slos
+        assert (slo.measured, slo.budget_left) == (0.0, None)
 
     def test_burn_is_told_for_every_alert(self, store: StatusStore, overview: Overview) -> None:
         self.count(store, NOW, SliCounts(0, 1_000))

@@ -16,7 +16,7 @@ from prober.sinks.status.records import (
     ProberRecord,
     Slice,
 )
-from prober.sinks.status.slices import LONG_S, SHORT_S, Series
+from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, Series
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, RETENTION, SITE, START, US, entry, result, snapshot
@@ -38,7 +38,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
             store.record(runs)
             store.record(runs)
             told = snapshot(SliCounts(), START + turn, result(at=START + turn))
-            counted = [Slice(name, "europe", "order", "order", SHORT_S, START // 300 * 300, SliCounts(turn))]
+            counted = [Slice(name, "europe", "order", "order", MINUTE_SLICE_S, START // 60 * 60, SliCounts(turn))]
             store.heartbeat(ProberRecord(name, "1", START, START + turn), told.sites, counted)
             store.tidy(RETENTION, START)
 
@@ -93,7 +93,7 @@ class TestStanding:
         def counted(process: str, at: float, good: int, bad: int, definition: str = "order") -> list[Slice]:
             return [
                 Slice(process, "europe", "order", definition, length_s, at // length_s * length_s, SliCounts(good, bad))
-                for length_s in (SHORT_S, LONG_S)
+                for length_s in KEPT_S
             ]
 
         now = START // LONG_S * LONG_S + 60.0

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from prober.sinks.status import slices
-from prober.sinks.status.slices import LONG_S, SHORT_S, Series, Slices, SliceSpan, definition_of
+from prober.sinks.status.slices import (
+    KEPT_S,
+    LONG_S,
+    MINUTE_SLICE_S,
+    SHORT_S,
+    Series,
+    Slices,
+    SliceSpan,
+    definition_of,
+    window_begin,
+)
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, Objective, SliCounts
+from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
 
 SERIES = Series("europe", "order", "order")
 
@@ -60,16 +72,34 @@ def test_what_could_not_be_written_waits_and_does_not_hide_what_is_newer() -> No
 
 def test_what_waits_is_bounded() -> None:
     told = Slices("p")
-    for number in range(slices.WAITING_MAX // 2 + 10):
+    for number in range(slices.WAITING_MAX // len(KEPT_S) + 10):
         told.told(Series("europe", f"order-{number}", "order"), SliCounts(1), 10.0)
     assert len(told.take()) == slices.WAITING_MAX
-    assert told.dropped == 20
+    assert told.dropped == 10 * len(KEPT_S) - slices.WAITING_MAX % len(KEPT_S)
+
+
+def test_slices_that_no_window_reaches_any_more_do_not_wait() -> None:
+    told = Slices("p")
+    told.told(SERIES, SliCounts(5), 10.0)
+    told.told(SERIES, SliCounts(6), 5 * HOUR_S)
+    told.put_back(told.take())
+    waiting = {(span.length_s, span.begins_at) for span in told.take()}
+    assert waiting == {(length_s, at) for length_s in KEPT_S for at in (0.0, 5 * HOUR_S)} - {(MINUTE_SLICE_S, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("window_s", "off_s"), [(300.0, 30.0), (1800.0, 30.0), (HOUR_S, 30.0), (2 * HOUR_S, 30.0), (DAY_S, 150.0), (3 * DAY_S, 1800.0)]
+)
+def test_a_window_is_as_long_as_its_name_to_half_a_slice(window_s: float, off_s: float) -> None:
+    lengths = [now - window_begin(window_s, now) for now in (30 * DAY_S + 7.0 * turn for turn in range(600))]
+    assert window_s - off_s <= min(lengths)
+    assert max(lengths) <= window_s + off_s
 
 
 def test_a_slice_says_whose_it_is() -> None:
     told = Slices("p")
     told.told(SERIES, SliCounts(5, 1), 10.0)
-    first, _ = told.as_slices(told.take())
+    _, first, _ = told.as_slices(told.take())
     assert (first.process, first.target, first.objective, first.definition) == ("p", *SERIES)
     assert (first.length_s, first.begins_at, first.counts) == (SHORT_S, 0.0, SliCounts(5, 1))
 
