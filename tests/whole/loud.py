@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -250,6 +251,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="play one scenario in this process and print its story")
     parser.add_argument("out", type=Path, nargs="?")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every program that was started is stopped
     names = asked.scenario or [scenario.name for scenario in SCENARIOS]
     if asked.json:
         with TemporaryDirectory() as folder:

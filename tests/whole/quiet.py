@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -168,6 +169,7 @@ def main() -> int:
     parser.add_argument("--load", type=int, default=1, help="processes that keep a processor busy beside the service")
     parser.add_argument("--fault", action="append", default=[], help="a fault to inject, to see that the command notices it")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every program that was started is stopped
     with TemporaryDirectory() as folder:
         observations = watch(Path(folder), asked.minutes, asked.load, asked.fault)
     for line in observations.lines():
