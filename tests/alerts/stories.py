@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import yaml
 
@@ -158,9 +160,8 @@ def _read(story: Story, rules: Path) -> dict[str, Any]:
 
 
 def _filled(template: str, labels: Mapping[str, str]) -> str:
-    for name, value in labels.items():
-        template = template.replace(f"{{{{ $labels.{name} | urlquery }}}}", value)
-    return template
+    """An address with its labels, as Prometheus fills it in: escaped, and empty where the alert lacks the label."""
+    return re.sub(r"\{\{ \$labels\.(\w+) \| urlquery \}\}", lambda found: quote_plus(labels.get(found[1], "")), template)
 
 
 def rules_in(path: Path) -> list[dict[str, Any]]:
