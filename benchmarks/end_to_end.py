@@ -61,7 +61,7 @@ class Bench:
             self.target, self.site.resource_name("bench"), self.site.experiment.subscriptions, lasting=True
         )
         metrics = Metrics(config.objectives).watch(target)
-        self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, exemplar_of, "ordering")
+        self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, exemplar_of, "ordering", "wire")
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> list[tuple[float, float]]:
         """CPU microseconds per message and messages per second, of each round after one to warm up."""

@@ -250,7 +250,7 @@ class Service:
             shared.append(HistorySink(self._history))
 
         def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
-            return [MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe), *shared]
+            return [MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe, site.vantage), *shared]
 
         return Surroundings(metrics, self._live, sinks, counters)
 

@@ -209,6 +209,10 @@ class Publisher(Protocol):
         A client library sends one batch of a key at a time. At the wire a service may take up requests under way in any order.
         """
 
+    @property
+    def unexplained_stops(self) -> int:
+        """How often a client library stopped publishing on a key although no publish of the key had failed; 0 without a library."""
+
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
 

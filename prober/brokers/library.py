@@ -46,6 +46,7 @@ from prober.brokers.base import (
 from prober.brokers.call_errors import CallFailed, nobody_asks
 from prober.brokers.connection import Connection
 from prober.brokers.endpoint import Endpoint
+from prober.brokers.key_stops import KeyStops
 from prober.brokers.library_calls import AttemptCounter
 from prober.brokers.library_client import Mailbox, Worker, future_outcome, is_retried, publishing_client, refusal_to_publish
 from prober.brokers.library_pull import LibraryPull, subscriber_names
@@ -83,6 +84,7 @@ class LibraryPublisher:
         self._client = publishing_client(grpc.intercept_channel(self._channel, self._attempts), retry)
         self._answers: Mailbox[tuple[_Waiter, Outcome]] = Mailbox(_settle, ANSWERS_MAX)
         self._unanswered: set[concurrent.futures.Future[str]] = set()
+        self._stops = KeyStops()
         self._worker = Worker("publisher")
         self._closed = False
         connection.opened(self)
@@ -91,6 +93,11 @@ class LibraryPublisher:
     def keeps_order(self) -> bool:
         """The client sends one batch of a key at a time."""
         return True
+
+    @property
+    def unexplained_stops(self) -> int:
+        """How often the client stopped a key without a failed publish."""
+        return self._stops.unexplained
 
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """One `publish` call each, in order; see the port. The client makes batches of them as it likes."""
@@ -139,18 +146,21 @@ class LibraryPublisher:
             if reserved := RESERVED_ATTRIBUTES & message.attributes.keys():
                 self._answers.post((waiter, Rejected(f"never sent: the client library takes no attribute named {min(reserved)}")))
                 continue
+            self._stops.handed_over(message.ordering_key)
             try:
                 future = self._client.publish(self._topic, message.data, ordering_key=message.ordering_key, **message.attributes)
             except Exception as error:  # whatever it is, the message was not taken
+                self._stops.answered(message.ordering_key, None)
                 self._answers.post((waiter, refusal_to_publish(error)))
             else:
                 self._unanswered.add(future)
-                future.add_done_callback(partial(self._answered, waiter))
+                future.add_done_callback(partial(self._answered, waiter, message.ordering_key))
 
-    def _answered(self, waiter: _Waiter, future: concurrent.futures.Future[str]) -> None:
+    def _answered(self, waiter: _Waiter, ordering_key: str, future: concurrent.futures.Future[str]) -> None:
         """Runs in the thread of the batch, perhaps under the client's locks: must not ask the client anything."""
         self._unanswered.discard(future)
         error = future.exception()
+        self._stops.answered(ordering_key, error)
         if error is not None:
             outcome: Outcome = future_outcome(error, self._attempts.in_this_thread())
         else:
@@ -169,6 +179,7 @@ class LibraryPublisher:
     def _resume(self, ordering_key: str) -> None:
         with suppress(RuntimeError):  # "Ordering key is not paused."
             self._client.resume_publish(self._topic, ordering_key)
+        self._stops.resumed(ordering_key)
 
     def _shut_down(self) -> None:
         self._client.stop()

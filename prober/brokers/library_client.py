@@ -37,11 +37,10 @@ from prober.brokers.grpc_errors import CERTAINLY_NOT_STORED, error_of
 from prober.errors import BrokerError
 
 NEVER_SENT_ERRORS: Final[tuple[type[Exception], ...]] = (
-    publisher_exceptions.PublishToPausedOrderingKeyException,
     publisher_exceptions.FlowControlLimitError,
     publisher_exceptions.MessageTooLargeError,
 )
-"""What a publish fails with when the library did not even try."""
+"""What a publish fails with when the library did not even try, beside stops of its key."""
 
 _CANCELLED_WITH_ITS_KEY: Final = "Batch cancelled because prior ordered message"
 
@@ -192,11 +191,17 @@ def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
     A message that waited behind one that failed, or came when its key was paused, was never sent. The one that failed is rejected
     only if its single attempt was refused for what it is; an earlier attempt may have been stored without our knowing.
     """
-    if isinstance(error, NEVER_SENT_ERRORS) or (isinstance(error, RuntimeError) and str(error).startswith(_CANCELLED_WITH_ITS_KEY)):
+    if isinstance(error, NEVER_SENT_ERRORS) or is_stop(error):
         return Rejected(f"never sent: {_line(error)}")
     if isinstance(error, exceptions.GoogleAPICallError) and attempts == 1 and _status_of(error) in CERTAINLY_NOT_STORED:
         return Rejected(_line(error))
     return Unknown(_line(error))
+
+
+def is_stop(error: BaseException) -> bool:
+    """Whether a publish failed only since its key is paused, or was cancelled with its key."""
+    paused = isinstance(error, publisher_exceptions.PublishToPausedOrderingKeyException)
+    return paused or (isinstance(error, RuntimeError) and str(error).startswith(_CANCELLED_WITH_ITS_KEY))
 
 
 def library_error(error: BaseException, doing: str) -> BrokerError:

@@ -75,6 +75,7 @@ class _NoPublisher:
     """Stands where others publish."""
 
     keeps_order = True
+    unexplained_stops = 0
 
     def __init__(self, topic: str) -> None:
         self._topic = topic

@@ -64,6 +64,11 @@ class WirePublisher:
         """A request is sent at once."""
         return False
 
+    @property
+    def unexplained_stops(self) -> int:
+        """No client stops a key here."""
+        return 0
+
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Sends one request; see the port. Never raises an error of the service: a topic that is not there is an outcome too."""
         if not messages:

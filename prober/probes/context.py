@@ -162,6 +162,8 @@ class ProbeContext:
 
     async def __aexit__(self, *_: object) -> None:
         self._slots.clear()
+        if stops := self.publishing.unexplained_stops:
+            self.count("publishes_stopped_unexpectedly", stops)
         await self._resources.aclose()
 
     # --- publishing ----------------------------------------------------------------------------------------------------------

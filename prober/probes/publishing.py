@@ -54,6 +54,11 @@ class Publishing:
         """Closes all publishers."""
         await asyncio.gather(*(publisher.close() for publisher in self._publishers))
 
+    @property
+    def unexplained_stops(self) -> int:
+        """How often client libraries stopped a key although no publish of the key had failed."""
+        return sum(publisher.unexplained_stops for publisher in self._publishers)
+
     def next_seqs(self, key: str, count: int) -> Sequence[int]:
         """The next sequence numbers of a key, which are taken from now on."""
         first = self._seqs.get(key, 0) + 1

@@ -67,7 +67,7 @@ class SimulatedProber:
         metrics = self.metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
 
         def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
-            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, site.probe)
+            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, site.probe, site.vantage)
             return [measuring, self.live, *self._sinks]
 
         return Surroundings(metrics, self.live, sinks, counters)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
+from google.cloud.pubsub_v1.publisher.exceptions import PublishToPausedOrderingKeyException  # type: ignore[import-untyped]
 
 from prober.brokers.base import Confirmed, Outgoing, Rejected, Unknown, Vantage
 from prober.brokers.connect import connect
@@ -59,6 +62,25 @@ async def test_a_key_can_be_resumed_after_a_rejection(service: Service, vantage:
         await publisher.resume("never seen")
         (accepted,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(accepted, Confirmed)
+        assert publisher.unexplained_stops == 0
+
+
+async def test_a_key_that_the_library_stops_without_a_failed_publish_is_counted_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with service.context(Vantage.LIBRARY) as context:
+        publisher: Any = context.broker.publisher(context.topic)
+        assert isinstance((await publisher.publish([Outgoing("k", b"1")], WAIT_S))[0], Confirmed)
+        paused: Future[str] = Future()
+        paused.set_exception(PublishToPausedOrderingKeyException(b"k"))
+        with monkeypatch.context() as patched:
+            patched.setattr(publisher._client, "publish", lambda *_, **__: paused)
+            (stopped,) = await publisher.publish([Outgoing("k", b"2")], WAIT_S)
+        await publisher.resume("k")
+        (accepted,) = await publisher.publish([Outgoing("k", b"2")], WAIT_S)
+        assert isinstance(stopped, Rejected)
+        assert isinstance(accepted, Confirmed)
+        assert publisher.unexplained_stops == 1
 
 
 async def test_a_key_that_was_not_resumed_stays_paused_in_the_library(service: Service) -> None:
@@ -68,6 +90,7 @@ async def test_a_key_that_was_not_resumed_stays_paused_in_the_library(service: S
         (paused, other) = await publisher.publish([Outgoing("k", b"1"), Outgoing("l", b"1")], WAIT_S)
         assert isinstance(paused, Rejected)
         assert "PausedOrderingKey" in paused.reason
+        assert publisher.unexplained_stops == 0
         assert isinstance(other, Confirmed)
 
 
@@ -78,6 +101,7 @@ async def test_what_waited_behind_a_rejected_message_was_never_sent(service: Ser
         outcomes = await publisher.publish([Outgoing("k", b"" if n == 0 else b"x") for n in range(250)], WAIT_S)
         assert all(isinstance(outcome, Rejected) for outcome in outcomes)
         assert "never sent" in str(outcomes[-1])
+        assert publisher.unexplained_stops == 0
         await publisher.resume("k")
         (accepted,) = await publisher.publish([Outgoing("k", b"1")], WAIT_S)
         assert isinstance(accepted, Confirmed)

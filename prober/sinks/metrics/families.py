@@ -111,6 +111,13 @@ EARLY_REDELIVERIES: Final = Family(
     SUBSCRIPTION,
     "Keys redelivered to another subscriber while the first still held their messages: allowed, but twice the work.",
 )
+LIBRARY_ANOMALIES: Final = Family(
+    "library_anomalies",
+    MetricType.COUNTER,
+    (*SUBSCRIPTION, "kind"),
+    "Departures of the client library from its documentation, by kind: a callback of a key began before the last message of the key was "
+    "acknowledged or nacked, a key stopped without a failed publish, a publish went past a failed one. Only at the library vantage.",
+)
 PUBLISH_LATENCY: Final = Family(
     "publish_latency_seconds",
     MetricType.HISTOGRAM,

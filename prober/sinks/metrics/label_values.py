@@ -29,6 +29,14 @@ class Outstanding(StrEnum):
     UNKNOWN = "unknown"
 
 
+class LibraryAnomaly(StrEnum):
+    """Behaviour of the client library that its documentation rules out, on one ordering key."""
+
+    CALLBACK_OVERLAP = "callback_overlap"
+    UNEXPLAINED_STOP = "unexplained_stop"
+    PUBLISH_PAST_FAILURE = "publish_past_failure"
+
+
 class SkipReason(StrEnum):
     """Why a scheduled run did not start."""
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from prober.brokers.base import Confirmed, Rejected, Unknown
+from prober.brokers.base import Confirmed, Rejected, Unknown, Vantage
 from prober.core.events import Delivered, Published, PublishFailed
 from prober.core.findings import Finding
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.metrics.health import ProberHealth
-from prober.sinks.metrics.label_values import Component, Outstanding
+from prober.sinks.metrics.label_values import Component, LibraryAnomaly, Outstanding
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters
@@ -33,6 +33,12 @@ _MOVES: Final = {
     "affinity_moves_outstanding_no": Outstanding.NO,
     "affinity_moves_outstanding_unknown": Outstanding.UNKNOWN,
 }
+_ANOMALIES: Final = {
+    "callbacks_overlapping": LibraryAnomaly.CALLBACK_OVERLAP,
+    "publishes_stopped_unexpectedly": LibraryAnomaly.UNEXPLAINED_STOP,
+    "publishes_past_a_failure": LibraryAnomaly.PUBLISH_PAST_FAILURE,
+}
+"""Counters of a run by the anomaly of the client library that they count."""
 
 
 class MetricsSink:
@@ -46,6 +52,7 @@ class MetricsSink:
         health: ProberHealth,
         exemplar_of: Callable[[str], Exemplar],
         probe: str,
+        vantage: str,
     ) -> None:
         """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
         self._target, self._health, self._counters, self._exemplar_of = target, health, counters, exemplar_of
@@ -53,6 +60,8 @@ class MetricsSink:
         for indicator, measuring in MEASURED_BY.items():
             if measuring == probe:
                 self._subscriptions[0].measures(indicator)
+        if vantage == Vantage.LIBRARY:
+            self._subscriptions[0].through_library()
 
     def begin(self, run: RunBegun) -> Measurements:
         """A run begins."""
@@ -108,7 +117,7 @@ class Measurements:
             if result.internal_error:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
-        self._subscription.forgot(result.counters.get("keys_forgotten", 0))
+        self._count_own(result.counters)
         for indicator, count in end.undecided.items() if not (end.counts and end.cut_short) else ():
             if indicator not in self._disturbed:
                 self._counters.ended(indicator, undecided=count)
@@ -134,6 +143,12 @@ class Measurements:
         if count and Indicator.END_TO_END_LATENCY not in self._disturbed:
             self._counters.ended(Indicator.END_TO_END_LATENCY, bad=count)
             self._subscription.overdue(count)
+
+    def _count_own(self, counters: Mapping[str, int]) -> None:
+        """Counts behaviour of the prober and of its client library, of every run: maintenance of the service excuses none of it."""
+        self._subscription.forgot(counters.get("keys_forgotten", 0))
+        for name, kind in _ANOMALIES.items():
+            self._subscription.anomalies(kind, counters.get(name, 0))
 
     def _count(self, result: RunResult) -> None:
         self._subscription.reached(not result.unreachable)

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from math import nan
 from typing import Final
 
+from prometheus_client import Counter
+
 from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
 from prober.brokers.calls import ErrorCode, Operation
 from prober.config import ProbeName, TargetSettings
@@ -21,7 +23,7 @@ from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, R
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
-from prober.sinks.metrics.label_values import CheckResult, Outstanding, PublishOutcome, SkipReason
+from prober.sinks.metrics.label_values import CheckResult, LibraryAnomaly, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
 from prober.slo.figures import Figure
 from prober.slo.indicators import DURATIONS, Indicator
@@ -85,6 +87,7 @@ class SubscriptionMetrics:
     def __init__(self, store: MetricStore, labels: tuple[str, ...]) -> None:
         self._store, self._labels = store, labels
         self._measured: dict[Indicator, Stopwatch] = {}
+        self._anomalies: dict[LibraryAnomaly, Counter] = {}
         self._deliveries = {kind: store.counter(families.DELIVERIES, *labels, kind) for kind in DeliveryKind}
         self._findings = {
             (kind, status): store.counter(families.FINDINGS, *labels, kind, status) for kind in Kind for status in Status
@@ -109,6 +112,15 @@ class SubscriptionMetrics:
     def measures(self, indicator: Indicator) -> None:
         """Durations that no event shows are measured there from now on."""
         self._measured[indicator] = self._stopwatch(self._store, families.LATENCIES[indicator], self._labels, indicator)
+
+    def through_library(self) -> None:
+        """Initialises the anomalies of the client library, which no other vantage has, at 0."""
+        self._anomalies = {kind: self._store.counter(families.LIBRARY_ANOMALIES, *self._labels, kind) for kind in LibraryAnomaly}
+
+    def anomalies(self, kind: LibraryAnomaly, count: int) -> None:
+        """Counts anomalies of the client library; without a library the same behaviour is none and is not counted."""
+        if counter := self._anomalies.get(kind):
+            counter.inc(count)
 
     def took(self, indicator: Indicator, seconds: float, exemplar: Exemplar | None = None) -> None:
         """Such a duration was measured. KeyError for an indicator that is not measured there."""

@@ -26,6 +26,7 @@ class Topic:
     """A broker that stores nothing and confirms everything."""
 
     admin = None
+    unexplained_stops = 0
 
     def publisher(self, topic: str) -> Topic:
         return self
@@ -63,8 +64,8 @@ def recording() -> Recording:
     return Recording({SUBSCRIPTION: Rules()}, lambda: 1.0)
 
 
-def context_on(recorded: Recording, region: str = "") -> ProbeContext:
-    broker: Any = Topic()
+def context_on(recorded: Recording, region: str = "", topic: Topic | None = None) -> ProbeContext:
+    broker: Any = topic or Topic()
     return ProbeContext(broker, Resources("projects/p/topics/t", SUBSCRIPTION, 10, 1.0, region), recorded, "e", seed=0)
 
 
@@ -158,3 +159,16 @@ def test_a_message_given_out_before_the_last_one_of_its_key_was_answered_is_coun
         attributes = Stamp("e", seq, 0).attributes("k", b"x")
         tap.received(Channel("A", None), Received(f"m{seq}", f"a{seq}", "k", b"x", attributes, 0, PUBLISHED_AT, overlaps))
     assert recorded.counters["callbacks_overlapping"] == 1
+
+
+@pytest.mark.parametrize(("stops", "counted"), [(0, {}), (2, {"publishes_stopped_unexpectedly": 2})])
+def test_stops_of_keys_that_no_failed_publish_explains_are_counted(stops: int, counted: dict[str, int]) -> None:
+    recorded, topic = recording(), Topic()
+    topic.unexplained_stops = stops
+
+    async def scenario() -> None:
+        async with context_on(recorded, topic=topic):
+            pass
+
+    asyncio.run(scenario())
+    assert {name: count for name, count in recorded.counters.items() if "stopped" in name} == counted

@@ -21,7 +21,7 @@ class Publisher:
 
     def __init__(self, letters: str, *, keeps_order: bool) -> None:
         self._answers = iter(letters)
-        self.keeps_order = keeps_order
+        self.keeps_order, self.unexplained_stops = keeps_order, 0
         self.resumed = self.under_way = self.under_way_max = 0
         self.requests: list[int] = []
 

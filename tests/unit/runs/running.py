@@ -60,6 +60,8 @@ class Clock:
 class Publisher:
     """Confirms what it is given, or not."""
 
+    unexplained_stops = 0
+
     def __init__(self, answers: bool = True) -> None:
         self._answers = answers
         self._ids = iter(range(1, 1000))

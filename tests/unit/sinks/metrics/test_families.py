@@ -25,6 +25,7 @@ from prober.sinks.metrics.families import (
     HEAD_OF_LINE_DELAY,
     HOT_KEYS,
     LEFTOVERS,
+    LIBRARY_ANOMALIES,
     REVERIFIED_FINDINGS,
     MetricType,
 )
@@ -104,8 +105,8 @@ def check(name: str, promised: dict[str, Set[str] | None], common: set[str]) -> 
         assert len(found) == combinations
 
 
-MEASURED = {*FIGURES.values(), HEAD_OF_LINE_DELAY}
-"""Only where a probe measures it."""
+MEASURED = {*FIGURES.values(), HEAD_OF_LINE_DELAY, LIBRARY_ANOMALIES}
+"""Only where a probe measures it, or at the library vantage."""
 ABSENT_AT_FIRST = {
     HOT_KEYS,
     LEFTOVERS,

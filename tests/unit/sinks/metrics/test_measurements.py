@@ -241,22 +241,29 @@ class TestUnreachableRuns:
 class Measuring:
     """The metrics and counters of a site where delays are measured, run after run."""
 
-    def __init__(self) -> None:
+    def __init__(self, vantage: str = "wire") -> None:
         self._metrics = Metrics(CONFIG.objectives)
         self.counters = SloCounters(CONFIG.objectives)
         target = self._metrics.watch(CONFIG.targets[0])
-        self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation")
+        self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation", vantage)
         self.subscription = target.subscription("s")
 
-    def run(self, *taken: Latency, counts: bool = True, begins: float | None = None) -> None:
+    def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, **counters: int) -> None:
         site = Site("embedded", "isolation", "wire", 10.0)
         listener = self._sink.begin(RunBegun("r", site, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
-        result = replace(RESULT, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
+        result = replace(RESULT, counters=counters, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
         listener.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, counts=counts, measurements=taken))
 
     def __getitem__(self, text: str) -> list[float]:
         lines = page(self._metrics)[1].decode().splitlines()
         return [float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"pubsub_prober_{text}")]
+
+    def labelled(self, name: str, value: str) -> list[float]:
+        """The series of a family that have a label of this value."""
+        lines = page(self._metrics)[1].decode().splitlines()
+        return [
+            float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"pubsub_prober_{name}") and f'"{value}"' in line
+        ]
 
 
 def test_a_delay_that_no_event_shows_counts_for_its_objective_and_in_its_histogram() -> None:
@@ -281,3 +288,22 @@ def test_a_figure_is_that_of_the_last_run_and_absent_if_that_has_none() -> None:
     measuring.run(begins=6.0)
     measuring.subscription.probes(0)
     assert measuring[name] == []
+
+
+ANOMALIES = {"callbacks_overlapping": 3, "publishes_stopped_unexpectedly": 2, "publishes_past_a_failure": 1}
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_anomalies_of_the_client_library_are_counted_by_kind_from_0(*, counts: bool) -> None:
+    """Also of a run under maintenance: the library is not the service."""
+    measuring = Measuring("library")
+    assert measuring["library_anomalies_total"] == [0.0, 0.0, 0.0]
+    measuring.run(counts=counts, **ANOMALIES)
+    kinds = ("callback_overlap", "unexplained_stop", "publish_past_failure")
+    assert [measuring.labelled("library_anomalies_total", kind) for kind in kinds] == [[3.0], [2.0], [1.0]]
+
+
+def test_at_the_wire_the_same_behaviour_is_no_anomaly_and_has_no_series() -> None:
+    measuring = Measuring("wire")
+    measuring.run(**ANOMALIES)
+    assert measuring["library_anomalies_total"] == []
