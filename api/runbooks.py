@@ -27,8 +27,8 @@ SUFFIX: Final = ".md"
 INDEX: Final = "README"
 """The introduction to all of them; part of their list."""
 PARAMETERS: Final = re.compile(
-    "target|environment|topic|probe|kind|slo|baseline|candidate|instance|component|job|job_name|rule_group|drill|project"
-    "|label|operation|id|key"
+    "target|environment|topic|probe|kind|slo|baseline|candidate|own_subscription|instance|component|job|job_name|rule_group|drill"
+    "|project|label|operation|id|key"
 )
 """Parameters of a runbook's address: labels of alerts, and `id` and `key` of a finding. In commands they are placeholders, in capitals."""
 VALUE_LENGTH_MAX: Final = 1024

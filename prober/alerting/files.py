@@ -11,6 +11,8 @@ from prober.alerting import objectives as about_objectives
 from prober.alerting import prober as about_prober
 from prober.alerting import service as about_comparisons
 from prober.alerting import service as about_service
+from prober.alerting.client_library import library_group
+from prober.alerting.own_subscriptions import own_group
 from prober.alerting.rules import Options, RuleGroup, as_yaml
 from prober.slo.objectives import Objective
 
@@ -25,7 +27,12 @@ def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping
     promises = tuple(objectives)
     return {
         OBJECTIVES: (*about_objectives.objective_groups(promises), about_service.age_group(promises)),
-        SERVICE: (*about_service.service_groups(options), about_comparisons.comparison_group()),
+        SERVICE: (
+            *about_service.service_groups(options),
+            about_comparisons.comparison_group(),
+            own_group(),
+            library_group(),
+        ),
         PROBER: about_prober.prober_groups(options),
     }
 

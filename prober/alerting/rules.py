@@ -71,9 +71,15 @@ class Severity(StrEnum):
 
 
 class Owner(StrEnum):
-    """Who can do something about it: who runs what is probed, or who runs the prober."""
+    """The team that can act.
+
+    SERVICE      the owners of the probed service.
+    SUBSCRIBER   the owners of the subscribers of an own subscription.
+    PROBER       the operators of the prober.
+    """
 
     SERVICE = "service"
+    SUBSCRIBER = "subscriber"
     PROBER = "prober"
 
 

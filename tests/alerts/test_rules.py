@@ -47,7 +47,7 @@ def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     assert re.fullmatch(f"{prefix}([A-Z][a-z]+)+", name)
     assert labels["severity"] in set(Severity)
     assert (labels["severity"] == Severity.NONE) == (name in {"PubsubProberWatchdog", "PubsubProberDrillFinding"})
-    assert ("evidence" in labels) == (labels["owner"] == Owner.SERVICE)
+    assert ("evidence" in labels) == (labels["owner"] != Owner.PROBER)
     assert labels.get("evidence", AlertBasis.PROOF) in set(AlertBasis)
     assert annotations["summary"].endswith(".")
     assert "{{" not in annotations["summary"]

@@ -8,17 +8,29 @@ from pathlib import Path
 import pytest
 
 from tests.alerts import (
+    about_client_library,
     about_comparisons,
     about_dependencies,
     about_no_data,
     about_objectives,
+    about_own_subscriptions,
     about_prober,
     about_self_monitoring,
     about_service,
 )
 from tests.alerts.stories import NAMES, Story, play
 
-TOLD = (about_objectives, about_service, about_prober, about_no_data, about_self_monitoring, about_dependencies, about_comparisons)
+TOLD = (
+    about_objectives,
+    about_service,
+    about_prober,
+    about_no_data,
+    about_self_monitoring,
+    about_dependencies,
+    about_comparisons,
+    about_own_subscriptions,
+    about_client_library,
+)
 STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
 

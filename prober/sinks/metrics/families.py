@@ -207,6 +207,12 @@ OWN_OLDEST_UNACKED_AGE: Final = Family(
     OWN,
     "Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
 )
+OWN_LATE_AFTER: Final = Family(
+    "own_late_after_seconds",
+    MetricType.GAUGE,
+    OWN,
+    "The age from which on a message of a subscription of yours is late, as configured.",
+)
 OWN_UNDELIVERED: Final = Family(
     "own_num_undelivered_messages",
     MetricType.GAUGE,

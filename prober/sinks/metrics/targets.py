@@ -340,6 +340,7 @@ class OwnMetrics:
         for family, field in _VALUES.items():
             point: Point | None = getattr(reading, field)
             self._store.gauge(family, *labels).set(point.value if known and point is not None else nan)
+        self._store.gauge(families.OWN_LATE_AFTER, *labels).set(own.status.late_after_s)
         newest = reading.oldest_unacked_age
         self._store.gauge(families.OWN_POINT_AT, *labels).set(nan if newest is None else newest.at)
         for who in Late:
