@@ -49,7 +49,7 @@ def keys_board(thresholds: Thresholds) -> Board:
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
             PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
-            PanelRow("Measured once a run", measured_panels()),
+            PanelRow("Measured once a run", (*_measured_panels(), *_joiner_panels())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
@@ -60,6 +60,7 @@ def _late() -> Panel:
         "Who is late",
         "Your subscription, the prober's own messages (the service), both or nobody, by the newest points of Cloud Monitoring, which are "
         "minutes old. Unknown: a point is missing, too old or cannot be read, or the prober had nothing to compare it with.",
+        ("PubsubServiceDelaysOwnSubscription", "PubsubOwnSubscriptionLate"),
     )
     states = " or ".join(f"{code} * {select(families.OWN_LATE, who=who)}" for who, code in _CODES.items())
     query = Query(total(states, "own_subscription", how="max"), "{{own_subscription}}")
@@ -70,6 +71,7 @@ def _own_oldest() -> Panel:
     words = Words(
         "Oldest unacknowledged message of yours",
         "By the newest point of Cloud Monitoring. A gap: it has none, or could not be read.",
+        ("PubsubOwnSubscriptionLate",),
     )
     ages = total(select(families.OWN_OLDEST_UNACKED_AGE), "own_subscription", how="max")
     return graph_panel(words, Look(SECONDS), Query(ages, "{{own_subscription}}"))
@@ -77,11 +79,14 @@ def _own_oldest() -> Panel:
 
 def _own_subscriptions() -> Panel:
     words = Words(
-        "Your subscriptions", "The newest points of Cloud Monitoring, how old they are, and failed attempts to read them."
+        "Your subscriptions",
+        "The newest points of Cloud Monitoring, how old they are, and failed attempts to read them.",
+        ("PubsubOwnDeadlinesExpired", "PubsubProberOwnSubscriptionUnreadable"),
     )
     by, point = "own_subscription", select(families.OWN_POINT_AT)
     columns = (
         TableColumn("Oldest message", total(select(families.OWN_OLDEST_UNACKED_AGE), by, how="max"), SECONDS),
+        TableColumn("Late after", total(select(families.OWN_LATE_AFTER), by, how="max"), SECONDS),
         TableColumn("Undelivered", total(select(families.OWN_UNDELIVERED), by, how="max"), COUNT),
         TableColumn("Acknowledged a minute", total(select(families.OWN_ACKED), by, how="max"), COUNT),
         TableColumn("Deadlines expired a minute", total(select(families.OWN_EXPIRED), by, how="max"), COUNT),
@@ -194,7 +199,7 @@ def _hot_keys() -> Panel:
     return text_panel(words, markdown, width=12, height=8)
 
 
-def measured_panels() -> tuple[Panel, ...]:
+def _measured_panels() -> tuple[Panel, ...]:
     """Of all subscriptions that are selected above, the highest."""
     return (
         _panel(
@@ -228,11 +233,37 @@ def measured_panels() -> tuple[Panel, ...]:
         _panel(
             "What order buys (control_group)",
             "On the unordered twin: messages that came reordered (RFC 4737), messages that a resequencer would have held back, and what "
-            "more came in time there. The last run of each.",
+            "more came in time there, with the 95 % interval. The last run of each.",
             SHARE,
             Figure.UNORDERED_REORDERED,
             Figure.UNORDERED_HELD_BACK,
             Figure.ORDER_UNAVAILABILITY,
+            Figure.ORDER_UNAVAILABILITY_LOW,
+            Figure.ORDER_UNAVAILABILITY_HIGH,
+        ),
+        _panel(
+            "How far out of order without ordering (control_group)",
+            "The largest reordering extent (RFC 4737) on the unordered twin, in messages. The last run of each.",
+            COUNT,
+            Figure.UNORDERED_EXTENT,
+        ),
+    )
+
+
+def _joiner_panels() -> tuple[Panel, ...]:
+    return (
+        _panel(
+            "Wait of joining subscribers (affinity)",
+            "The median time of subscribers from asking to join to their first message. The last run of each.",
+            SECONDS,
+            Figure.JOINER_SERVED_AFTER,
+        ),
+        _panel(
+            "Share of joining subscribers (affinity)",
+            "Joining subscribers that got a message, and keys whose last message came to one of them. The last run of each.",
+            SHARE,
+            Figure.JOINERS_SERVED,
+            Figure.KEYS_AT_JOINERS,
         ),
     )
 

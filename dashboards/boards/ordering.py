@@ -25,7 +25,7 @@ def ordering_board(thresholds: Thresholds) -> Board:
             PanelRow("At a glance", (*(_bad_share(checks, thresholds) for checks in CHECKS), _overlaps(), _integrity())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             *(PanelRow(checks.name, _panels(checks, thresholds)) for checks in CHECKS),
-            PanelRow("At the wire, or through the client library", (_vantages(), _deliveries())),
+            PanelRow("At the wire, or through the client library", (_vantages(), _deliveries(), _anomalies())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
@@ -123,10 +123,12 @@ def _found(checks: CheckKind) -> Panel:
 def _moves() -> Panel:
     words = Words(
         "Keys that moved to another subscriber",
-        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then it is unusual.",
+        "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then it is unusual. Early "
+        "redeliveries went to another subscriber while the first held the messages: allowed, but twice the work.",
     )
     moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
-    return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"))
+    early = Query(total(rate(select(families.EARLY_REDELIVERIES))), "early redeliveries")
+    return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"), early)
 
 
 def _vantages() -> Panel:
@@ -150,6 +152,17 @@ def _deliveries() -> Panel:
         "Messages received per second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
+
+
+def _anomalies() -> Panel:
+    words = Words(
+        "Anomalies of the client library",
+        "Callbacks that began before the last message of their key was answered, keys that stopped without a failed publish, and publishes "
+        "past a failed one. Not the service's doing.",
+        ("PubsubClientLibraryAnomaly",),
+    )
+    found = total(increase(select(families.LIBRARY_ANOMALIES)), "kind")
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True, width=24, height=6), Query(found))
 
 
 def _share_in(window: str, checks: CheckKind, by: str = "") -> str:

@@ -53,6 +53,7 @@ def prober_board(thresholds: Thresholds) -> Board:
         (
             PanelRow("At a glance", (_up(), _running_since(), completed_panel(4), _errors_now(), _dropped_now(), _lag_now())),
             PanelRow("Runs", (_ended(), _skipped(), _probes())),
+            PanelRow("Processes and pushes", (_processes(), _pushes())),
             PanelRow("Internal errors and dropped events", (_errors(), _dropped(), _writes(), _oddities())),
             PanelRow("What is left behind", (_leftovers_now(), _leftovers())),
             PanelRow("Event loop and scrapes", (_lag(), _lag_distribution(), _undecided(), _scrape_duration(), _scrape_size())),
@@ -152,6 +153,36 @@ def _probes() -> Panel:
     ]
     headings = {"probe": "Probe", "target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(words, Look(COUNT, width=24, height=7), headings, columns)
+
+
+def _processes() -> Panel:
+    words = Words(
+        "Probers",
+        "Each process: how long it has been running, whether its status store answers, whether the configuration file is in force as it "
+        "was last seen (1) or was refused (0), and how old the configuration in force is.",
+        ("PubsubProberStatusStoreDown", "PubsubProberConfigRefused"),
+    )
+    columns = [
+        TableColumn("Uptime", f"time() - {total(select(families.START), 'instance', 'max')}", SECONDS, decimals=0),
+        TableColumn("Status store up", total(select(families.STATUS_STORE_UP), "instance", "min"), COUNT, ALL_NEEDED),
+        TableColumn("Configuration in force", total(select(families.CONFIG_RELOADED), "instance", "min"), COUNT, ALL_NEEDED),
+        TableColumn(
+            "Age of the configuration",
+            f"time() - {total(select(families.CONFIG_RELOADED_AT), 'instance', 'max')}",
+            SECONDS,
+            decimals=0,
+        ),
+    ]
+    return table_panel(words, Look(COUNT, width=12, height=6), {"instance": "Prober"}, columns)
+
+
+def _pushes() -> Panel:
+    words = Words(
+        "Push requests by outcome",
+        "Requests to the endpoint that Pub/Sub pushes to: taken, left over from an earlier run, or refused, with the reason.",
+    )
+    pushed = total(increase(select(families.PUSH_REQUESTS)), "outcome")
+    return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), Query(pushed))
 
 
 def _errors() -> Panel:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from tests.unit.sinks.metrics.scraping import page
 
 CONFIG: Config = load(None, {})
 STUCK = Finding(Kind.STUCK, Status.LIVENESS, "s", "k", 9.0, (1,), {})
+NONE: Mapping[str, int] = MappingProxyType({})
 RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 1.0)
 
 
@@ -248,7 +251,7 @@ class Measuring:
         self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation", vantage)
         self.subscription = target.subscription("s")
 
-    def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, **counters: int) -> None:
+    def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, counters: Mapping[str, int] = NONE) -> None:
         site = Site("embedded", "isolation", "wire", 10.0)
         listener = self._sink.begin(RunBegun("r", site, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
         result = replace(RESULT, counters=counters, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
@@ -298,12 +301,12 @@ def test_anomalies_of_the_client_library_are_counted_by_kind_from_0(*, counts: b
     """Also of a run under maintenance: the library is not the service."""
     measuring = Measuring("library")
     assert measuring["library_anomalies_total"] == [0.0, 0.0, 0.0]
-    measuring.run(counts=counts, **ANOMALIES)
+    measuring.run(counts=counts, counters=ANOMALIES)
     kinds = ("callback_overlap", "unexplained_stop", "publish_past_failure")
     assert [measuring.labelled("library_anomalies_total", kind) for kind in kinds] == [[3.0], [2.0], [1.0]]
 
 
 def test_at_the_wire_the_same_behaviour_is_no_anomaly_and_has_no_series() -> None:
     measuring = Measuring("wire")
-    measuring.run(**ANOMALIES)
+    measuring.run(counters=ANOMALIES)
     assert measuring["library_anomalies_total"] == []
