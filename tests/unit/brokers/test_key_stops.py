@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from google.api_core.exceptions import InvalidArgument
-from google.cloud.pubsub_v1.publisher.exceptions import PublishToPausedOrderingKeyException
+from google.cloud.pubsub_v1.publisher.exceptions import PublishToPausedOrderingKeyException  # type: ignore[import-untyped]
 
 from prober.brokers.key_stops import KeyStops
 
 ANSWERS: dict[str, Exception | None] = {
     "ok": None,
-    "failed": InvalidArgument("no"),
+    "failed": ValueError("no"),
     "paused": PublishToPausedOrderingKeyException(b"k"),
     "cancelled": RuntimeError("Batch cancelled because prior ordered message for the same key has failed."),
 }

@@ -102,6 +102,7 @@ def test_nobody_is_late(answers: dict[str, Any]) -> None:
     assert world.look() == {MINE: Late.NOBODY, OTHER: Late.NOBODY}
     assert world.value("own_late", own_subscription=MINE, who="nobody") == 1.0
     assert world.value("own_oldest_unacked_message_age_seconds", own_subscription=MINE) == 5.0
+    assert world.value("own_late_after_seconds", own_subscription=MINE) == 60.0
 
 
 def test_the_service_is_late(answers: dict[str, Any]) -> None:
