@@ -24,7 +24,7 @@ DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
             "schedule": {"interval": "10s"},
             "keys": 10,
             "messages": 20,
-            "rate": 4000,
+            "rate": 500,
             "subscribers": 3,
             "ack_deadline": "10s",
         },
