@@ -41,7 +41,7 @@ RULE_SAMPLE_S: Final = 5 * MINUTE_S
 class MeasuredHours(NamedTuple):
     """The clock hours in which something was decided: their number, and when the first and the last of them began."""
 
-    count: int = 0
+    number: int = 0
     first: float = 0.0
     last: float = 0.0
 
@@ -54,16 +54,16 @@ class MeasuredHours(NamedTuple):
     def including(self, at: float) -> MeasuredHours:
         """These and the hour of `at`. Hours are added in order."""
         hour = at // STEP_S * STEP_S
-        if not self.count:
+        if not self.number:
             return MeasuredHours(1, hour, hour)
-        return MeasuredHours(self.count + 1, self.first, hour) if hour > self.last else self
+        return MeasuredHours(self.number + 1, self.first, hour) if hour > self.last else self
 
     def share(self, period_s: float, since: float, until: float) -> float:
         """The measured share of a period that ends at `until`; each hour overlaps the time from `since` to `until`. At least a minute."""
-        if not self.count:
+        if not self.number:
             return 0.0
         outside_s = max(0.0, since - self.first) + max(0.0, self.last + STEP_S - until)
-        return min(1.0, max(MINUTE_S, self.count * STEP_S - outside_s) / period_s)
+        return min(1.0, max(MINUTE_S, self.number * STEP_S - outside_s) / period_s)
 
 
 def budget_left(objective: Objective, period: SliCounts, measured: float) -> float | None:

@@ -273,14 +273,15 @@ class TestLinked:
         assert f"runbooks/{UNREACHABLE}?target=europe" in Page(ask(asked, "/").text).values("href")
         assert f"../runbooks/{UNREACHABLE}?target=europe&probe=ordering" in Page(ask(asked, "/probes/ordering").text).values("href")
 
-    @pytest.mark.parametrize(("bad", "linked"), [(0, set()), (2, {BURNS, SPENT})])
+    @pytest.mark.parametrize(("bad", "linked"), [(0, set()), (1_000, {BURNS, SPENT})])
     def test_an_objective_whose_alerts_fire(self, bad: int, linked: set[str]) -> None:
         asked, url = view(EUROPE), copy_of("empty")
         asked.write_to(url)
         order = next(one for one in asked.archive.objectives if one.name == "order")
         counts = [
-            Slice("p", EUROPE.target, order.name, definition_of(order), length_s, NOON - length_s, SliCounts(100, bad, 0))
+            Slice("p", EUROPE.target, order.name, definition_of(order), length_s, NOON - back_s, SliCounts(1_000, bad, 0))
             for length_s in KEPT_S
+            for back_s in (length_s, 4 * 3_600)
         ]
         StatusStore(Database(url)).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, counts)
         links = set(Page(ask(asked, "/slos/order").text).values("href"))
