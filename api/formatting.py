@@ -1,10 +1,9 @@
-"""What the status page says beyond the bare snapshot: findings put together, numbers and states. Words only; nothing is decided here."""
+"""What the status page says beyond the bare snapshot: numbers and states. Words only; nothing is decided here."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Final
 
@@ -17,12 +16,13 @@ from prober.probes.power import one_in
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.schedule.forecast import Detectable
-from prober.sinks.live.snapshot import FailingFinding, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.condition import Condition, of_run
+from prober.sinks.live.snapshot import RunSummary, SiteSnapshot, StatusSnapshot
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import MINUTE_S, AlertState, Objective, SliCounts
 
-FINDINGS_SHOWN_MAX: Final = 20
+INCIDENTS_SHOWN_MAX: Final = 20
 LATE: Final = {
     Late.NOBODY: ("pass", "nobody"),
     Late.ONLY_YOURS: ("fail", "only yours"),
@@ -46,17 +46,6 @@ _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AlikeFindings:
-    """The kept findings of one kind and status at a site: the newest run's first one, how many there are and in how many runs."""
-
-    site: Site
-    shown: FailingFinding
-    count: int
-    runs: int
-    oldest_at: float
-
-
 def is_observed(where: Site | RunResult) -> bool:
     """Whether others publish there: nobody recorded when, so no latency is known, and what comes counts for no objective."""
     return where.probe == ProbeName.OBSERVE
@@ -67,28 +56,33 @@ def name(site: Site | SiteKey | RunResult) -> str:
     return f"{site.probe}{f' {site.part}' if site.part else ''} on {site.target} ({site.vantage})"
 
 
+def look(condition: Condition) -> str:
+    """How a condition looks: the name of its icon and style."""
+    return "fail" if condition in (Condition.OUTAGE, Condition.BLIND) else condition.lower()
+
+
+def condition(run: RunSummary | RunResult) -> Condition:
+    """The condition of a run."""
+    return of_run(run.verdict, run.reason)
+
+
+def name_at(site: SiteKey) -> str:
+    """A site in words, where its target is known."""
+    return f"{site.probe}{f' {site.part}' if site.part else ''} ({site.vantage})"
+
+
 def why(site: SiteSnapshot) -> str:
     """Why a site does not stand at PASS, in one line; empty if it does."""
-    if site.maintenance is not None:
-        return site.maintenance or "no reason was given"
-    if site.status is Verdict.UNKNOWN and site.last_run is None:
-        return "no run has ended yet" + _overdue(site)
-    if site.status is Verdict.UNKNOWN and site.verdict is Verdict.PASS:
-        return (
-            "it passed, but no prober reports on it any more" if site.overdue_s is None else f"it passed, but{_overdue(site)[1:]}"
-        )
-    return (site.last_run.reason if site.last_run else "") + _overdue(site)
-
-
-def closed_findings(snapshot: StatusSnapshot) -> list[AlikeFindings]:
-    """Findings of incidents that are over, the newest first."""
-    groups = [group for site in snapshot.sites for group in _groups_of(site)]
-    return sorted(groups, key=lambda group: group.shown.found_at, reverse=True)
-
-
-def dropped_findings(snapshot: StatusSnapshot) -> int:
-    """How many findings are not kept any more."""
-    return sum(site.findings_dropped for site in snapshot.sites)
+    reason = site.last_run.reason if site.last_run else "no run has ended yet"
+    match site.status:
+        case Condition.MAINTENANCE:
+            return site.maintenance or "no reason was given"
+        case Condition.OUTAGE if site.verdict is not Verdict.UNKNOWN:
+            return f"stale: no result since the outage began; the last one was {site.verdict}" if site.verdict else reason
+        case Condition.UNKNOWN if site.verdict is Verdict.PASS:
+            stale = "no prober reports on it any more" if site.overdue_s is None else _overdue(site)
+            return f"stale: the last run passed, but {stale}"
+    return "; ".join(filter(None, (reason, _overdue(site))))
 
 
 def promised(objective: Objective) -> str:
@@ -198,14 +192,4 @@ def strip(site: SiteSnapshot) -> str:
 
 
 def _overdue(site: SiteSnapshot) -> str:
-    return "" if site.overdue_s is None else f"; a run is overdue by {duration(site.overdue_s)}"
-
-
-def _groups_of(site: SiteSnapshot) -> Iterator[AlikeFindings]:
-    alike: dict[tuple[str, str], list[FailingFinding]] = {}
-    for finding in site.findings:
-        if not finding.open:
-            alike.setdefault((finding.kind, finding.status), []).append(finding)
-    for findings in alike.values():
-        runs = len({finding.run_id for finding in findings})
-        yield AlikeFindings(site.site, findings[0], len(findings), runs, findings[-1].found_at)
+    return "" if site.overdue_s is None else f"a run is overdue by {duration(site.overdue_s)}"

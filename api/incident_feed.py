@@ -1,6 +1,6 @@
 """Incidents as an Atom feed (RFC 4287), for whoever wants to be told without asking: chat programs, feed readers, mail.
 
-An entry is an incident. It counts as updated when the incident begins, when somebody acknowledges it, when that ends, and when it is over:
+An entry is an incident. It counts as updated when the incident begins, when somebody acknowledges it, when that ends, and when it closes:
 what a reader shows as new is what there is to know. Numbers in its text may be newer.
 
 Addresses are relative, so that they are right behind every proxy; ids say nothing of addresses, so they stay when the service moves.
@@ -14,11 +14,10 @@ from urllib.parse import quote, urlencode
 from uuid import UUID, uuid5
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from api.formatting import name
-from api.headline import share_of, state, words_of
+from api.headline import closing, much, places, title_of
 from api.query_parameters import IncidentParameters, as_query
 from api.swim_lanes.lettering import clean
-from api.words import clock, counted, iso, number
+from api.words import clock, iso
 from prober.sinks.live.incidents import Incident
 from prober.sinks.status.records import Page
 
@@ -36,7 +35,7 @@ def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, s
     """The feed with this page of the list, as an XML document in UTF-8. `store_id`: what tells it from those of other deployments."""
     feed = Element("feed", {"xmlns": NAMESPACE, "xml:lang": "en"})
     _add(feed, "id", _id_of(f"feed {store_id} {urlencode(sorted(as_query(asked, without={'cursor', 'limit'}).items()))}"))
-    _add(feed, "title", "Broken promises of ordering keys")
+    _add(feed, "title", "Incidents of ordering keys")
     _add(feed, "updated", iso(max((updated_at(incident, now) for incident in page.items), default=0.0)))
     _add(SubElement(feed, "author"), "name", "ordering-keys-prober")
     _link(feed, "self", PATH, as_query(asked), ATOM)
@@ -67,10 +66,10 @@ def _changes(incident: Incident, now: float) -> Iterator[float]:
 def _add_entry(feed: Element, incident: Incident, now: float) -> None:
     entry, stands = SubElement(feed, "entry"), _stands(incident, now)
     _add(entry, "id", _id_of(f"incident {incident.incident_id}"))
-    _add(entry, "title", f"{stands.capitalize()}: {words_of(incident)}, {name(incident.site)}")
+    _add(entry, "title", f"{stands.capitalize()}: {title_of(incident)}")
     _add(entry, "published", iso(incident.first_at))
     _add(entry, "updated", iso(updated_at(incident, now)))
-    for term in (stands, incident.kind.value, incident.status.value):
+    for term in (stands, incident.symptom.value, incident.status.value, *incident.kinds):
         SubElement(entry, "category", {"term": term})
     _link(entry, "alternate", f"{_ROOT}incidents/{quote(incident.incident_id, safe='')}", {}, "text/html")
     if incident.exemplar.events is not None:
@@ -81,16 +80,14 @@ def _add_entry(feed: Element, incident: Incident, now: float) -> None:
 
 def _stands(incident: Incident, now: float) -> str:
     if incident.closed_at is not None:
-        return "over"
+        return "closed"
     return "acknowledged" if incident.is_acknowledged(now) else "open"
 
 
 def _said(incident: Incident, now: float) -> Iterator[str]:
     """What there is to know, sentence by sentence."""
-    yield f"{words_of(incident)}: {share_of(incident)} since {clock(incident.first_at)}, {name(incident.site)}."
-    runs = f"{number(incident.runs)} of {counted(incident.chances, 'run')} that could have shown it"
-    yield f"{incident.kind} ({incident.status}) in {runs}, last seen {clock(incident.last_at)}."
-    yield state(incident) if incident.closed_at is None else f"It is over since {clock(incident.closed_at)}."
+    yield f"{title_of(incident)} since {clock(incident.first_at)}: {much(incident)}, last seen {clock(incident.last_at)}."
+    yield f"Affected: {places(incident)}. It {closing(incident, now)}."
     if said := incident.acknowledged:
         until = "" if said.until is None else f" until {clock(said.until)}"
         note = f": {said.note}" if said.note else "."

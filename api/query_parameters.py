@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from api.charts import ChartSpan, TimeRange
 from prober.core.findings import Kind, Status
+from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
@@ -129,10 +130,10 @@ class FindingParameters(Paged):
     """That the prober of this name made."""
     run: Annotated[Name | None, Field(examples=["ordering-1f3a9c02"])] = None
     """That this run made."""
-    incident: Annotated[Name | None, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])] = None
+    incident: Annotated[Name | None, Field(examples=["ordering-1f3a9c02-redelivery"])] = None
     """That belong to this incident."""
     open: bool | None = None
-    """true: their incident is open. false: it is over, or they failed no run."""
+    """true: their incident is open. false: it is closed, or they failed no run."""
     since: Moment | None = None
     """That were found then or later."""
     until: Moment | None = None
@@ -164,16 +165,10 @@ class IncidentParameters(Paged):
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None
     """On this target."""
-    probe: Annotated[Name | None, Field(examples=["ordering"])] = None
-    """Of this probe."""
-    vantage: Annotated[Name | None, Field(examples=["wire"])] = None
-    """Seen from here."""
-    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
-    """On this part of the keys; empty: where they are not divided."""
-    kind: Annotated[Kind | None, Field(examples=["REDELIVERY_SKIP"])] = None
-    """Of this kind."""
+    symptom: Annotated[Symptom | None, Field(examples=["redelivery"])] = None
+    """With this symptom."""
     open: bool | None = None
-    """true: nothing shows yet that they are over. false: they are."""
+    """true: open ones. false: closed ones."""
     since: Moment | None = None
     """That began then or later."""
     until: Moment | None = None
@@ -182,16 +177,7 @@ class IncidentParameters(Paged):
     @property
     def wanted(self) -> IncidentFilter:
         """The same for the store."""
-        return IncidentFilter(
-            target=self.target,
-            probe=self.probe,
-            vantage=self.vantage,
-            part=self.part,
-            kind=self.kind,
-            open=self.open,
-            since=seconds(self.since),
-            until=seconds(self.until),
-        )
+        return IncidentFilter(self.target, self.symptom, self.open, seconds(self.since), seconds(self.until))
 
 
 class Shown(StrEnum):

@@ -22,7 +22,7 @@ from prober.runs.site import SiteKey
 from prober.serving.server import reload_signal, serve_until, stop_signals
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes
-from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 
@@ -139,12 +139,12 @@ class Alone:
             await self._ask()
 
     async def _ask(self) -> None:
-        """Looks whether the store answers. Raises StatusError if it is there and will never do."""
+        """Looks whether the store answers. One of a form that this program does not know is a problem, and may be converted meanwhile."""
         problem = ""
         try:
             await asyncio.to_thread(self._look)
-        except StoreUnavailable as error:
-            problem = "the status store cannot be reached"
+        except StatusError as error:
+            problem = "the status store cannot be reached" if isinstance(error, StoreUnavailable) else str(error)
             if not self._problem:
                 _log.warning("%s: %s", problem, error)
         self._metrics.health.status_answers(not problem)

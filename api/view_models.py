@@ -27,7 +27,7 @@ from api.view import Archive
 from prober.config.workloads import is_fed
 from prober.core.chances import chances_of
 from prober.core.findings import Kind, Status
-from prober.core.kinds import CAN_FAIL
+from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.reports.reader import ROWS_MAX
 from prober.reports.values import BurnReport, HotKeysReport
@@ -74,7 +74,7 @@ class PageContents:
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "feed": urlencode(as_query(asked, without={"cursor", "limit"})),
-            "kinds": CAN_FAIL,
+            "symptoms": tuple(Symptom),
             **_places(snapshot),
         }
 
@@ -158,7 +158,7 @@ class PageContents:
             "shown": shown,
             "site": site,
             "runbooks": self.runbooks,
-            "incidents": tuple(one for one in snapshot.incidents if one.site == site.key),
+            "incidents": tuple(one for one in snapshot.incidents if site.key in one.affected),
             "runs": queries.runs(runs, limit=SITE_RUNS_MAX).items,
             "found": queries.findings(findings, limit=SITE_FINDINGS_MAX).items,
             "slos": tuple(

@@ -97,9 +97,9 @@ def dollars(amount: float) -> str:
     return f"${ceil(amount):,}"
 
 
-def counted(count: float, noun: str) -> str:
+def counted(count: float, noun: str, plural: str = "") -> str:
     """A whole number with its noun: `1 finding`, `2 findings`."""
-    return f"{number(count)} {noun}{'s' * (count != 1)}"
+    return f"{number(count)} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def _without_zeros(text: str) -> str:

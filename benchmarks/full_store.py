@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -12,9 +13,11 @@ from typing import Any
 from sqlalchemy import Table
 
 from prober.core.findings import FAILING, Finding, Kind, Status
+from prober.core.kinds import symptom_of
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
+from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Exemplar, Incident
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
@@ -83,11 +86,11 @@ def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
 
 
 def an_incident(site: Site, kind: Kind, at: float) -> tuple[str, float | None]:
-    """The name of the one that a finding belongs to, and when it was over. Of each kind a few at a site; some of the newest are open."""
+    """The name of the one that a finding belongs to, and when it closed. Of each symptom a few on a target; some of the newest are open."""
     episode = int((at - (NOON - DAYS * DAY_S)) // EPISODE_S)
     ends_at = NOON - DAYS * DAY_S + (episode + 1) * EPISODE_S
-    is_open = ends_at >= NOON and SITES.index(site) in OPEN_SITES
-    return f"{site.probe}-{site.target}-{episode}-{kind.value}", None if is_open else ends_at
+    is_open = ends_at >= NOON and site.target in {SITES[number].target for number in OPEN_SITES}
+    return f"{site.target}-{episode}-{symptom_of(kind)}", None if is_open else ends_at
 
 
 def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
@@ -119,11 +122,12 @@ def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             groups.setdefault(row["incident_id"], []).append(row)
     for incident_id, rows in groups.items():
         first, last, count = rows[0], rows[-1], len(rows)
-        site = SiteKey(first["target"], first["probe"], first["vantage"], first["part"])
+        affected = {
+            SiteKey(row["target"], row["probe"], row["vantage"], row["part"]): Counter({Kind(row["kind"]): count}) for row in rows
+        }
         incident = Incident(
-            incident_id, site, Kind(first["kind"]), Status(first["status"]), first["found_at"], last["found_at"],
-            count, count, 10 * count, 6, count, 2_000 * count, "0001000000" * 10,
-            Exemplar(first["finding_id"], 12), first["closed_at"],
+            incident_id, first["target"], symptom_of(Kind(first["kind"])), first["found_at"], last["found_at"],
+            last["found_at"] + DAY_S, affected, count, 10 * count, 0, Exemplar(first["finding_id"], 12), first["closed_at"],
         )  # fmt: skip
         yield {column.name: None for column in tables.incidents.columns} | incident_values(incident)
 
@@ -145,7 +149,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
             4e9,
             site,
             Verdict.PASS,
-            Verdict.PASS,
+            Condition.PASS,
             NOON,
             None,
             NOON,

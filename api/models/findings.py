@@ -89,7 +89,7 @@ class FindingAnswer(Answer, schema="Finding"):
     """The finding in plain words."""
     closed_at: Time | None
     """When its incident was over, or, if it failed no run, when it was found; null: it is open."""
-    incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])]
+    incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]
     """The incident that it belongs to; null: it failed no run."""
 
 
@@ -168,7 +168,7 @@ class Links(Answer):
     """All that whoever runs the service asks for, as a zip file."""
     probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
     """How its probe stands."""
-    incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-REDELIVERY_SKIP"])]
+    incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-redelivery"])]
     """Its incident, whose exemplar has a proof; null: there is none."""
     key: Annotated[Link, Field(examples=["/api/v1/keys?key=ordering-3"])]
     """What else was found on its key."""

@@ -26,6 +26,7 @@ from api.models.base import (
 from api.models.runs import LastRunAnswer, RunSummaryAnswer
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.sinks.live.condition import Condition
 
 
 class FailingFindingAnswer(Answer, schema="FailingFinding"):
@@ -56,19 +57,6 @@ class FailingFindingAnswer(Answer, schema="FailingFinding"):
         ),
     ]
     """The finding in plain words."""
-    open: bool
-    """Its incident is not over."""
-
-
-class OutageAnswer(Answer, schema="Outage"):
-    """The target cannot be reached from there: none of the newest runs could."""
-
-    since: Time
-    """When the first of these ended."""
-    runs: Count
-    """How many there were."""
-    unsent: Count
-    """How many publishes the schedule wanted meanwhile and that were not sent."""
 
 
 class SkipAnswer(Answer, schema="Skip"):
@@ -93,8 +81,9 @@ class SiteState(Answer):
     """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     verdict: Verdict | None
     """Of the newest run; null: no run has ended yet."""
-    status: Verdict | None
-    """What it counts for the overall verdict: UNKNOWN if there is no verdict yet or a PASS is overdue; null under maintenance."""
+    status: Condition
+    """Its condition now. OUTAGE: the target cannot be reached. WARN: a FAIL against usual behaviour only. STARTING: no run had time to end.
+    UNKNOWN also if a PASS is overdue."""
     since: Time | None
     """Since when `verdict` is what it is."""
     overdue_s: Seconds | None
@@ -107,8 +96,6 @@ class SiteState(Answer):
     """When a run last ended with PASS."""
     maintenance: Annotated[str | None, Field(examples=["network works"])]
     """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
-    outage: OutageAnswer | None
-    """Null: the newest run reached the target, or there is none."""
 
 
 class SiteAnswer(SiteState, schema="Site"):
@@ -141,9 +128,9 @@ class SiteAnswer(SiteState, schema="Site"):
     runs: Annotated[Mapping[Verdict, int], Field(examples=[{"PASS": 120, "FAIL": 1, "UNKNOWN": 0}])]
     """How many runs ended with each verdict since the probers started."""
     findings: tuple[FailingFindingAnswer, ...]
-    """The last findings that failed a run, open ones first, at most 20."""
+    """The newest findings of open incidents, at most 20."""
     findings_dropped: Count
-    """Open failing findings that are not among `findings`."""
+    """Further findings of open incidents."""
     runs_expected: Count
     """How many runs the schedule asked for since the probers started."""
     runs_skipped: Count

@@ -11,6 +11,7 @@ from api.models.sites import SiteAnswer
 from api.models.slos import SloAnswer
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
+from prober.sinks.live.condition import Condition
 
 
 def _told(*path: str, **shown: Any) -> Any:
@@ -106,6 +107,9 @@ class StatusAnswer(Answer):
 
     at: Time
     """The time of this answer."""
+    status: Condition
+    """The worst condition of all probes and open incidents, as the status page shows it: OUTAGE, FAIL, BLIND (the target answers and no run
+    can be verified), UNKNOWN, WARN, STARTING, PASS."""
     verdict: Verdict
     """FAIL if a site is; else UNKNOWN if one is, has an open incident, or none is judged; else PASS. Maintenance does not count."""
     since: Time

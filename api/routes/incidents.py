@@ -1,15 +1,17 @@
-"""Incidents, the findings of one cause, and that somebody knows of one."""
+"""Incidents, one for each target and symptom, and their acknowledgement."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Final, Self
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
-from pydantic import AwareDatetime, ConfigDict, Field, FiniteFloat
+from pydantic import AwareDatetime, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
+from api.headline import runbook_of, title_of
 from api.incident_feed import ATOM, PATH, incident_feed
 from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage
 from api.query_parameters import IncidentParameters, QueryParameters
@@ -17,11 +19,13 @@ from api.response_cache import EncodedAnswer, ResponseCache, tag_of
 from api.routes.probes import TOKEN
 from api.view import Archive
 from prober.clock import wall_s
-from prober.core.findings import Kind, Status
+from prober.core.findings import Kind
+from prober.core.kinds import Symptom
 from prober.sinks.live import incidents
+from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement
 
-IncidentId = Annotated[str, Field(examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])]
+IncidentId = Annotated[str, Field(examples=["ordering-1f3a9c02-redelivery"])]
 NOTE_LENGTH_MAX: Final = 1_000
 NAME_LENGTH_MAX: Final = 200
 ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
@@ -40,64 +44,74 @@ class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
     note: Annotated[str, Field(examples=["known to the service's owners"])]
     """What they say of it."""
     until: Time | None
-    """From then on nobody does any more; null: it holds until the incident is over."""
+    """From then on nobody does any more; null: it holds until the incident closes."""
+
+
+class AffectedAnswer(Answer, schema="Affected"):
+    """A probe instance that showed the incident."""
+
+    probe: Probe
+    """Name of the probe."""
+    vantage: Vantage
+    """From where it looks."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    kinds: Annotated[Mapping[Kind, int], Field(examples=[{"REDELIVERY_SKIP": 3}])]
+    """Number of findings by kind; none of an outage."""
 
 
 class IncidentAnswer(Answer, schema="Incident"):
-    """The findings of one kind at one site, from the first one until runs enough had a chance to show it and did not."""
+    """One fault of a target: everything with one symptom, whichever probes and kinds of findings show it."""
 
     incident_id: IncidentId
     """Unique."""
+    title: Annotated[str, Field(examples=["Redeliveries leave messages out on europe"])]
+    """The incident in a few words."""
     target: Target
     """On which target."""
-    probe: Probe
-    """Of which experiment."""
-    vantage: Vantage
-    """Seen from where."""
-    part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
-    kind: Kind
-    """What was found."""
-    status: Status
-    """How sure, at worst."""
+    symptom: Symptom
+    """Its visible effect."""
+    status: Annotated[Condition, Field(examples=["FAIL"])]
+    """OUTAGE: the target cannot be reached. FAIL: a guarantee is broken. WARN: only usual behaviour is missing."""
     first_at: Time
-    """When the first run ended that had it."""
+    """End of the first run with it; of an outage, the last success before."""
     last_at: Time
-    """When the last one did."""
+    """End of the last run with it."""
+    closes_at: Time
+    """When it closes if it is not seen again."""
     closed_at: Time | None
-    """When it was over; null: it is open."""
+    """When it closed; null: it is open."""
+    affected: tuple[AffectedAnswer, ...]
+    """The probe instances that showed it."""
     findings: Count
-    """How many there were, also of those that are not kept one by one."""
+    """Number of findings, also of those that are not kept one by one."""
     runs: Count
-    """How many runs had it."""
-    chances: Count
-    """How many could have shown it."""
-    met_in_a_row: Count
-    """How many of these did not since it was last seen."""
-    closes_after: Count
-    """How many must not, in a row, to show that it is over."""
-    bad_share: Annotated[FiniteFloat | None, Field(examples=[0.012])]
-    """The share that ended badly of what the indicator of its kind counts in these runs; null: none counts it."""
-    history: Annotated[str, Field(examples=["1110100"])]
-    """A 1 for each of the newest 100 chances that showed it and a 0 for each that did not, the newest last."""
+    """Runs with it."""
+    runs_total: Count
+    """All runs with a verdict at the affected probe instances since."""
+    unsent: Count
+    """Publishes that could not be sent in an outage."""
+    runbook: Annotated[str, Field(examples=["PubsubRedeliveryViolated"])]
+    """Name of the runbook."""
     exemplar: Annotated[FindingId | None, Field(examples=["ordering-1f3a9c02-1"])]
-    """The finding that stands for it; null: none was kept."""
+    """The finding shown for it; null: none was kept."""
     exemplar_is_proven: bool
     """Whether that has a trace that `ordering-prober verify` judges the same."""
     acknowledged: AcknowledgementAnswer | None
     """Who knows of it; null: nobody says so."""
-    findings_link: Annotated[Link, Field(examples=["/api/v1/findings?incident=ordering-1f3a9c02-REDELIVERY_SKIP"])]
+    findings_link: Annotated[Link, Field(examples=["/api/v1/findings?incident=ordering-1f3a9c02-redelivery"])]
     """Those that are kept."""
 
     @classmethod
     def of(cls, incident: incidents.Incident) -> Self:
         """The answer for an incident as it is kept."""
-        own = ("incident_id", "kind", "status", "first_at", "last_at", "closed_at", "findings", "runs", "chances", "met_in_a_row")
         said = incident.acknowledged
         return cls.model_validate(
-            {name: getattr(incident, name) for name in (*own, "closes_after", "bad_share", "history")}
-            | incident.site._asdict()
+            {name: getattr(incident, name) for name in cls.model_fields if hasattr(incident, name)}
             | {
+                "affected": tuple({**site._asdict(), "kinds": kinds} for site, kinds in incident.affected.items()),
+                "title": title_of(incident),
+                "runbook": runbook_of(incident),
                 "exemplar": incident.exemplar.finding_id or None,
                 "exemplar_is_proven": incident.exemplar.events is not None,
                 "acknowledged": None if said is None else said._asdict(),
@@ -123,7 +137,7 @@ class Acknowledge(Answer):
     note: Annotated[str, Field(max_length=NOTE_LENGTH_MAX, pattern=ONE_LINE, examples=["known to the service's owners"])] = ""
     """What is to be known; one line."""
     until: Annotated[AwareDatetime | None, Field(examples=["2026-03-01T18:00:00Z"])] = None
-    """From then on it counts as unknown again; without it, it holds until the incident is over. A time that has passed takes it back."""
+    """From then on it counts as unknown again; without it, it holds until the incident closes. A time that has passed takes it back."""
 
     @property
     def until_s(self) -> float | None:
@@ -131,9 +145,7 @@ class Acknowledge(Answer):
         return None if self.until is None else max(0.0, min(self.until, NEVER).timestamp())
 
 
-IncidentName = Annotated[
-    str, Path(max_length=300, description="Its `incident_id`.", examples=["ordering-1f3a9c02-REDELIVERY_SKIP"])
-]
+IncidentName = Annotated[str, Path(max_length=300, description="Its `incident_id`.", examples=["ordering-1f3a9c02-redelivery"])]
 
 
 def router(answers: ResponseCache, archive: Archive) -> APIRouter:
@@ -142,7 +154,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
 
     @routes.get("/incidents", response_model=IncidentPage, response_description="A page of incidents.")
     async def incidents(request: Request, asked: Annotated[IncidentParameters, Query()]) -> Response:
-        """Incidents, by when they began, the newest first: the findings of one kind at one site, until they are over."""
+        """Incidents, by when they began, the newest first: one for each target and symptom."""
 
         def make() -> IncidentPage:
             page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
@@ -156,7 +168,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
         responses={200: {"description": "An Atom feed (RFC 4287).", "content": {ATOM: {"schema": {"type": "string"}}}}},
     )
     async def feed(request: Request, asked: Annotated[IncidentParameters, Query()]) -> Response:
-        """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or is over."""
+        """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or closes."""
 
         def make() -> EncodedAnswer:
             page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
@@ -174,7 +186,7 @@ def router(answers: ResponseCache, archive: Archive) -> APIRouter:
     async def acknowledge(
         incident_id: IncidentName, _: Annotated[QueryParameters, Query()], said: Annotated[Acknowledge, Body()]
     ) -> IncidentAnswer:
-        """Says that somebody knows of an incident, until a time or until it is over. Pages show it; nothing else heeds it.
+        """Says that somebody knows of an incident, until a time or until it closes. Pages show it; nothing else heeds it.
 
         It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
         """

@@ -17,9 +17,9 @@ from api.models.sites import SiteAnswer, SiteState
 from api.query_parameters import QueryParameters
 from api.response_cache import ResponseCache
 from api.view import View
-from prober.core.verdict import Verdict, worst
 from prober.probes.catalogue import PROBES
 from prober.runs.site import SiteKey
+from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
 
 
@@ -30,8 +30,8 @@ class ProbeState(Answer):
     """Its name."""
     promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
     """The promise that it tests, in one sentence."""
-    status: Verdict | None
-    """The worst of its sites; null: all are under maintenance."""
+    status: Condition
+    """The worst of its sites."""
     sites: tuple[SiteState, ...]
     """Every target and vantage that it probes."""
 
@@ -148,24 +148,25 @@ def _list(snapshot: StatusSnapshot) -> ProbeList:
 
 def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
     return ProbeState(
-        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(SiteState.model_validate, sites))
+        name=name,
+        promise=_promise(name, sites),
+        status=worst_of(site.status for site in sites),
+        sites=tuple(map(SiteState.model_validate, sites)),
     )
 
 
 def _detail(snapshot: StatusSnapshot, name: str) -> ProbeDetail:
     sites = _sites_of(snapshot.sites, name)
     return ProbeDetail(
-        name=name, promise=_promise(name, sites), status=_status(sites), sites=tuple(map(SiteAnswer.model_validate, sites))
+        name=name,
+        promise=_promise(name, sites),
+        status=worst_of(site.status for site in sites),
+        sites=tuple(map(SiteAnswer.model_validate, sites)),
     )
 
 
 def _promise(name: str, sites: Sequence[SiteSnapshot]) -> str:
     return PROBES[name].promise if name in PROBES else sites[0].site.promise
-
-
-def _status(sites: Iterable[SiteSnapshot]) -> Verdict | None:
-    statuses = [site.status for site in sites if site.status is not None]
-    return worst(statuses) if statuses else None
 
 
 def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:

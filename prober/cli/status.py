@@ -20,6 +20,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict, worst
 from prober.errors import BrokerUnavailable, ConfigError
+from prober.sinks.live.condition import Condition
 
 TIMEOUT_S: Final = 20.0
 LISTED_MAX: Final = 5
@@ -49,10 +50,14 @@ class Chosen:
     slo: str = ""
     metric: str = ""
 
-    def includes(self, item: Answer) -> bool:
-        """Whether a probe instance or an incident belongs to it."""
-        given = {"target": self.target, "probe": self.probe}
-        return all(value in ("", item[name]) for name, value in given.items()) and self.kind in ("", item.get("kind", self.kind))
+    def includes(self, site: Answer) -> bool:
+        """Whether a probe instance belongs to it."""
+        return self.target in ("", site["target"]) and self.probe in ("", site["probe"])
+
+    def concerns(self, incident: Answer) -> bool:
+        """Whether an incident belongs to it: one affected probe instance that does is enough."""
+        affected = [{**site, "target": incident["target"]} for site in incident["affected"]]
+        return any(self.includes(site) and (not self.kind or self.kind in site["kinds"]) for site in affected)
 
 
 def status(
@@ -161,8 +166,8 @@ def verdict(answer: Answer, chosen: Chosen) -> Verdict:
     """
     if not (chosen.target or chosen.probe):
         return Verdict(answer["verdict"])
-    counted = [site for site in answer["sites"] if chosen.includes(site) and site["maintenance"] is None]
-    return worst(Verdict.UNKNOWN if site["status"] == Verdict.UNKNOWN else Verdict(site["verdict"]) for site in counted)
+    verdicts = (Condition(site["status"]).verdict for site in answer["sites"] if chosen.includes(site))
+    return worst(one for one in verdicts if one is not None)
 
 
 def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
@@ -173,7 +178,7 @@ def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iter
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
     since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
     yield f"{verdict(answer, chosen)} at {_time(answer['at'])} ({since})"
-    yield from _section("open incidents", [_incident(one) for one in incidents if chosen.includes(one)])
+    yield from _section("open incidents", [_incident(one) for one in incidents if chosen.concerns(one)])
     yield from _section(
         f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]
     )
@@ -195,9 +200,11 @@ def _time(text: str | None) -> str:
 
 def _incident(one: Answer) -> str:
     times = f"since {_time(one['first_at'])}, last seen {_time(one['last_at'])}"
-    extent = f"{one['findings']} findings in {one['runs']} runs"
+    extent = f"{one['findings']} findings in {one['runs']} of {one['runs_total']} runs"
+    kinds = ", ".join(sorted({kind for site in one["affected"] for kind in site["kinds"]}))
+    probes = ", ".join(sorted({site["probe"] for site in one["affected"]}))
     return (
-        f"{one['kind']} ({one['status']}) on {one['target']} by {one['probe']} {times}: {extent}; "
+        f"{one['status']}: {one['title']} {times}: {extent}, by {probes}{f' ({kinds})' if kinds else ''}; "
         f"page /incidents/{quote(one['incident_id'], safe='')}"
     )
 

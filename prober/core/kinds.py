@@ -252,46 +252,47 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
 )
 
 
-_OUT_OF_ORDER: Final = "messages arrive out of order"
-_NOT_ALL_AGAIN: Final = "redeliveries leave messages out"
-_TWO_HOLDERS: Final = "a key is outstanding twice at once"
-_NOT_DELIVERED: Final = "confirmed messages are not delivered"
-_STORED_TWICE: Final = "messages are stored twice"
+class Symptom(StrEnum):
+    """Visible effect of a fault: an incident has one, whichever probes and kinds of findings show it."""
 
-SYMPTOMS: Final[Mapping[Kind, str]] = MappingProxyType(
-    {
-        Kind.ORDER_GAP: _OUT_OF_ORDER,
-        Kind.ORDER_INVERSION: _OUT_OF_ORDER,
-        Kind.REALTIME_INVERSION: _OUT_OF_ORDER,
-        Kind.ORDER_DIVERGENCE: "subscriptions of a topic see different orders",
-        Kind.DELIVERED_OUT_OF_ORDER: _OUT_OF_ORDER,
-        Kind.PUBLISHED_OUT_OF_ORDER: "publishers send messages out of order",
-        Kind.REDELIVERY_SKIP: _NOT_ALL_AGAIN,
-        Kind.PULL_BATCH_ORDER: _NOT_ALL_AGAIN,
-        Kind.PUSH_ADVANCE_PAST_NACK: _NOT_ALL_AGAIN,
-        Kind.REDELIVERY_STALL: "redeliveries begin and do not go on",
-        Kind.AFFINITY_SPLIT: "keys move between subscribers while messages are outstanding",
-        Kind.PULL_OVERLAP: _TWO_HOLDERS,
-        Kind.PUSH_OVERLAP: _TWO_HOLDERS,
-        Kind.AFFINITY_MOVE: "keys move between subscribers",
-        Kind.STUCK: _NOT_DELIVERED,
-        Kind.LOST_OVERTAKEN: _NOT_DELIVERED,
-        Kind.UNACKED_STALL: "messages that were not acknowledged do not come again",
-        Kind.PHANTOM: "messages arrive that were never published",
-        Kind.GHOST: "messages arrive whose publish had failed",
-        Kind.ID_CONFLICT: "messages arrive changed, or under the id of another",
-        Kind.FILTER_LEAK: "messages arrive that the filter excludes",
-        Kind.EOD_REDELIVERY_AFTER_ACK: "messages come again after a confirmed acknowledgement",
-        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: "messages come again while a subscriber holds them",
-        Kind.PUBLISHER_DUP: _STORED_TWICE,
-        Kind.LATE_DUP: _STORED_TWICE,
-        Kind.SERVICE_DUP: _STORED_TWICE,
-    }
-)
-"""What somebody would say is going on while findings of a kind are made: kinds with the same symptom are told as one."""
+    ORDER = "order"
+    REDELIVERY = "redelivery"
+    AFFINITY = "affinity"
+    LOSS = "loss"
+    INTEGRITY = "integrity"
+    OUTAGE = "outage"
+
+    @property
+    def sentence(self) -> str:
+        """The effect in words, without a full stop."""
+        return _SYMPTOMS[self]
+
+
+_SYMPTOMS: Final = {
+    Symptom.ORDER: "Messages arrive out of order",
+    Symptom.REDELIVERY: "Redeliveries leave messages out",
+    Symptom.AFFINITY: "Keys have outstanding messages at two subscribers",
+    Symptom.LOSS: "Confirmed messages are not delivered",
+    Symptom.INTEGRITY: "Messages arrive changed, duplicated or never published",
+    Symptom.OUTAGE: "The target cannot be reached",
+}
+_SYMPTOM_OF: Final = {
+    Promise.ORDER: Symptom.ORDER,
+    Promise.REDELIVERY: Symptom.REDELIVERY,
+    Promise.ONE_HOLDER: Symptom.AFFINITY,
+    Promise.ONE_OUTSTANDING: Symptom.AFFINITY,
+    Promise.LIVENESS: Symptom.LOSS,
+    Promise.INTEGRITY: Symptom.INTEGRITY,
+}
+
+
+def symptom_of(kind: Kind) -> Symptom:
+    """The symptom under which findings of a kind are grouped."""
+    return _SYMPTOM_OF[KINDS[kind].promise]
+
 
 USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
-"""What Google documents as usual and guarantees not: without it something is unusual, but no promise is broken."""
+"""Kinds against behaviour that Google documents as usual and does not guarantee. Runs and incidents with these alone are WARN."""
 
 OF_PUBLISHERS: Final = frozenset({Kind.PUBLISHED_OUT_OF_ORDER})
 """What publishers did, and the service only kept: information about the service, and yet somebody has to look. All other information is

@@ -42,7 +42,7 @@ class RunResult:
 
     run_id      unique; also the epoch under which its messages were published.
     probe, target, vantage, part   what ran, where, from where it looked, and with which part of the keys if they are divided.
-    verdict     three-valued. `reason` says in one line why it is FAIL or UNKNOWN, and is empty for PASS.
+    verdict     three-valued. `reason` says in one line why it is UNKNOWN, lists the kinds of a FAIL, and is empty for PASS.
     started_at  seconds since 1970. `duration_s` comes from the monotonic clock.
     seed        repeats what was random in the experiment.
     topic, subscription   full names of what it used; the first one of several subscriptions.

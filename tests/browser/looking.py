@@ -22,7 +22,7 @@ PAGES: Final = {
     "status": "/",
     "status over days": "/?range=7d",
     "incidents": "/incidents",
-    "incident": "/incidents/redelivery-europe-wire-087-REDELIVERY_SKIP",
+    "incident": "/incidents/redelivery-europe-wire-087-redelivery",
     "findings": "/findings",
     "open findings": "/findings?open=true&kind=REDELIVERY_SKIP",
     "no findings": "/findings?kind=FILTER_LEAK",

@@ -1,4 +1,7 @@
-"""Makes the pictures of the pages: `python -m tests.browser.screenshots [FOLDER]`. They show the world of these tests, at noon."""
+"""Makes the pictures of the pages: `python -m tests.browser.screenshots [FOLDER]`. They show the world of these tests, at noon.
+
+With a folder it also draws the status page in each of `STATES`, in a wide and in a narrow window: to look at, not to commit.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from typing import Final
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.looking import ARGUMENTS, DESKTOP, PAGES, PHONE, Scheme, looking
-from tests.browser.world import served
+from tests.browser.states import STATES
+from tests.browser.world import served, serving
 
+NARROW: Final = 390
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 
 
@@ -51,6 +56,18 @@ def take(browser: Browser, url: str, name: str, folder: Path) -> Path:
     return path
 
 
+def take_states(browser: Browser, folder: Path) -> None:
+    """The status page in every state, wide and narrow."""
+    for name, state in STATES.items():
+        asked = state()
+        asked.tell()
+        with serving(asked) as url:
+            for width in (DESKTOP, NARROW):
+                with looking(browser, url, width=width, height=900) as look:
+                    look.open("/")
+                    look.page.screenshot(path=folder / f"state-{name}-{width}.png", animations="disabled")
+
+
 def main(folder: Path) -> None:
     """All pictures."""
     with tempfile.TemporaryDirectory() as place, served(Path(place)) as world, sync_playwright() as playwright:
@@ -58,6 +75,8 @@ def main(folder: Path) -> None:
         for name in PICTURES:
             path = take(browser, world.url, name, folder)
             print(f"{path} ({path.stat().st_size // 1000} kB)")
+        if folder != FOLDER:
+            take_states(browser, folder)
         browser.close()
 
 

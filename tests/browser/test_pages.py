@@ -39,18 +39,19 @@ class TestUpdating:
         with looking(browser, world.url) as look:
             look.page.clock.install()
             look.open("/")
-            assert look.names("h1") == ["FAIL Redeliveries leave messages out"]
-            look.page.locator("#closed-summary").click()
+            assert look.names("h1") == ["FAIL Redeliveries leave messages out on europe since 11:57 UTC"]
+            look.page.locator("#hot-summary").click()
             world.end(REDELIVERY, Verdict.PASS, 500)
-            shown_within(look, "UNKNOWN Not everything is known")
-            assert look.page.title() == "UNKNOWN · ordering-keys-prober"
+            look_again(look)
+            expect(look.page.locator(".wrong")).to_contain_text("3 findings in 3 of 4 runs of 1 probe")
+            assert look.page.title() == "FAIL · ordering-keys-prober"
             assert look.page.locator("#summary").text_content() == (
-                "UNKNOWN: Not everything is known. 2 UNKNOWN, 4 PASS, 1 under maintenance."
+                "FAIL: Redeliveries leave messages out on europe since 11:57 UTC. 2 UNKNOWN, 4 PASS, 1 MAINTENANCE."
             )
-            expect(look.page.locator("#closed")).to_have_attribute("open", "")
-            assert look.page.evaluate("document.activeElement.id") == "closed-summary"
+            expect(look.page.locator("#hot-fold")).not_to_have_attribute("open", "")
+            assert look.page.evaluate("document.activeElement.id") == "hot-summary"
             world.end(REDELIVERY, Verdict.FAIL, 501)
-            shown_within(look, "FAIL Redeliveries leave messages out")
+            expect(look.page.locator(".wrong")).to_contain_text("runs of 1 probe")
             assert look.complaints == []
 
     def test_what_is_being_filled_in_is_left_alone(self, browser: Browser, world: World) -> None:

@@ -119,29 +119,37 @@ class World:
 def served(folder: Path) -> Iterator[World]:
     """The world on a free port of this machine; it ends with the context."""
     world = made(folder)
+    with serving(world.view) as world.url:
+        yield world
+
+
+@contextmanager
+def serving(view: StubView) -> Iterator[str]:
+    """The address of a service on a free port of this machine; it ends with the context."""
     announced = threading.Event()
+    urls: list[str] = []
 
     def announce(url: str) -> None:
-        world.url = url.rstrip("/")
+        urls.append(url.rstrip("/"))
         announced.set()
 
     loop = asyncio.new_event_loop()
 
-    async def serving() -> None:
+    async def server() -> None:
         with suppress(asyncio.CancelledError):
-            await serve(create_app(world.view, world.view.archive, world.view.settings), "127.0.0.1", 0, announce=announce)
+            await serve(create_app(view, view.archive, view.settings), "127.0.0.1", 0, announce=announce)
 
-    task = loop.create_task(serving())
+    task = loop.create_task(server())
     thread = threading.Thread(target=loop.run_until_complete, args=(task,), daemon=True)
     thread.start()
     try:
         assert announced.wait(PATIENCE_S)
-        yield world
+        yield urls[0]
     finally:
         loop.call_soon_threadsafe(task.cancel)
         thread.join(PATIENCE_S)
         loop.close()
-    assert world.view.errors == []
+    assert view.errors == []
 
 
 def made(folder: Path) -> World:

@@ -1,54 +1,56 @@
-"""An incident: the findings of one cause, which is to say of one kind at one site while nothing shows that it is over.
+"""Incidents: one for each target and symptom, with the affected probe instances and kinds of findings listed inside.
 
-    incidents = after_run(open_incidents, site, result, ended_at, exemplars)
+    incidents = after_run(known, EndedRun(result, ended_at, interval_s, exemplars, reached_at))
 
-**When it is over.** One run without the finding shows nothing about a fault of which one run in ten tells. So what counts is how many
-*chances* the fault had: runs in which something was decided that the kind could have made bad. Until the finding was seen last, `runs` of
-`chances` runs had it. It may be as rare as the lower 95 % bound of that share (Clopper-Pearson); an incident is closed when the fault, were
-it that rare and still there, would have kept quiet in all chances since with a probability of at most 5 %: after 3 divided by that
-share (the rule of three). That is 60 runs after a single one, 6 after five of five, 55 after ten of a hundred. It is at least
-`MET_MIN`, and at most `MET_MAX` runs or `QUIET_MAX_S`, since what is seen once in a blue moon would stay open for ever.
+**End.** An incident closes when it was not seen for three times its longest gap between two sightings, at least `QUIET_MIN_S` and at most
+`QUIET_MAX_S`. The interval of a probe that shows it counts as a gap: an hourly probe needs three hours. After three average gaps a fault
+that is still there would have been seen with a probability of 95 % (rule of three). An outage closes earlier: with the first run of an
+affected probe instance that reaches the target.
 
-A run that could not have shown the fault says nothing, whatever its verdict: it counts neither way, and time alone closes nothing. Runs may
-be told in any order: one that began before the finding was last seen does not count as one since.
+An outage begins with the last success on the target before the first run that could not reach it.
 
-Pure: times are seconds since 1970, told by the caller.
+Pure: times are seconds since 1970, and arguments. Runs may come in any order, each once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from prober.core.findings import FAILING, Kind, Status
-from prober.core.kinds import KINDS
+from prober.core.findings import FAILING, Kind
+from prober.core.kinds import Symptom, symptom_of
+from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.site import SiteKey
-from prober.slo.confidence import lower_bound
+from prober.sinks.live.condition import Condition, of_kinds
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import DAY_S, SliCounts
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 
-MET_MIN: Final = 3
-MET_MAX: Final = 1_000
-QUIET_MAX_S: Final = 7 * DAY_S
-"""For so long at most an incident waits for further chances once it had `MET_MIN`."""
-RULE_OF_THREE: Final = 3.0
-HISTORY_MAX: Final = 100
-YOUNG_RUNS_MAX: Final = 10
-"""While so few runs had it, a smaller proof takes the place of the exemplar; later its address stays what it is."""
+QUIET_MIN_S: Final = HOUR_S
+QUIET_MAX_S: Final = DAY_S
+GAPS: Final = 3.0
+"""Rule of three."""
+RULE: Final = (
+    "An incident closes when it was not seen for three times its longest gap so far, at least 1 h and at most 24 h. "
+    "An outage closes with the first run that reaches the target again."
+)
+"""The rule in words, for pages."""
 
 
 class Exemplar(NamedTuple):
-    """A finding that stands for its incident. `events`: how long the trace is that proves it; None: none does."""
+    """The finding shown for an incident. `events`: length of the trace that proves it; None: no proof."""
 
     finding_id: str
     events: int | None
 
 
+NO_EXEMPLAR: Final = Exemplar("", None)
+
+
 class Acknowledgement(NamedTuple):
-    """Somebody knows. `until`: from then on nobody does any more; None: it holds until the incident is over."""
+    """A person knows of the incident. `until`: the acknowledgement ends then; None: with the incident."""
 
     at: float
     by: str
@@ -57,141 +59,145 @@ class Acknowledgement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
-    """What is known of one fault at one site.
+class EndedRun:
+    """A run as incidents see it.
 
-    status          the worst that was seen.
-    first_at, last_at   the ends of the first and of the last run that had it.
-    findings        all of them, also those that are not kept one by one.
-    runs, chances   how many runs had it, of how many that could have shown it.
-    met_in_a_row    chances since it was last seen.
-    bad, decided    things that ended bad, and good or bad, in all its chances; by the indicator that its kind counts for, else none.
-    history         a 1 for each of the newest chances that had it and a 0 for each that had not, the newest last.
-    closed_at       None: it is open.
+    interval_s  longest time between the starts of two runs there; 0: not known.
+    exemplars   a finding of each kind that failed the run, if any is kept.
+    reached_at  end of the newest earlier run that reached the target, whichever probe made it; None: none is known.
+    """
+
+    result: RunResult
+    ended_at: float
+    interval_s: float = 0.0
+    exemplars: Mapping[Kind, Exemplar] = field(default_factory=dict)
+    reached_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One fault of a target.
+
+    first_at, last_at   ends of the first and of the last run with it; of an outage `first_at` is the last success before.
+    closes_at   expected end, if it is not seen again.
+    affected    findings by kind at each probe instance that showed it.
+    runs, runs_total   runs with it, of all runs with a verdict at the affected probe instances since.
+    unsent      publishes that the schedule wanted and that could not be sent.
+    closed_at   None: open.
     """
 
     incident_id: str
-    site: SiteKey
-    kind: Kind
-    status: Status
+    target: str
+    symptom: Symptom
     first_at: float
     last_at: float
-    findings: int
-    runs: int
-    chances: int
-    met_in_a_row: int
-    bad: int
-    decided: int
-    history: str
-    exemplar: Exemplar
+    closes_at: float
+    affected: Mapping[SiteKey, Counter[Kind]]
+    runs: int = 0
+    runs_total: int = 0
+    unsent: int = 0
+    exemplar: Exemplar = NO_EXEMPLAR
     closed_at: float | None = None
     acknowledged: Acknowledgement | None = None
 
     @property
-    def closes_after(self) -> int:
-        """How many chances in a row without it show that it is over."""
-        return closes_after(self.runs, self.chances - self.met_in_a_row)
+    def kinds(self) -> Counter[Kind]:
+        """Findings by kind, the most frequent first."""
+        total: Counter[Kind] = Counter()
+        for kinds in self.affected.values():
+            total.update(kinds)
+        return Counter(dict(total.most_common()))
 
     @property
-    def bad_share(self) -> float | None:
-        """The share of the counted things that ended bad; None: its kind counts for no indicator."""
-        return self.bad / self.decided if self.decided else None
+    def findings(self) -> int:
+        """Number of findings, also of those that are not kept one by one."""
+        return self.kinds.total()
+
+    @property
+    def status(self) -> Condition:
+        """OUTAGE, FAIL, or WARN for usual behaviour."""
+        return Condition.OUTAGE if self.symptom is Symptom.OUTAGE else of_kinds(self.kinds)
+
+    def is_open(self, now: float) -> bool:
+        """Whether it is neither closed nor due to be."""
+        return self.closed_at is None and now < self.closes_at
 
     def is_acknowledged(self, now: float) -> bool:
-        """Whether somebody knows of it at that time."""
+        """Whether a person knows of it at that time."""
         return self.acknowledged is not None and (self.acknowledged.until is None or now < self.acknowledged.until)
 
 
-def closes_after(runs: int, chances: int) -> int:
-    """How many chances in a row without it show that a fault is over which `runs` of `chances` runs had until it was last seen."""
-    return min(MET_MAX, max(MET_MIN, ceil(RULE_OF_THREE / lower_bound(runs, chances))))
-
-
-def found_in(result: RunResult) -> dict[Kind, tuple[Status, int]]:
-    """The kinds that failed a run, with the worst status and how many findings there were, kept or not."""
-    found: dict[Kind, tuple[Status, int]] = {}
+def found_in(result: RunResult) -> dict[Symptom, Counter[Kind]]:
+    """Symptoms that a run shows, with the findings by kind; none of an outage."""
+    found: dict[Symptom, Counter[Kind]] = {Symptom.OUTAGE: Counter()} if result.unreachable else {}
     for (kind, status), count in result.counts.items():
         if status in FAILING and count:
-            before = found.get(kind, (status, 0))
-            found[kind] = _worse(before[0], status), before[1] + count
+            found.setdefault(symptom_of(kind), Counter())[kind] += count
     return found
 
 
-def had_chance(kind: Kind, result: RunResult) -> bool:
-    """Whether something was decided in the run that this kind makes bad; of one that no indicator counts, whether something came."""
-    return _counted(kind, result).decided > 0
+def reached(result: RunResult) -> bool:
+    """Whether a run shows that the target can be reached."""
+    return not (result.unreachable or result.internal_error)
 
 
-def after_run(
-    known: Mapping[Kind, Incident], site: SiteKey, result: RunResult, ended_at: float, exemplars: Mapping[Kind, Exemplar]
-) -> dict[Kind, Incident]:
-    """The incidents of a site that a run begins or changes, given those that it may belong to.
-
-    `exemplars` has a finding of each kind that failed the run, if any is kept. A run must be told only once.
-    """
-    found = found_in(result)
-    changed: dict[Kind, Incident] = {}
-    for kind, (status, count) in found.items():
-        shown = exemplars.get(kind, Exemplar("", None))
-        before = known.get(kind) or _unseen(kind, status, site, result, ended_at, shown)
-        changed[kind] = _seen(before, status, count, result, ended_at, shown)
-    for kind, incident in known.items():
-        if kind not in found and incident.closed_at is None and result.started_at >= incident.first_at and had_chance(kind, result):
-            changed[kind] = _met(incident, result, ended_at)
+def after_run(known: Mapping[Symptom, Incident], run: EndedRun) -> dict[Symptom, Incident]:
+    """Incidents of a target that a run opens or changes, given the newest one of each symptom, open or closed."""
+    found, changed = found_in(run.result), dict[Symptom, Incident]()
+    for symptom, kinds in found.items():
+        before = known.get(symptom)
+        changed[symptom] = _seen(before if before and _continues(before, run) else _opened(symptom, run), kinds, run)
+    for symptom, incident in known.items():
+        if symptom not in found and _concerns(incident, run):
+            changed[symptom] = _not_seen(incident, run)
     return changed
 
 
-def _unseen(kind: Kind, status: Status, site: SiteKey, result: RunResult, at: float, shown: Exemplar) -> Incident:
-    name = f"{result.run_id}-{kind.value}"
-    return Incident(name, site, kind, status, at, at, 0, 0, 0, 0, 0, 0, "", shown)
+def _continues(before: Incident, run: EndedRun) -> bool:
+    """Whether a sighting belongs to an incident. A run that began in an outage belongs to it, however late it ended."""
+    if before.closed_at is None:
+        return run.ended_at < before.closes_at
+    return (run.result.started_at if before.symptom is Symptom.OUTAGE else run.ended_at) < before.closed_at
 
 
-def _seen(before: Incident, status: Status, count: int, result: RunResult, at: float, shown: Exemplar) -> Incident:
-    return replace(
-        _counted_on(before, result, "1"),
-        status=_worse(before.status, status),
-        first_at=min(before.first_at, at),
-        last_at=max(before.last_at, at),
-        findings=before.findings + count,
-        runs=before.runs + 1,
-        met_in_a_row=before.met_in_a_row if at < before.last_at else 0,
-        exemplar=_better(before, shown),
-    )
+def _concerns(incident: Incident, run: EndedRun) -> bool:
+    """Whether the absence of the symptom in a run counts: at an affected probe instance, since it was first seen."""
+    return incident.is_open(run.ended_at) and run.result.site in incident.affected and run.result.started_at >= incident.first_at
 
 
-def _met(before: Incident, result: RunResult, at: float) -> Incident:
-    is_since = result.started_at >= before.last_at
-    after = replace(_counted_on(before, result, "0"), met_in_a_row=before.met_in_a_row + is_since)
-    is_quiet = at - after.last_at >= QUIET_MAX_S and after.met_in_a_row >= MET_MIN
-    return replace(after, closed_at=at) if is_quiet or after.met_in_a_row >= after.closes_after else after
+def _opened(symptom: Symptom, run: EndedRun) -> Incident:
+    began_at = run.ended_at
+    if symptom is Symptom.OUTAGE:
+        began_at = run.result.started_at if run.reached_at is None else min(run.reached_at, run.ended_at)
+    closes_at = run.ended_at + QUIET_MIN_S
+    return Incident(f"{run.result.run_id}-{symptom}", run.result.target, symptom, began_at, run.ended_at, closes_at, {})
 
 
-def _counted_on(before: Incident, result: RunResult, mark: str) -> Incident:
-    """One chance more."""
-    one = _counted(before.kind, result) if KINDS[before.kind].indicator else SliCounts()
+def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
+    site, unsent = run.result.site, run.result.checks.get(Indicator.PUBLISH_AVAILABILITY, SliCounts()).bad
+    last_at = max(before.last_at, run.ended_at)
+    gap_s = max(run.interval_s, last_at - before.last_at)
+    quiet_s = max(before.closes_at - before.last_at, min(QUIET_MAX_S, GAPS * gap_s))
     return replace(
         before,
-        chances=before.chances + 1,
-        bad=before.bad + one.bad,
-        decided=before.decided + one.decided,
-        history=(before.history + mark)[-HISTORY_MAX:],
+        first_at=min(before.first_at, run.ended_at),
+        last_at=last_at,
+        closes_at=last_at + quiet_s,
+        affected={**before.affected, site: before.affected.get(site, Counter()) + kinds},
+        runs=before.runs + 1,
+        runs_total=before.runs_total + 1,
+        unsent=before.unsent + (unsent if before.symptom is Symptom.OUTAGE else 0),
+        exemplar=_better(before.exemplar, [run.exemplars[kind] for kind in kinds if kind in run.exemplars]),
     )
 
 
-def _counted(kind: Kind, result: RunResult) -> SliCounts:
-    return result.checks.get(Indicator(KINDS[kind].indicator or Indicator.ORDER), SliCounts())
+def _not_seen(before: Incident, run: EndedRun) -> Incident:
+    if before.symptom is Symptom.OUTAGE:
+        is_over = reached(run.result) and run.ended_at > before.last_at
+        return replace(before, closed_at=run.ended_at) if is_over else before
+    return replace(before, runs_total=before.runs_total + (run.result.verdict is not Verdict.UNKNOWN))
 
 
-def _better(before: Incident, shown: Exemplar) -> Exemplar:
-    """A proof beats none; a smaller one beats a larger one only while few have seen the address of the other."""
-    known = before.exemplar
-    if not shown.finding_id or (known.events is not None and shown.events is None):
-        return known
-    if known.events is None:
-        return shown if shown.events is not None or not known.finding_id else known
-    is_smaller = shown.events is not None and shown.events < known.events
-    return shown if is_smaller and before.runs < YOUNG_RUNS_MAX else known
-
-
-def _worse(one: Status, other: Status) -> Status:
-    return Status.VIOLATION if Status.VIOLATION in (one, other) else other
+def _better(known: Exemplar, shown: list[Exemplar]) -> Exemplar:
+    """The first one with a proof; else the first one."""
+    return next((one for one in (known, *shown) if one.events is not None), known if known.finding_id or not shown else shown[0])

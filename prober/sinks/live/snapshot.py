@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind, Status
@@ -15,8 +15,11 @@ from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus
 from prober.runs.result import RunResult
 from prober.runs.site import Site
+from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.slo.budgets import SloSnapshot
+
+BLIND_RUNS_MIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,6 @@ class FailingFinding:
     found_at     when its run ended.
     t            when it was decided in the run's own time, in seconds of the monotonic clock.
     explanation  it in plain words, on one line.
-    open         its site has not passed since.
     finding_id   its name in the status store, whether it is there (yet) or not.
     """
 
@@ -87,7 +89,6 @@ class FailingFinding:
     key: str
     t: float
     explanation: str
-    open: bool = True
     finding_id: str = ""
 
 
@@ -97,17 +98,6 @@ class RunOrdered:
 
     run_id: str | None
     reason: str = ""
-
-
-class Outage(NamedTuple):
-    """A target cannot be reached from a site: none of its newest runs could. `since`: the end of the first of these.
-
-    `unsent`: how many publishes the schedule wanted meanwhile and that were not sent.
-    """
-
-    since: float
-    runs: int
-    unsent: int
 
 
 class SkippedRun(NamedTuple):
@@ -122,20 +112,19 @@ class SiteSnapshot:
     """How a site stands.
 
     verdict         of the newest run; None: no run has ended yet. `since`: it has been that since the end of that run.
-    status          what it counts for all sites together; None: nothing, since it is under maintenance.
+    status          its condition now; it counts for all of them together.
     overdue_s       for how long a run should have ended by now; None if it is not overdue.
     running_since   when the run under way began; None if there is none.
     next_run_at     when the next one is to begin; None if that is not known.
     history         the last runs, oldest first; `runs` says how many ended with each verdict so far.
-    findings        the last ones that failed a run, newest run first; `findings_dropped`: further ones.
+    findings        the newest ones of open incidents, newest run first; `findings_dropped`: further ones.
     runs_expected   how many runs the schedule asked for; `runs_skipped` of them did not start.
     maintenance     its reason, which may be empty; None: not under maintenance.
-    outage          None: its newest run reached the target, or there is none.
     """
 
     site: Site
     verdict: Verdict | None
-    status: Verdict | None
+    status: Condition
     since: float | None
     overdue_s: float | None
     running_since: float | None
@@ -150,7 +139,18 @@ class SiteSnapshot:
     runs_skipped: int
     last_skip: SkippedRun | None
     maintenance: str | None
-    outage: Outage | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is not under maintenance."""
+        return self.status is not Condition.MAINTENANCE
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether its newest runs reached the target and could not be verified: one of them may be bad luck."""
+        newest = self.history[-BLIND_RUNS_MIN:]
+        is_unknown = len(newest) == BLIND_RUNS_MIN and all(run.verdict is Verdict.UNKNOWN for run in newest)
+        return self.status is Condition.UNKNOWN and is_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,28 @@ class StatusSnapshot:
     incidents: tuple[Incident, ...] = ()
     own_subscriptions: tuple[OwnSubscriptionSnapshot, ...] = ()
     stored: bool = False
+
+    @property
+    def status(self) -> Condition:
+        """The worst condition of all probe instances and of their open incidents; BLIND if no probe of a target verifies anything."""
+        conditions = [site.status for site in self.sites if site.is_counted]
+        blind = [Condition.BLIND] if self.blind else []
+        return worst_of([*conditions, *blind, *(one.status for one in self.counted_incidents)])
+
+    @property
+    def counted_incidents(self) -> tuple[Incident, ...]:
+        """Incidents that affect a probe instance which is probed and not under maintenance."""
+        counted = {site.site.key for site in self.sites if site.is_counted}
+        return tuple(one for one in self.incidents if not counted.isdisjoint(one.affected))
+
+    @property
+    def blind(self) -> Mapping[str, tuple[SiteSnapshot, ...]]:
+        """Targets of which no probe instance can verify anything, with their probe instances."""
+        by_target: dict[str, list[SiteSnapshot]] = {}
+        for site in self.sites:
+            if site.is_counted:
+                by_target.setdefault(site.site.target, []).append(site)
+        return {target: tuple(sites) for target, sites in by_target.items() if all(site.is_blind for site in sites)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """How every site of this process stands, in memory: what it tells the status store, and what it shows while that cannot be reached.
 
-What a site stands for is three-valued, like everything here: the verdict of its newest run, UNKNOWN before the first one and when a PASS
-is not renewed in time, nothing while it is under maintenance. All sites together are FAIL if one is, else UNKNOWN if one is or there
-is none, else PASS.
+The condition of a site follows from its newest run (`condition.of_run`). It is STARTING until the first run has ended or is late, UNKNOWN
+when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target, and also,
+without waiting for its own run, when no run of any site has reached the target since its outage began.
 
 Everything is bounded, and what is dropped is counted. Nothing here reads a clock: times are seconds since 1970, told by the caller, who
 takes them best from a clock that does not step.
@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
 from prober.config.workloads import is_fed
-from prober.core.findings import FAILING, Kind
+from prober.core.findings import FAILING
 from prober.core.judge import RecordedFinding
+from prober.core.kinds import Symptom, symptom_of
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
 from prober.monitoring.comparison import OwnSubscriptionStatus, shown
@@ -26,11 +28,11 @@ from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site, SiteKey
-from prober.sinks.live.incidents import Exemplar, Incident, after_run
+from prober.sinks.live.condition import Condition, of_run
+from prober.sinks.live.incidents import EndedRun, Exemplar, Incident, after_run, reached
 from prober.sinks.live.snapshot import (
     FailingFinding,
     LastRun,
-    Outage,
     ProberSnapshot,
     RunSummary,
     SiteSnapshot,
@@ -45,6 +47,8 @@ RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
 MISSED_INTERVALS_MAX: Final = 3
 """A site is overdue when no run ended for so many intervals and the time of its longest run."""
+FIRST_RUN_MAX_S: Final = 300.0
+"""A site is STARTING for its interval and this time: longer than the first run of any probe takes on a target that answers."""
 
 
 class LiveRun:
@@ -80,6 +84,8 @@ class LiveState:
         for site in sites:
             self.watched(site, started_at)
         self._objectives = {objective.name: objective for objective in objectives}
+        self._incidents: dict[str, dict[Symptom, Incident]] = {}
+        self._reached: dict[str, float] = {}
         self._checks: dict[tuple[str, Measure], SliCounts] = {}
         self._counted: dict[tuple[str, Measure], SliCounts] = {}
         self._hours: dict[tuple[str, Measure], tuple[int, MeasuredHours]] = {}
@@ -154,7 +160,13 @@ class LiveState:
 
     def ended(self, site: Site, result: RunResult, at: float) -> None:
         """A run ended. Its checks count for the objectives of its target."""
-        self._records[site.key].end(result, at)
+        record = self._records[site.key]
+        shown = record.end(result, at)
+        known = self._incidents.setdefault(site.target, {})
+        exemplars = {finding.kind: Exemplar(finding.finding_id, None) for finding in reversed(shown)}
+        known |= after_run(known, EndedRun(result, at, site.interval_s, exemplars, self._reached.get(site.target)))
+        if reached(result):
+            self._reached[site.target] = at
         self.changes += 1
         self.checked(site.target, result.checks)
         self._overall(at)
@@ -184,6 +196,7 @@ class LiveState:
 
     def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> StatusSnapshot:
         """How everything stands now; `troubles` of the prober itself are passed on."""
+        incidents = (one for target in self._incidents for one in self._open(target, now).incidents.values())
         return StatusSnapshot(
             now,
             self._overall(now),
@@ -191,7 +204,7 @@ class LiveState:
             self._version,
             self._instance,
             self._started_at,
-            tuple(record.snapshot(now) for record in self._records.values()),
+            tuple(record.snapshot(now, self._open(record.site.target, now)) for record in self._records.values()),
             tuple(self._slos(now)),
             troubles,
             (
@@ -199,17 +212,21 @@ class LiveState:
                     self._instance, self._version, self._started_at, now, configuration=self._configuration, own=self._own
                 ),
             ),
-            tuple(sorted(self._incidents(), key=lambda one: one.first_at, reverse=True)),
+            tuple(sorted(incidents, key=lambda one: one.first_at, reverse=True)),
             own_subscriptions=shown(self._own, now),
         )
 
-    def _incidents(self) -> Iterator[Incident]:
-        """Those that this process began to see, which may be less than the store knows."""
-        return (incident for record in self._records.values() for incident in record.incidents.values())
+    def _open(self, target: str, now: float) -> _Open:
+        """Open incidents of a target that this process began to see, which may be fewer than the store knows."""
+        incidents = {symptom: one for symptom, one in self._incidents.get(target, {}).items() if one.is_open(now)}
+        outage = incidents.get(Symptom.OUTAGE)
+        is_lost = outage is not None and self._reached.get(target, outage.first_at) <= outage.first_at
+        return _Open(incidents, is_lost)
 
     def _overall(self, now: float) -> Verdict:
         """The verdict of all sites; notes when it changes."""
-        verdict = worst(filter(None, (record.status(now) for record in self._records.values())))
+        conditions = (record.condition(now, self._open(record.site.target, now)) for record in self._records.values())
+        verdict = worst(filter(None, (condition.verdict for condition in conditions)))
         if verdict is not self._verdict:
             self._verdict, self._since = verdict, now
         return verdict
@@ -232,6 +249,13 @@ class LiveState:
         return hours
 
 
+class _Open(NamedTuple):
+    """Open incidents of a target. `is_lost`: no run of any site has reached it since its outage began."""
+
+    incidents: Mapping[Symptom, Incident]
+    is_lost: bool
+
+
 @dataclass(slots=True)
 class _Record:
     """What is remembered of one site. `waiting_since`: from when on the end of a run is waited for."""
@@ -242,14 +266,12 @@ class _Record:
     running_since: float | None = None
     next_run_at: float | None = None
     last_run: LastRun | None = None
+    is_unreachable: bool = False
     last_pass_at: float | None = None
     longest_s: float = 0.0
     history: deque[RunSummary] = field(default_factory=lambda: deque(maxlen=RUNS_KEPT_MAX))
     runs: Counter[Verdict] = field(default_factory=lambda: Counter(dict.fromkeys(Verdict, 0)))
     findings: tuple[FailingFinding, ...] = ()
-    findings_count: int = 0
-    incidents: dict[Kind, Incident] = field(default_factory=dict)
-    outage: Outage | None = None
     expected: int = 0
     skipped: int = 0
     last_skip: SkippedRun | None = None
@@ -263,36 +285,22 @@ class _Record:
         self.skipped += 1
         self.last_skip = skip
 
-    def end(self, result: RunResult, at: float) -> None:
+    def end(self, result: RunResult, at: float) -> tuple[FailingFinding, ...]:
+        """Takes a run in; returns the findings that failed it."""
         if result.verdict is not self.verdict:
             self.since = at
         self.running_since = None
         self.waiting_since = at
         self.longest_s = max(self.longest_s, result.duration_s)
-        self.last_run = LastRun.of(result)
+        self.last_run, self.is_unreachable = LastRun.of(result), result.unreachable
         self.history.append(_summary(result))
         self.runs[result.verdict] += 1
         if result.verdict is Verdict.PASS:
             self.last_pass_at = at
-        self.findings_count += sum(count for (_, status), count in result.counts.items() if status in FAILING)
         numbered = enumerate(result.findings, 1)
         failing = tuple(_finding(result, number, made, at) for number, made in numbered if made.finding.status in FAILING)
-        self._follow(result, at, failing)
-        kept = (replace(finding, open=self._is_open(finding)) for finding in self.findings)
-        self.findings = (*failing, *kept)[:FINDINGS_KEPT_MAX]
-
-    def _is_open(self, finding: FailingFinding) -> bool:
-        incident = self.incidents.get(finding.kind)
-        return incident is not None and finding.found_at >= incident.first_at
-
-    def _follow(self, result: RunResult, at: float, failing: Iterable[FailingFinding]) -> None:
-        """Incidents, and whether the target is reached."""
-        shown = {finding.kind: Exemplar(finding.finding_id, None) for finding in failing}
-        told = self.incidents | after_run(self.incidents, self.site.key, result, at, shown)
-        self.incidents = {kind: incident for kind, incident in told.items() if incident.closed_at is None}
-        before = self.outage or Outage(at, 0, 0)
-        unsent = result.checks.get(Indicator.PUBLISH_AVAILABILITY, SliCounts()).bad
-        self.outage = Outage(before.since, before.runs + 1, before.unsent + unsent) if result.unreachable else None
+        self.findings = (*failing, *self.findings)[:FINDINGS_KEPT_MAX]
+        return failing
 
     def maintain(self, reason: str | None, at: float) -> bool:
         """True: that is new."""
@@ -305,17 +313,28 @@ class _Record:
         late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.site.interval_s - self.longest_s
         return late_s if late_s > 0.0 and self.maintenance is None else None
 
-    def status(self, now: float) -> Verdict | None:
+    def condition(self, now: float, known: _Open) -> Condition:
         if self.maintenance is not None:
-            return None
+            return Condition.MAINTENANCE
+        if known.is_lost or (self.is_unreachable and Symptom.OUTAGE in known.incidents):
+            return Condition.OUTAGE
+        if self.last_run is None:
+            is_late = now - self.waiting_since > self.site.interval_s + FIRST_RUN_MAX_S
+            return Condition.UNKNOWN if is_late else Condition.STARTING
         late = self.overdue_s(now) is not None and self.verdict is Verdict.PASS
-        return Verdict.UNKNOWN if late else self.verdict or Verdict.UNKNOWN
+        return Condition.UNKNOWN if late else of_run(self.last_run.verdict, self.last_run.reason)
 
-    def snapshot(self, now: float) -> SiteSnapshot:
+    def open_findings(self, incidents: Mapping[Symptom, Incident]) -> tuple[FailingFinding, ...]:
+        begun = {symptom: one.first_at for symptom, one in incidents.items() if self.site.key in one.affected}
+        return tuple(one for one in self.findings if one.found_at >= begun.get(symptom_of(one.kind), inf))
+
+    def snapshot(self, now: float, known: _Open) -> SiteSnapshot:
+        findings = self.open_findings(known.incidents)
+        counted = sum(one.affected.get(self.site.key, Counter()).total() for one in known.incidents.values())
         return SiteSnapshot(
             site=self.site,
             verdict=self.verdict,
-            status=self.status(now),
+            status=self.condition(now, known),
             since=self.since,
             overdue_s=self.overdue_s(now),
             running_since=self.running_since,
@@ -324,13 +343,12 @@ class _Record:
             last_pass_at=self.last_pass_at,
             history=tuple(self.history),
             runs=dict(self.runs),
-            findings=self.findings,
-            findings_dropped=max(0, self.findings_count - len(self.findings)),
+            findings=findings,
+            findings_dropped=max(0, counted - len(findings)),
             runs_expected=self.expected,
             runs_skipped=self.skipped,
             last_skip=self.last_skip,
             maintenance=self.maintenance,
-            outage=self.outage,
         )
 
 

@@ -93,7 +93,7 @@ def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float]
         _state(ended, prober),
         max(0, listed - len(records)),
     )
-    return Entry(run, records)
+    return Entry(run, records, ended.site.interval_s)
 
 
 def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:

@@ -30,8 +30,8 @@ WRITERS_MAX: Final = 20
 def migrate(database: Database, revision: str = "head") -> None:
     """Makes or changes the tables, upwards or downwards, to a revision.
 
-    Raises `StoreUnavailable` if the store is not there or somebody holds the lock for too long, and `StatusError` if it was made by a
-    newer program.
+    Raises `StoreUnavailable` if the store is not there or somebody holds the lock for too long, and `StatusError` if it has a form that
+    this program does not know, such as that of a newer one.
     """
     if database.is_sqlite:
         _write_ahead(database)
@@ -78,7 +78,7 @@ def _move(connection: Connection, revision: str) -> None:
     current = revision_of(connection)
     if current is not None and current not in known:
         raise StatusError(
-            f"the status store is of a newer form ({current}) than this program knows ({known[0]}): update the program"
+            f"the status store has form {current}, and this program knows {known[0]} and older ones: use the program that made the store"
         )
     target = known[0] if revision == "head" else revision
     if current == target:

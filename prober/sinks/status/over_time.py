@@ -1,8 +1,6 @@
 """What the status store knows of a stretch of time, bin by bin: for charts over hours and days, however many runs there were.
 
 A bin without an entry is one in which nothing ended, or nothing was counted. Questions block: ask from a thread.
-
-`outages_of` says since when sites cannot be reached, in one query for all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, case, cast, func, literal, select
+from sqlalchemy import ColumnElement, case, cast, func, literal, select
 from sqlalchemy.types import Integer
 
 from prober.runs.site import SiteKey
@@ -22,9 +20,6 @@ from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, definit
 from prober.slo.budgets import STEP_S, MeasuredHours
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
-
-_BAD = 1
-"""Where the bad ones stand among good, bad and undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,31 +143,3 @@ def _bin_from_row(row: Mapping[Any, Any], indicators: Collection[Indicator]) -> 
         if count
     }
     return BinOfRuns(row["first_at"], row["last_at"], row["runs"], row["longest_s"], known, durations)
-
-
-def outages_of(run_ids: Collection[str]) -> Select[Any]:
-    """One row for the site of each of these runs, which could not reach it and are the newest there.
-
-    `since`: the end of the first run that could not either; `runs`: how many could not since; `unsent`: publishes that were not sent.
-    """
-    runs, names = tables.runs.c, SiteKey._fields
-    site = select(*(runs[name] for name in names)).where(runs.run_id.in_(map(text_of, run_ids))).distinct().cte("site")
-    reached = (
-        select(runs.started_at)
-        .where(*(runs[name] == site.c[name] for name in names), runs.unreachable.is_(False))
-        .order_by(runs.started_at.desc(), runs.run_id.desc())
-        .limit(1)
-    )
-    since = select(site, func.coalesce(reached.scalar_subquery(), 0.0).label("reached_at")).cte("since")
-    same = and_(*(runs[name] == since.c[name] for name in names), runs.started_at > since.c.reached_at)
-    unsent = func.coalesce(runs.checks[(Indicator.PUBLISH_AVAILABILITY.value, _BAD)].as_integer(), 0)
-    return (
-        select(
-            *(since.c[name] for name in names),
-            func.min(runs.ended_at).label("since"),
-            func.count().label("runs"),
-            func.sum(unsent).label("unsent"),
-        )
-        .select_from(since.join(tables.runs, same))
-        .group_by(*(since.c[name] for name in names))
-    )

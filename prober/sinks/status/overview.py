@@ -13,22 +13,20 @@ from itertools import groupby
 from typing import Final
 
 from prober.config.workloads import is_fed
-from prober.core.findings import FAILING
 from prober.core.verdict import Verdict, worst
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
-from prober.runs.site import SiteKey
+from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
-from prober.sinks.live.snapshot import FailingFinding, LastRun, Outage, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import FailingFindings, FindingFilter, FindingRecord, ProberRecord, RunRecord, SiteStatus
+from prober.sinks.status.records import FailingFindings, FindingRecord, ProberRecord, RunRecord, SiteStatus
 from prober.sinks.status.slices import Counted, Series, counting_since, definition_of, window_begin
 from prober.slo.budgets import MeasuredHours, SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
 
 RUNS_SHOWN_MAX: Final = 50
 FINDINGS_SHOWN_MAX: Final = 20
-CLOSED_SHOWN_MAX: Final = 50
 SILENT: Final = "the prober that read it has sent no heartbeat for a while"
 
 
@@ -47,7 +45,7 @@ class Overview:
         probers = self._queries.probers()
         sites = tuple(self._sites({told.instance for told in probers if not told.is_silent(live.at)}))
         incidents = self._queries.open_incidents()
-        statuses = [_status(site, site.status, incidents) for site in sites if site.status is not None]
+        statuses = [_status(site, verdict, incidents) for site in sites for verdict in [site.status.verdict] if verdict is not None]
         verdict = worst(status for status, _ in statuses)
         return replace(
             live,
@@ -68,8 +66,7 @@ class Overview:
         told = [(key, tuple(said)) for key, said in groupby(self._queries.sites(), key=lambda one: one.site.key)]
         histories = {key: self._queries.history(key, limit=RUNS_SHOWN_MAX) for key, _ in told}
         last_runs = self._queries.runs_named([history[-1].run_id for history in histories.values() if history])
-        outages = self._queries.outages([name for name, run in last_runs.items() if run.result.unreachable])
-        since, failing, closed = self._queries.verdicts_since(), self._queries.failing(limit=FINDINGS_SHOWN_MAX), self._closed()
+        since, failing = self._queries.verdicts_since(), self._queries.failing(limit=FINDINGS_SHOWN_MAX)
         for key, said in told:
             history = histories[key]
             kept = _Kept(
@@ -77,18 +74,8 @@ class Overview:
                 last_runs.get(history[-1].run_id) if history else None,
                 since.get(key, _ended_at(history)),
                 failing.get(key, FailingFindings((), 0)),
-                closed.get(key, ()),
-                outages.get(key),
             )
             yield _site(_Told(said, reporting), kept)
-
-    def _closed(self) -> Mapping[SiteKey, list[FindingRecord]]:
-        """The newest findings that are over, by site."""
-        found: dict[SiteKey, list[FindingRecord]] = {}
-        for record in self._queries.findings(FindingFilter(open=False), limit=CLOSED_SHOWN_MAX).items:
-            if record.finding.status in FAILING:
-                found.setdefault(record.site, []).append(record)
-        return found
 
     # --- objectives ----------------------------------------------------------------------------------------------------------
 
@@ -130,15 +117,14 @@ class _Told:
         return max(self.all, key=lambda one: one.last_heartbeat_at)
 
     @property
-    def status(self) -> Verdict | None:
-        """The worst of those that report; None if all of these are under maintenance."""
-        statuses = [one.status for one in self.reporting if one.status is not None]
-        return None if self.reporting and not statuses else worst(statuses)
+    def status(self) -> Condition:
+        """The worst of the probers that report; UNKNOWN without one, MAINTENANCE if that is true of all."""
+        return worst_of(one.status for one in self.reporting)
 
     @property
     def maintenance(self) -> str | None:
         reasons = [one.maintenance for one in self.reporting if one.maintenance is not None]
-        return reasons[0] if reasons and self.status is None else None
+        return reasons[0] if reasons and self.status is Condition.MAINTENANCE else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +135,11 @@ class _Kept:
     last_run: RunRecord | None
     since: float | None
     failing: FailingFindings
-    closed: Sequence[FindingRecord]
-    outage: Outage | None
 
     @property
     def verdict(self) -> Verdict | None:
         """Of the newest run."""
         return self.history[-1].verdict if self.history else None
-
-    @property
-    def findings(self) -> tuple[FailingFinding, ...]:
-        """Open ones first."""
-        return tuple(map(_shown, (*self.failing.newest, *self.closed)))[:FINDINGS_SHOWN_MAX]
 
 
 def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
@@ -177,13 +156,12 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         last_pass_at=max((one.last_pass_at for one in told.all if one.last_pass_at is not None), default=None),
         history=kept.history,
         runs={verdict: sum(one.runs.get(verdict, 0) for one in told.all) for verdict in Verdict},
-        findings=kept.findings,
+        findings=tuple(map(_shown, kept.failing.newest)),
         findings_dropped=max(0, kept.failing.total - FINDINGS_SHOWN_MAX),
         runs_expected=sum(one.runs_expected for one in told.all),
         runs_skipped=sum(one.runs_skipped for one in told.all),
         last_skip=max((one.last_skip for one in told.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
         maintenance=told.maintenance,
-        outage=kept.outage,
     )
 
 
@@ -220,7 +198,7 @@ def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) 
 
     While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
     """
-    begun = min((one.first_at for one in incidents if one.site == site.site.key), default=None)
+    begun = min((one.first_at for one in incidents if site.site.key in one.affected), default=None)
     if begun is None or status is Verdict.UNKNOWN:
         return status, site.since
     return Verdict.UNKNOWN if status is Verdict.PASS else status, min(begun, site.since or begun)
@@ -260,6 +238,5 @@ def _shown(record: FindingRecord) -> FailingFinding:
         finding.key,
         finding.t,
         record.explanation,
-        open=record.closed_at is None,
         finding_id=record.finding_id,
     )

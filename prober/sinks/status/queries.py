@@ -15,11 +15,11 @@ from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Incident
-from prober.sinks.live.snapshot import Outage, RunSummary
+from prober.sinks.live.snapshot import RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import FINDINGS, FINDINGS_IN_SHORT, INCIDENTS, RUNS, RUNS_IN_SHORT, page_of
-from prober.sinks.status.over_time import OverTime, outages_of
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.records import (
     FailingFindings,
     FindingFilter,
@@ -140,7 +140,7 @@ class StatusQueries:
         return None if row is None else incident_from_row(row)
 
     def open_incidents(self) -> tuple[Incident, ...]:
-        """All of them, by when they began, the newest first. There is at most one of a kind at a site."""
+        """All of them, by when they began, the newest first. There is at most one of a symptom on a target."""
         incidents = tables.incidents.c
         query = select(tables.incidents).where(incidents.closed_at.is_(None))
         return tuple(map(incident_from_row, self._rows(_ordered(query, incidents.first_at, incidents.incident_id))))
@@ -166,11 +166,6 @@ class StatusQueries:
         """
         rows = self._rows(_verdicts_since())
         return {site_key_from_row(row): row["since"] for row in rows if row["since"] is not None}
-
-    def outages(self, newest: Collection[str]) -> dict[SiteKey, Outage]:
-        """For each site whose newest run is among these, which could not reach their targets: since when that is so."""
-        rows = self._rows(outages_of(newest)) if newest else []
-        return {site_key_from_row(row): Outage(row["since"], row["runs"], int(row["unsent"])) for row in rows}
 
     def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
         """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""

@@ -11,10 +11,12 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Finding, Kind, Status
+from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
+from prober.sinks.live.condition import Condition
 from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
 from prober.slo.objectives import SliCounts
 
@@ -129,10 +131,14 @@ class FailingFindings(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run with its findings: written together or not at all."""
+    """A run with its findings: written together or not at all.
+
+    interval_s  longest time between the starts of two runs there; 0: not known.
+    """
 
     run: RunRecord
     findings: tuple[FindingRecord, ...] = ()
+    interval_s: float = 0.0
 
     @property
     def size(self) -> int:
@@ -169,7 +175,7 @@ class SiteStatus:
     last_heartbeat_at: float
     site: Site
     verdict: Verdict | None
-    status: Verdict | None
+    status: Condition
     since: float | None
     last_run_id: str | None
     last_pass_at: float | None
@@ -260,10 +266,7 @@ class IncidentFilter:
     """Which incidents: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
 
     target: str | None = None
-    probe: str | None = None
-    vantage: str | None = None
-    part: str | None = None
-    kind: Kind | None = None
+    symptom: Symptom | None = None
     open: bool | None = None
     since: float | None = None
     until: float | None = None

@@ -9,6 +9,7 @@ assumptions null, and a fact that is not finite is left out, as in the history.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, fields
 from math import inf, isfinite
@@ -18,10 +19,12 @@ from sqlalchemy import ColumnElement, RowMapping, Table, func
 
 from prober.config.following import ConfigurationStatus
 from prober.core.findings import Fact, Finding, Kind, Status
+from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
+from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import RunSummary, SkippedRun
 from prober.sinks.status import tables
@@ -146,9 +149,13 @@ def key_evidence_from_row(row: Named) -> Evidence:
 
 
 def incident_values(incident: Incident) -> Values:
-    """The row of an incident, but for what people say of it."""
+    """The row of an incident, without its acknowledgement."""
+    affected = [
+        [*map(text_of, (site.probe, site.vantage, site.part)), {kind.value: count for kind, count in kinds.items()}]
+        for site, kinds in incident.affected.items()
+    ]
     shown = {"exemplar_id": text_of(incident.exemplar.finding_id), "exemplar_events": incident.exemplar.events}
-    return _row(tables.incidents, incident) | _texts(incident.site._asdict()) | shown
+    return _row(tables.incidents, incident) | {"affected": affected} | shown
 
 
 def incident_from_row(row: Named) -> Incident:
@@ -156,9 +163,11 @@ def incident_from_row(row: Named) -> Incident:
     return _value(
         Incident,
         row,
-        site=site_key_from_row(row),
-        kind=Kind(row["kind"]),
-        status=Status(row["status"]),
+        symptom=Symptom(row["symptom"]),
+        affected={
+            SiteKey(row["target"], *site): Counter({Kind(kind): count for kind, count in kinds.items()})
+            for *site, kinds in row["affected"]
+        },
         exemplar=Exemplar(row["exemplar_id"], row["exemplar_events"]),
         acknowledged=None
         if row["acknowledged_at"] is None
@@ -194,7 +203,7 @@ def site_from_row(row: Named) -> SiteStatus:
         row,
         site=_value(Site, row),
         verdict=_verdict(row["verdict"]),
-        status=_verdict(row["status"]),
+        status=Condition(row["status"]),
         runs={Verdict(verdict): count for verdict, count in row["runs"].items()},
         last_skip=None if row["last_skip_at"] is None else SkippedRun(row["last_skip_reason"], row["last_skip_at"]),
     )

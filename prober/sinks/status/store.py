@@ -3,8 +3,8 @@
 A run, its findings and what it changes of incidents are one transaction. A finding that failed its run is *open* as long as its incident
 is (`live.incidents`), whichever prober made it.
 
-Incidents are kept in step with the runs. A run is told once: `_note_run` is called only if the run was not there yet. Several probers may
-write runs of one site at the same time; whoever comes first changes its incidents, and the others wait until that is committed.
+Incidents are kept in step with the runs: `_note_run` is called once for each run. Heartbeats and runs close what is due. Several probers
+may write runs of one target at the same time: one changes its incidents, and the others wait until that is committed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
-from sqlalchemy import Connection, Table, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, update
 
 from prober.core.findings import FAILING, Kind
-from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident, after_run, found_in
+from prober.core.kinds import Symptom, symptom_of
+from prober.sinks.live.incidents import Acknowledgement, EndedRun, Exemplar, Incident, after_run, found_in
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
@@ -31,19 +32,19 @@ from prober.sinks.status.rows import (
     incident_from_row,
     incident_values,
     key_evidence_values,
-    of_site,
     prober_values,
     run_values,
     site_values,
     slice_values,
     text_of,
 )
+from prober.slo.objectives import DAY_S
 from prober.traces.trace import FIRST_EVENT_LINE
 
 _AT_ONCE: Final = 500
 """Rows in one statement."""
 _LOCKS: Final = 0x6F6B71
-"""The space of the locks of sites, beside the one of migrations."""
+"""The space of the locks of targets, beside the one of migrations."""
 
 
 class StatusStore:
@@ -63,7 +64,7 @@ class StatusStore:
         """Runs with their findings, in the order in which they ended: all of them or none."""
         written = tuple(entries)
         with self._database.writing() as connection:
-            _lock_sites(self._database, connection, written)
+            _lock_targets(self._database, connection, written)
             for entry in written:
                 self._record(connection, entry)
 
@@ -74,7 +75,10 @@ class StatusStore:
             return connection.execute(update(tables.incidents).where(mine).values(acknowledgement_values(said))).rowcount > 0
 
     def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
-        """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted."""
+        """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted.
+
+        Closes the incidents that are due by then.
+        """
         rows = [site_values(SiteStatus.told(prober.instance, prober.last_heartbeat_at, site)) for site in sites or ()]
         outdated = (tables.sites.c.instance == text_of(prober.instance)) & (
             tables.sites.c.last_heartbeat_at != prober.last_heartbeat_at
@@ -85,6 +89,7 @@ class StatusStore:
             if sites is not None:
                 connection.execute(delete(tables.sites).where(outdated))
             self._replace(connection, tables.slices, [slice_values(one) for one in slices])
+            _close_due(connection, prober.last_heartbeat_at)
 
     def leave(self, instance: str) -> None:
         """A prober has stopped for good, as far as anybody knows: what it said of its sites is not waited for any more."""
@@ -104,7 +109,10 @@ class StatusStore:
         if connection.execute(added.returning(tables.runs.c.run_id)).first() is None:
             return
         incidents = _note_run(self._database, connection, entry)
-        rows = [finding_values(record) | _incident_of(record, incidents.get(record.finding.kind)) for record in entry.findings]
+        rows = [
+            finding_values(record) | _incident_of(record, incidents.get(symptom_of(record.finding.kind)))
+            for record in entry.findings
+        ]
         proofs = [(record.finding_id, record.evidence) for record in entry.findings]
         on_keys = [(record.finding_id, record.on_key) for record in entry.findings]
         self._add(connection, tables.findings, rows)
@@ -134,36 +142,46 @@ def _incident_of(record: FindingRecord, incident: Incident | None) -> Values:
     return {"incident_id": text_of(incident.incident_id), "closed_at": incident.closed_at}
 
 
-def _lock_sites(database: Database, connection: Connection, entries: Iterable[Entry]) -> None:
-    """Waits until nobody else changes incidents of these sites. Always in the same order, so that two writers never wait for each other.
+def _lock_targets(database: Database, connection: Connection, entries: Iterable[Entry]) -> None:
+    """Waits until no other writer changes incidents of these targets. Always in the same order, so that writers never deadlock.
 
     SQLite has one writer at a time anyway.
     """
     if database.is_sqlite:
         return
-    for lock in sorted({crc32("\n".join(entry.run.result.site).encode("utf-8", "replace")) - 2**31 for entry in entries}):
+    for lock in sorted({crc32(entry.run.result.target.encode("utf-8", "replace")) - 2**31 for entry in entries}):
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", {"space": _LOCKS, "lock": lock})
 
 
-def _note_run(database: Database, connection: Connection, entry: Entry) -> Mapping[Kind, Incident]:
-    """Begins, changes and closes the incidents that a new run is about; returns those of the kinds that failed it."""
+def _note_run(database: Database, connection: Connection, entry: Entry) -> Mapping[Symptom, Incident]:
+    """Opens, changes and closes the incidents that a new run is about; returns those of the symptoms that it shows."""
     result, ended_at = entry.run.result, entry.run.ended_at
-    known = _known(connection, entry)
-    changed = after_run(known, result.site, result, ended_at, _exemplars(entry.findings))
+    _close_due(connection, ended_at, tables.incidents.c.target == text_of(result.target))
+    reached_at = _reached_at(connection, entry) if result.unreachable else None
+    run = EndedRun(result, ended_at, entry.interval_s, _exemplars(entry.findings), reached_at)
+    changed = after_run(_newest(connection, result.target), run)
     for incident in changed.values():
         _write(database, connection, incident)
-        if incident.closed_at is not None:
-            _close(connection, incident)
-    return {kind: changed[kind] for kind in found_in(result)}
+    return {symptom: changed[symptom] for symptom in found_in(result)}
 
 
-def _known(connection: Connection, entry: Entry) -> dict[Kind, Incident]:
-    """The incident of each kind that the run may belong to: the open one, else one that was closed only after the run had ended."""
-    incidents = tables.incidents.c
-    still = or_(incidents.closed_at.is_(None), incidents.closed_at >= entry.run.ended_at)
-    rows = connection.execute(select(tables.incidents).where(*of_site(tables.incidents, entry.run.result.site), still)).mappings()
-    found = sorted(map(incident_from_row, rows), key=lambda one: (one.closed_at is None, -one.first_at))
-    return {incident.kind: incident for incident in found}
+def _newest(connection: Connection, target: str) -> dict[Symptom, Incident]:
+    """The newest incident of each symptom on a target, open or closed."""
+    incidents, others = tables.incidents, tables.incidents.alias()
+    newest = select(func.max(others.c.first_at)).where(
+        others.c.target == incidents.c.target, others.c.symptom == incidents.c.symptom
+    )
+    query = select(incidents).where(incidents.c.target == text_of(target), incidents.c.first_at == newest.scalar_subquery())
+    rows = connection.execute(query.order_by(incidents.c.incident_id)).mappings()
+    return {incident.symptom: incident for incident in map(incident_from_row, rows)}
+
+
+def _reached_at(connection: Connection, entry: Entry) -> float | None:
+    """End of the newest run that reached the target before this one ended, among the runs of the last day."""
+    runs, result = tables.runs.c, entry.run.result
+    others = (runs.target == text_of(result.target), runs.started_at >= entry.run.ended_at - DAY_S)
+    reached = (runs.unreachable.is_(False), runs.internal_error.is_(False), runs.ended_at <= entry.run.ended_at)
+    return connection.execute(select(func.max(runs.ended_at)).where(*others, *reached)).scalar()
 
 
 def _write(database: Database, connection: Connection, incident: Incident) -> None:
@@ -173,10 +191,14 @@ def _write(database: Database, connection: Connection, incident: Incident) -> No
     connection.execute(insert.on_conflict_do_update(index_elements=["incident_id"], set_=changed))
 
 
-def _close(connection: Connection, incident: Incident) -> None:
-    findings = tables.findings.c
-    mine = (findings.incident_id == text_of(incident.incident_id), findings.closed_at.is_(None))
-    connection.execute(update(tables.findings).where(*mine).values(closed_at=incident.closed_at))
+def _close_due(connection: Connection, now: float, *which: ColumnElement[bool]) -> None:
+    """Closes the incidents that were not seen for long enough, with their findings."""
+    incidents, findings = tables.incidents.c, tables.findings.c
+    due = (incidents.closed_at.is_(None), incidents.closes_at <= now, *which)
+    closed = update(tables.incidents).where(*due).values(closed_at=incidents.closes_at)
+    for incident_id, closed_at in connection.execute(closed.returning(incidents.incident_id, incidents.closed_at)).all():
+        mine = (findings.incident_id == incident_id, findings.closed_at.is_(None))
+        connection.execute(update(tables.findings).where(*mine).values(closed_at=closed_at))
 
 
 def _exemplars(findings: Iterable[FindingRecord]) -> dict[Kind, Exemplar]:

@@ -6,14 +6,17 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from sqlalchemy import update
+
 from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.sinks.status import tables
 from prober.sinks.status.entries import EndedRun, entry_of
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
-from tests.unit.api.asking import EUROPE, StubView, ask, copy_of, new_archive, view
+from tests.unit.api.asking import EUROPE, NOON, StubView, ask, copy_of, new_archive, view
 from tests.unit.api.asking import US as US_SHOWN
 from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
 
@@ -60,6 +63,8 @@ def fill(name: str, *more: Entry) -> Archive:
     """A new archive of this name, with all of them written."""
     archive = new_archive(name)
     StatusStore(archive.queries.database).record([*more, *entries()])
+    with archive.queries.database.writing() as connection:  # the runs are two months old at noon, and their incidents still open
+        connection.execute(update(tables.incidents).values(closes_at=NOON + 600.0))
     return archive
 
 

@@ -22,10 +22,10 @@ from tests.unit.sinks.status.examples import SITE, failed
 ABOUT = (
     "/runs/run-1",
     "/findings/run-1-1",
-    "/incidents/run-1-STUCK",
+    "/incidents/run-1-loss",
     "/api/v1/runs/run-1",
     "/api/v1/findings/run-1-1",
-    "/api/v1/incidents/run-1-STUCK",
+    "/api/v1/incidents/run-1-loss",
 )
 
 

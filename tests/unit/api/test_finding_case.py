@@ -44,7 +44,7 @@ def test_what_it_says() -> None:
         "key": "k",
         "t": 2.1,
         "closed_at": None,
-        "incident_id": "run-2-REDELIVERY_SKIP",
+        "incident_id": "run-2-redelivery",
         "doubt": "",
         "facts": shown["facts"],
         "assumptions": {"delivery_delay_max_s": 5.0, "clock_error_s": 0.0, "one_record_per_message_id": 1.0},
@@ -61,7 +61,7 @@ def test_what_it_says() -> None:
         "diagram": f"{FINDING}/diagram.svg",
         "bundle": f"{FINDING}/bundle",
         "probe": "/api/v1/probes/ordering",
-        "incident": "/api/v1/incidents/run-2-REDELIVERY_SKIP",
+        "incident": "/api/v1/incidents/run-2-redelivery",
         "key": "/api/v1/keys?key=k",
     }
     assert (evidence["proven"], evidence["complete"], evidence["among"]) == (True, True, 15)

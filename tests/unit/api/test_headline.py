@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from api.headline import NO_PROMISE, NOT_PROBED, UNREACHABLE, headline, words_of
+from api.headline import NO_PROMISE, UNREACHABLE, UNVERIFIED, headline
 from prober.alerting.rules import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.core.kinds import CAN_FAIL, KINDS, USUAL
+from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
 from prober.core.verdict import Verdict
-from prober.sinks.live.incidents import Exemplar, Incident
+from prober.runs.site import SiteKey
+from prober.sinks.live.condition import Condition
+from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.slo.budgets import BurnState
 from prober.slo.objectives import AlertState, Urgency
@@ -19,104 +23,126 @@ from tests.commands import ROOT
 from tests.unit.api.asking import EUROPE, NOON, US, ask, end, view
 from tests.unit.api.pages import Page
 
-PROMISING = ("promise is broken", "must", "broke a promise", "breaks a promise")
+PROMISING = ("promise is broken", "guarantee is broken", "must", "broke a promise", "breaks a promise")
 
 
-def incident(kind: Kind) -> Incident:
-    status = next(one for one in KINDS[kind].statuses if one in (Status.VIOLATION, Status.LIVENESS))
-    bad, decided = (1, 10) if KINDS[kind].indicator else (0, 0)
-    return Incident(f"r-{kind}", EUROPE.key, kind, status, NOON, NOON, 1, 1, 1, 0, bad, decided, "1", Exemplar("r-1", 3))
+def incident(kind: Kind, site: SiteKey = EUROPE.key) -> Incident:
+    """A fault that one of two runs showed a minute ago."""
+    name = f"r-{symptom_of(kind)}"
+    affected = {site: Counter({kind: 2})}
+    return Incident(name, site.target, symptom_of(kind), NOON - 60, NOON - 60, NOON + 600, affected, 1, 2, 0, Exemplar("r-1", 3))
 
 
-def broken(*kinds: Kind) -> StatusSnapshot:
+OUTAGE_OF_EUROPE = Incident(
+    "r-outage", "europe", Symptom.OUTAGE, NOON - 300, NOON - 60, NOON + 600, {EUROPE.key: Counter()}, 3, 3, 212
+)
+
+
+def shown(*incidents: Incident, status: Condition = Condition.PASS, runs: Sequence[tuple[Verdict, str]] = ()) -> StatusSnapshot:
+    """One probe instance in this condition after these runs, and open incidents."""
     asked = view(EUROPE)
+    for number, (verdict, reason) in enumerate(runs):
+        end(asked, EUROPE, verdict, reason=reason, at=NOON - 30.0 + 10.0 * number)
     (site,) = asked.snapshot().sites
-    failing = replace(site, verdict=Verdict.FAIL, status=Verdict.FAIL)
-    return replace(asked.snapshot(), verdict=Verdict.FAIL, sites=(failing,), incidents=tuple(map(incident, kinds)))
+    return replace(asked.snapshot(), sites=(replace(site, status=status),), incidents=incidents)
 
 
 @pytest.mark.parametrize("kind", CAN_FAIL)
 def test_every_kind_that_can_be_open_leads_to_a_runbook_that_exists(kind: Kind) -> None:
-    (line,) = headline(broken(kind)).lines
+    (line,) = headline(shown(incident(kind))).lines
     assert (ROOT / RUNBOOKS / f"{line.runbook}.md").is_file()
 
 
-def test_so_does_an_outage() -> None:
-    assert (ROOT / RUNBOOKS / f"{UNREACHABLE}.md").is_file()
+@pytest.mark.parametrize("runbook", [UNREACHABLE, UNVERIFIED])
+def test_so_does_what_is_no_finding(runbook: str) -> None:
+    assert (ROOT / RUNBOOKS / f"{runbook}.md").is_file()
 
 
-@pytest.mark.parametrize("kind", sorted(USUAL))
-def test_what_is_only_unusual_breaks_no_promise(kind: Kind) -> None:
-    said = headline(broken(kind))
-    assert (said.title, said.lines[0].note) == (words_of(incident(kind)), NO_PROMISE)
-    assert headline(quiet(2, kind)).lines[0].note == f"not seen in the last 2 runs; {NO_PROMISE}"
-    assert headline(broken(kind, Kind.STUCK)).title == "2 things are wrong"
+def test_a_fault_has_its_begin_how_bad_it_is_where_and_when_it_closes() -> None:
+    said = headline(shown(incident(Kind.ORDER_GAP)))
+    assert said.title == "Messages arrive out of order on europe since 11:59 UTC"
+    assert said.lines[0].facts == (
+        "2 findings in 1 of 2 runs of 1 probe",
+        "ordering (wire), last seen 1 min ago",
+        "closes by 12:10 UTC if not seen again",
+    )
+    assert (said.lines[0].runbook, said.lines[0].incident_id) == ("PubsubOrderViolated", "r-order")
 
 
-def quiet(runs: int, *kinds: Kind) -> StatusSnapshot:
-    """All sites pass, and so many runs ago something was seen that is not known to be over."""
-    asked = view(EUROPE)
-    (site,) = asked.snapshot().sites
-    passing = replace(site, verdict=Verdict.PASS, status=Verdict.PASS)
-    seen = tuple(replace(incident(kind), met_in_a_row=runs) for kind in kinds)
-    return replace(asked.snapshot(), verdict=Verdict.UNKNOWN, sites=(passing,), incidents=seen)
+def test_an_outage_comes_first_with_what_was_not_sent() -> None:
+    known = shown(incident(Kind.ORDER_GAP), OUTAGE_OF_EUROPE, status=Condition.OUTAGE)
+    said = headline(known)
+    assert (known.status, said.title) == (Condition.OUTAGE, "europe cannot be reached since 11:55 UTC")
+    assert said.lines[0].facts == (
+        "212 publishes not sent, 3 runs could not reach it",
+        "1 of 1 probe affected",
+        "closes with the first run that reaches the target",
+    )
+    assert [line.condition for line in said.lines] == [Condition.OUTAGE, Condition.FAIL]
 
 
-def test_what_the_newest_runs_did_not_show_is_still_named() -> None:
-    assert headline(quiet(1, Kind.ORDER_GAP)).title == "Messages arrive out of order, but not in the newest runs"
-    assert headline(quiet(1, Kind.ORDER_GAP, Kind.STUCK)).title == "2 things are wrong, but not in the newest runs"
-    before_it_is_written = replace(quiet(1, Kind.ORDER_GAP), verdict=Verdict.FAIL, sites=broken().sites)
-    assert headline(before_it_is_written).title == "Messages arrive out of order"
-    notes = [headline(quiet(runs, Kind.STUCK)).lines[0].note for runs in (1, 3)]
-    assert notes == ["not seen in the newest run", "not seen in the last 3 runs"]
+def test_several_faults_are_counted_since_the_first() -> None:
+    older = replace(incident(Kind.STUCK), first_at=NOON - 3600.0)
+    assert headline(shown(incident(Kind.ORDER_GAP), older)).title == "2 faults since 11:00 UTC"
 
 
-def test_one_symptom_is_one_line_whichever_probes_show_it() -> None:
-    one = incident(Kind.ORDER_GAP)
-    others = tuple(replace(one, site=one.site._replace(probe=probe), bad=0) for probe in ("redelivery", "affinity"))
-    known = broken()
-    sites = tuple(replace(known.sites[0], site=replace(EUROPE, probe=seen.site.probe)) for seen in (one, *others))
-    said = headline(replace(known, sites=sites, incidents=(one, *others)))
-    (line,) = said.lines
-    assert (said.title, line.much, line.where) == (line.what, "3.3 %", "affinity, ordering, redelivery on europe")
-    uncounted = tuple(replace(seen, kind=Kind.PHANTOM, bad=0, decided=0, findings=5) for seen in (one, *others))
-    assert headline(replace(known, sites=sites, incidents=uncounted)).lines[0].much == "15 findings in 3 of 3 runs"
+def test_an_acknowledged_fault_comes_last() -> None:
+    known = replace(incident(Kind.ORDER_GAP), acknowledged=Acknowledgement(NOON, "ada", "known", None))
+    lines = headline(shown(known, incident(Kind.STUCK))).lines
+    assert [line.note for line in lines] == ["", "Acknowledged by ada: known"]
 
 
-def test_what_must_never_happen_is_told_before_what_has_a_share() -> None:
-    said = headline(broken(Kind.ORDER_GAP, Kind.PHANTOM))
-    assert [line.what for line in said.lines] == [words_of(incident(kind)) for kind in (Kind.PHANTOM, Kind.ORDER_GAP)]
+def test_usual_behaviour_warns_and_says_that_no_guarantee_is_broken() -> None:
+    known = shown(incident(Kind.AFFINITY_SPLIT), status=Condition.WARN)
+    assert (known.status, headline(known).lines[0].note) == (Condition.WARN, NO_PROMISE)
 
 
-def test_what_nobody_probes_any_more_is_said_to_be_so_and_what_is_under_maintenance_is_left_out() -> None:
-    known = broken(Kind.STUCK)
-    elsewhere = replace(incident(Kind.STUCK), site=US.key)
-    gone = headline(replace(known, verdict=Verdict.PASS, sites=quiet(1).sites, incidents=(elsewhere,)))
-    assert (gone.title, [line.note for line in gone.lines]) == ("All probes pass", [NOT_PROBED])
-    assert headline(replace(known, sites=(replace(known.sites[0], status=None, maintenance="upgrade"),))).lines == ()
+def test_an_open_incident_is_no_pass_though_the_newest_run_passed() -> None:
+    assert shown(incident(Kind.ORDER_GAP)).status is Condition.FAIL
 
 
-def test_why_a_site_is_unknown_is_said_also_where_an_incident_is_open() -> None:
-    known = quiet(1, Kind.STUCK)
-    said = headline(replace(known, sites=(replace(known.sites[0], status=Verdict.UNKNOWN),)))
-    assert said.title == "Not everything is known"
-    assert "no run has ended yet" in said.causes[0]
+def test_incidents_of_unprobed_and_maintained_places_do_not_count() -> None:
+    for known in (shown(incident(Kind.STUCK, US.key)), shown(incident(Kind.STUCK), status=Condition.MAINTENANCE)):
+        assert headline(known).lines == ()
 
 
-def test_before_it_is_known_what_failed_no_promise_is_named() -> None:
-    assert headline(broken()).title == "A probe fails"
+def test_a_blind_target_is_named_with_the_most_frequent_reason() -> None:
+    known = shown(status=Condition.UNKNOWN, runs=[(Verdict.UNKNOWN, "PERMISSION_DENIED")] * 2)
+    said = headline(known)
+    assert (known.status, said.causes) == (Condition.BLIND, ())
+    assert said.title == "europe answers, and no run can be verified since 11:59 UTC"
+    assert said.lines[0].facts == ("1 probe without a verdict", "PERMISSION_DENIED")
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/incidents", "/incidents/run-1-AFFINITY_SPLIT", "/findings", "/findings/run-1-1", "/runs/run-1"]
-)
+def test_reasons_of_unknown_are_named_with_their_probes() -> None:
+    known = shown(status=Condition.UNKNOWN, runs=[(Verdict.UNKNOWN, "no publish timed out; use a longer run")])
+    known = replace(known, sites=(known.sites[0], replace(known.sites[0], site=replace(EUROPE, vantage="library"))))
+    said = headline(known)
+    assert [(cause.where, cause.reason) for cause in said.causes] == [
+        ("ordering on europe (wire), ordering on europe (library)", "no publish timed out; use a longer run")
+    ]
+    assert said.title == "2 probes without a verdict"
+
+
+def test_the_first_minutes_show_the_progress() -> None:
+    known = view(EUROPE).snapshot()
+    assert (known.status, headline(known).title) == (Condition.STARTING, "0 of 1 probe have a verdict")
+
+
+def test_a_fail_that_is_not_written_yet_is_named() -> None:
+    said = headline(shown(status=Condition.FAIL, runs=[(Verdict.FAIL, "STUCK")]))
+    assert (said.title, said.causes[0].reason) == ("1 probe found a broken guarantee", "STUCK")
+
+
+@pytest.mark.parametrize("path", ["/", "/incidents", "/incidents/run-1-affinity", "/findings", "/findings/run-1-1", "/runs/run-1"])
 def test_no_page_calls_a_split_a_broken_promise(path: str) -> None:
     facts: Facts = {"seq": 3, "subscriber": "B", "holder": "A", "held": (1, 2)}
     asked = view(EUROPE)
-    end(asked, EUROPE, Verdict.FAIL, Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 2.0, (1, 2), facts), at=NOON)
+    split = Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 2.0, (1, 2), facts)
+    end(asked, EUROPE, Verdict.FAIL, split, reason="AFFINITY_SPLIT", at=NOON)
     response = ask(asked, path)
     assert response.status_code == 200
-    said = Page(response.text).said().replace(NO_PROMISE, "").replace(NO_PROMISE[1:], "")
+    said = Page(response.text).said().replace(NO_PROMISE, "")
     assert [word for word in PROMISING if word in said] == []
 
 
@@ -134,7 +160,7 @@ def burning(**rates: float) -> StatusSnapshot:
     ]
     (site,) = known.sites
     return replace(
-        known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Verdict.PASS),), slos=tuple(fires)
+        known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Condition.PASS),), slos=tuple(fires)
     )
 
 
@@ -146,5 +172,3 @@ def test_passing_probes_do_not_hide_what_pages() -> None:
     several = headline(burning(publish_availability=39.4, stalled_keys=43.0))
     assert several.title == "All probes pass, but 2 objectives burn their error budgets"
     assert [burns.objective for burns in several.burning] == ["stalled_keys", "publish_availability"]
-    failing = replace(burning(stalled_keys=43.0), verdict=Verdict.UNKNOWN)
-    assert (headline(failing).title, len(headline(failing).burning)) == ("Not everything is known", 1)

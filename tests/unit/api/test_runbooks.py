@@ -241,7 +241,7 @@ class TestLinked:
     """Where the other pages lead to them; to the configured copy if there is one."""
 
     @pytest.mark.parametrize(
-        ("path", "root"), [("/", ""), ("/incidents", ""), ("/incidents/run-1-STUCK", "../"), ("/probes/ordering", "../")]
+        ("path", "root"), [("/", ""), ("/incidents", ""), ("/incidents/run-1-loss", "../"), ("/probes/ordering", "../")]
     )
     def test_an_incident(self, path: str, root: str) -> None:
         asked = broken()

@@ -39,8 +39,8 @@ class TestSummary:
         lines = list(summary(answer, incidents, Chosen()))
         assert lines[0].startswith("FAIL at ")
         assert lines[1] == "open incidents: 1"
-        assert lines[2].startswith("  STUCK (liveness) on europe by ordering since ")
-        assert lines[2].endswith("page /incidents/run-1-STUCK")
+        assert lines[2].startswith("  FAIL: Confirmed messages are not delivered on europe since ")
+        assert lines[2].endswith("1 findings in 1 of 1 runs, by ordering (STUCK); page /incidents/run-1-loss")
         assert "not passing, of 2 probe instances: 2" in lines
         assert any(line.startswith("  redelivery on us (library): UNKNOWN") and "PERMISSION_DENIED" in line for line in lines)
         assert "  the history cannot be written: disk full" in lines
@@ -58,6 +58,20 @@ class TestSummary:
         assert verdict(answer, Chosen(target="us")) is Verdict.UNKNOWN
         assert verdict(answer, Chosen(target="europe")) is Verdict.FAIL
         assert not any("europe" in line for line in summary(answer, incidents, Chosen(target="us")))
+
+    def test_incidents_are_chosen_by_what_they_affect(self, broken: StubView) -> None:
+        _, (incident,) = asked(broken)
+        assert Chosen(target="europe", probe="ordering", kind="STUCK").concerns(incident)
+        for other in (Chosen(target="us"), Chosen(probe="pull"), Chosen(kind="GHOST")):
+            assert not other.concerns(incident)
+
+    def test_before_the_first_run_and_in_an_outage_the_verdict_is_unknown(self) -> None:
+        service = view(EUROPE)
+        assert verdict(asked(service)[0], Chosen(target="europe")) is Verdict.UNKNOWN
+        end(service, EUROPE, Verdict.UNKNOWN, unreachable=True)
+        answer, incidents = asked(service)
+        assert verdict(answer, Chosen(target="europe")) is Verdict.UNKNOWN
+        assert any("OUTAGE: europe cannot be reached since" in line for line in summary(answer, incidents, Chosen()))
 
     def test_an_unknown_name_is_no_health(self, broken: StubView) -> None:
         answer, incidents = asked(broken)

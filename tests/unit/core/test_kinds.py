@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import fields
 
 from prober.core.findings import FAILING, Kind, Status
-from prober.core.kinds import KINDS, SYMPTOMS, Promise
+from prober.core.kinds import KINDS, Promise, Symptom, symptom_of
 from prober.core.rules import Rules
 from prober.evidence.advice import ADVICE, SURENESS
 
 
 def test_every_kind_has_its_meaning_and_its_advice() -> None:
     assert list(KINDS) == list(ADVICE)
-    assert set(KINDS) == set(SYMPTOMS) == set(Kind)
+    assert set(KINDS) == set(Kind)
+    assert {symptom_of(kind) for kind in Kind} | {Symptom.OUTAGE} == set(Symptom)
     assert set(SURENESS) == set(Status)
     assert {meaning.promise for meaning in KINDS.values()} == set(Promise)
 
@@ -35,4 +36,5 @@ def test_sentences_are_sentences() -> None:
         assert meaning.broken == "" or meaning.broken[0].isupper(), kind
         assert meaning.broken == "" or meaning.broken.endswith("."), kind
         assert ADVICE[kind] == "" or ADVICE[kind][-1] in ".?", kind
+    assert all(symptom.sentence for symptom in Symptom)
     assert all(promise.sentence for promise in Promise)

@@ -133,7 +133,7 @@ class TestFindings:
             ({"run": "run-4"}, ["run-4-2", "run-4-1"]),
             ({"open": "true"}, ["run-4-2", "run-4-1", "run-3-1", "run-2-1"]),
             ({"open": "false"}, ["run-7-1"]),
-            ({"incident": "run-4-ORDER_GAP"}, ["run-4-2", "run-4-1"]),
+            ({"incident": "run-4-order"}, ["run-4-2", "run-4-1"]),
             ({"since": at(180)}, ["run-7-1", "run-4-2", "run-4-1"]),
             ({"until": at(180)}, ["run-3-1", "run-2-1"]),
             ({"key": ""}, []),

@@ -44,7 +44,7 @@ def test_probes_with_how_they_stand() -> None:
     assert (ordering["name"], ordering["status"]) == ("ordering", "FAIL")
     assert ordering["promise"].startswith("Messages of a key are received in the order")
     assert [(site["vantage"], site["status"]) for site in ordering["sites"]] == [("library", "FAIL"), ("wire", "PASS")]
-    assert (redelivery["name"], redelivery["status"]) == ("redelivery", None)
+    assert (redelivery["name"], redelivery["status"]) == ("redelivery", "MAINTENANCE")
 
 
 def test_one_probe_in_full() -> None:

@@ -47,8 +47,8 @@ def test_an_outage_and_open_incidents_are_told_as_on_the_page() -> None:
     end(asked, EUROPE, Verdict.FAIL, STUCK)
     end(asked, EUROPE, Verdict.UNKNOWN, at=NOON - 1.0, unreachable=True)
     said = status(asked)
-    assert said["open_incidents"] == 1
-    assert said["sites"][0]["outage"] == {"since": "2026-03-01T11:59:59Z", "runs": 1, "unsent": 0}
+    assert said["open_incidents"] == 2
+    assert (said["status"], said["verdict"], said["sites"][0]["status"]) == ("OUTAGE", "UNKNOWN", "OUTAGE")
 
 
 def test_a_site_that_has_not_run_yet() -> None:
@@ -69,7 +69,7 @@ def test_a_site_that_has_not_run_yet() -> None:
         "schedule": "every 10s",
         "interval_s": 10.0,
         "verdict": None,
-        "status": "UNKNOWN",
+        "status": "STARTING",
         "since": None,
         "overdue_s": 30.0,
         "running_since": None,
@@ -83,7 +83,6 @@ def test_a_site_that_has_not_run_yet() -> None:
         "runs_expected": 0,
         "runs_skipped": 0,
         "last_skip": None,
-        "outage": None,
         "maintenance": None,
     }
 
@@ -104,7 +103,7 @@ def test_a_site_that_failed() -> None:
         "duration_s": 2.0,
         "internal_error": False,
     }
-    assert (site["verdict"], site["status"], site["maintenance"]) == ("FAIL", None, "works")
+    assert (site["verdict"], site["status"], site["maintenance"]) == ("FAIL", "MAINTENANCE", "works")
     assert site["running_since"] == "2026-03-01T11:59:58.500000Z"
     assert site["next_run_at"] == "2026-03-01T12:00:03.250000Z"
     assert site["last_skip"] == {"reason": "overlap", "at": "2026-03-01T11:59:59Z"}
@@ -128,7 +127,6 @@ def test_a_site_that_failed() -> None:
         "subscription": "projects/p/subscriptions/s",
         "key": "k",
         "t": 3.5,
-        "open": True,
     }
 
 

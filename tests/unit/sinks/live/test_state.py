@@ -12,9 +12,10 @@ from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
 from prober.runs.result import RunResult
 from prober.runs.site import Site
-from prober.sinks.live.incidents import closes_after
-from prober.sinks.live.snapshot import FindingCount, Outage, SiteSnapshot, SkippedRun
-from prober.sinks.live.state import FINDINGS_KEPT_MAX, RUNS_KEPT_MAX, LiveState
+from prober.sinks.live.condition import Condition
+from prober.sinks.live.incidents import QUIET_MIN_S
+from prober.sinks.live.snapshot import FindingCount, SiteSnapshot, SkippedRun
+from prober.sinks.live.state import FINDINGS_KEPT_MAX, FIRST_RUN_MAX_S, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot, budget_left
 from prober.slo.confidence import ProportionBounds, interval
 from prober.slo.indicators import Indicator
@@ -72,7 +73,13 @@ class TestVerdict:
         told = live()
         told.started(WIRE, START + 1)
         site = only(told, START + 2)
-        assert (site.verdict, site.status, site.since, site.last_run, site.last_pass_at) == (None, UNKNOWN, None, None, None)
+        assert (site.verdict, site.status, site.since, site.last_run, site.last_pass_at) == (
+            None,
+            Condition.STARTING,
+            None,
+            None,
+            None,
+        )
         assert site.running_since == START + 1
         assert told.snapshot(START + 2).verdict is UNKNOWN
 
@@ -105,7 +112,7 @@ class TestVerdict:
         told.started(WIRE, START + 28)
         end(told, PASS, START + 30)
         site = only(told, START + 31)
-        assert (site.verdict, site.status, site.since, site.last_pass_at) == (PASS, PASS, START + 20, START + 30)
+        assert (site.verdict, site.status, site.since, site.last_pass_at) == (PASS, Condition.PASS, START + 20, START + 30)
         assert site.runs == {PASS: 2, FAIL: 1, UNKNOWN: 0}
         assert site.running_since is None
 
@@ -139,21 +146,21 @@ class TestOverdue:
     def test_a_pass_that_is_not_renewed_becomes_unknown(self) -> None:
         told = live()
         end(told, PASS, START + 10)
-        assert (only(told, START + 42).status, only(told, START + 42).overdue_s) == (PASS, None)
+        assert (only(told, START + 42).status, only(told, START + 42).overdue_s) == (Condition.PASS, None)
         late = only(told, START + 43)
-        assert (late.verdict, late.status, late.overdue_s) == (PASS, UNKNOWN, 1.0)
+        assert (late.verdict, late.status, late.overdue_s) == (PASS, Condition.UNKNOWN, 1.0)
         assert told.snapshot(START + 43).verdict is UNKNOWN
 
     def test_a_fail_stays_one(self) -> None:
         told = live()
         end(told, FAIL, START + 10)
-        assert (only(told, START + 100).status, only(told, START + 100).overdue_s) == (FAIL, 58.0)
+        assert (only(told, START + 100).status, only(told, START + 100).overdue_s) == (Condition.FAIL, 58.0)
 
     def test_a_run_that_hangs_renews_nothing(self) -> None:
         told = live()
         end(told, PASS, START + 10)
         told.started(WIRE, START + 20)
-        assert only(told, START + 43).status is UNKNOWN
+        assert only(told, START + 43).status is Condition.UNKNOWN
 
     def test_the_longest_run_so_far_is_allowed_for(self) -> None:
         told = live()
@@ -173,8 +180,27 @@ class TestOverdue:
         assert only(told, START + 500).overdue_s is None
         told.under_maintenance(WIRE, None, START + 500)
         told.under_maintenance(WIRE, None, START + 510)
-        assert only(told, START + 532).status is PASS
-        assert only(told, START + 533).status is UNKNOWN
+        assert only(told, START + 532).status is Condition.PASS
+        assert only(told, START + 533).status is Condition.UNKNOWN
+
+
+class TestCondition:
+    def test_before_the_first_run_had_time_to_end_a_site_is_starting(self) -> None:
+        late = START + WIRE.interval_s + FIRST_RUN_MAX_S + 1.0
+        assert only(live(), late - 1.0).status is Condition.STARTING
+        assert only(live(), late).status is Condition.UNKNOWN
+        assert live().snapshot(START).status is Condition.STARTING
+
+    def test_a_violation_of_usual_behaviour_warns_and_stays_a_fail(self) -> None:
+        told = live(WIRE, LIBRARY)
+        facts: Facts = {"seq": 3, "subscriber": "B", "holder": "A", "held": (1, 2)}
+        split = RecordedFinding(Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", "k", 1.0, (1, 2), facts), 1)
+        end(told, FAIL, START + 5, made=(split,), reason="AFFINITY_SPLIT")
+        end(told, PASS, START + 5, LIBRARY)
+        shown = told.snapshot(START + 6)
+        assert (shown.verdict, shown.status, shown.sites[0].status) == (FAIL, Condition.WARN, Condition.WARN)
+        end(told, FAIL, START + 9, made=(split, finding(1)), reason="AFFINITY_SPLIT, STUCK")
+        assert told.snapshot(START + 10).status is Condition.FAIL
 
 
 class TestMaintenance:
@@ -184,7 +210,7 @@ class TestMaintenance:
         end(told, PASS, START + 5, LIBRARY)
         told.under_maintenance(WIRE, "", START + 6)
         first, _ = told.snapshot(START + 7).sites
-        assert (first.verdict, first.status, first.maintenance) == (FAIL, None, "")
+        assert (first.verdict, first.status, first.maintenance) == (FAIL, Condition.MAINTENANCE, "")
         assert (told.snapshot(START + 7).verdict, told.snapshot(START + 7).since) == (PASS, START + 6)
         told.under_maintenance(WIRE, None, START + 8)
         assert told.snapshot(START + 9).verdict is FAIL
@@ -231,27 +257,17 @@ class TestMemory:
         end(told, FAIL, START + 5, made=(finding(1),), counts={finding(1).sort: 1000, (Kind.AFFINITY_MOVE, Status.INFO): 5})
         assert only(told, START + 6).findings_dropped == 999
 
-    def test_findings_are_open_as_long_as_their_incident(self) -> None:
-        told, arrived = live(), {Indicator.COMPLETENESS: SliCounts(100)}
+    def test_findings_are_shown_as_long_as_their_incident_is_open(self) -> None:
+        told = live()
         end(told, FAIL, START + 5, made=(finding(1),), name="first")
         end(told, UNKNOWN, START + 6)
         end(told, PASS, START + 8)
-        assert [found.open for found in only(told, START + 9).findings] == [True]
-        assert [one.incident_id for one in told.snapshot(START + 9).incidents] == ["first-STUCK"]
-        for number in range(closes_after(1, 1)):
-            end(told, PASS, START + 12 + 4 * number, checks=arrived)
-        assert told.snapshot(START + 400).incidents == ()
-        end(told, FAIL, START + 402, made=(finding(2),))
-        assert [(found.t, found.open) for found in only(told, START + 410).findings] == [(2.0, True), (1.0, False)]
-
-    def test_an_outage_lasts_until_a_run_reaches_the_target(self) -> None:
-        told, unsent = live(), {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=70)}
-        assert only(told, START).outage is None
-        for at in (5, 9):
-            end(told, UNKNOWN, START + at, unreachable=True, checks=unsent)
-        assert only(told, START + 10).outage == Outage(START + 5, 2, 140)
-        end(told, PASS, START + 12)
-        assert only(told, START + 13).outage is None
+        assert [found.run_id for found in only(told, START + 9).findings] == ["first"]
+        assert [one.incident_id for one in told.snapshot(START + 9).incidents] == ["first-loss"]
+        over = START + 5 + QUIET_MIN_S
+        assert (told.snapshot(over).incidents, only(told, over).findings) == ((), ())
+        end(told, FAIL, over + 1.0, made=(finding(2),))
+        assert [found.t for found in only(told, over + 1.0).findings] == [2.0]
 
     def test_the_schedule_is_followed(self) -> None:
         told = live()

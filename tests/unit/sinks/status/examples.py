@@ -125,6 +125,11 @@ def entry(
     return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
 
 
+def close_due(store: StatusStore, at: float) -> None:
+    """A heartbeat at that time, which closes what is due."""
+    store.heartbeat(ProberRecord("prober-0", "1.2.3", START, at))
+
+
 def passes(count: int, at: float, site: Site = SITE) -> list[Entry]:
     """So many runs in a row that pass, one every four seconds."""
     return [entry(f"pass-{at:.0f}-{number}", at=at + 4.0 * number, site=site) for number in range(count)]

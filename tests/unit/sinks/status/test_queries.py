@@ -10,6 +10,7 @@ import pytest
 
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.verdict import Verdict
+from prober.sinks.live.incidents import QUIET_MIN_S
 from prober.sinks.status import retention
 from prober.sinks.status.database import Database, NotStorable
 from prober.sinks.status.listings import PAGE_MAX, BadCursor
@@ -27,7 +28,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
-from tests.unit.sinks.status.examples import LIBRARY, RETENTION, SITE, START, US, entry, passes, result, walk, watched
+from tests.unit.sinks.status.examples import LIBRARY, RETENTION, SITE, START, US, close_due, entry, passes, result, walk, watched
 
 FINDING_FILTERS: tuple[tuple[FindingFilter, list[str]], ...] = (
     (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
@@ -38,13 +39,13 @@ FINDING_FILTERS: tuple[tuple[FindingFilter, list[str]], ...] = (
     (FindingFilter(subscription="s"), ["c-1", "a-2", "a-1"]),
     (FindingFilter(target="us"), ["c-1"]),
     (FindingFilter(run_id="a"), ["a-2", "a-1"]),
-    (FindingFilter(since=START + 3.0, until=START + 4.0), ["b-1"]),
+    (FindingFilter(since=START + QUIET_MIN_S, until=START + QUIET_MIN_S + 9.0), ["b-1"]),
     (FindingFilter(open=False), ["a-2", "a-1"]),
-    (FindingFilter(open=True), ["c-1", "b-1"]),
+    (FindingFilter(open=True), ["b-1", "c-1"]),
     (FindingFilter(open=True, target="us"), ["c-1"]),
     (FindingFilter(probe="affinity"), ["c-1"]),
     (FindingFilter(vantage="library"), ["b-1"]),
-    (FindingFilter(instance="prober-0"), ["c-1", "b-1", "a-2", "a-1"]),
+    (FindingFilter(instance="prober-0"), ["b-1", "c-1", "a-2", "a-1"]),
     (FindingFilter(part="1/2"), []),
 )
 
@@ -195,9 +196,12 @@ class TestFindings:
         assert queries.finding("run-1-2", on_key=True) is None
 
     def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
-        other = entry("b", Kind.GHOST, at=START + 1.0, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2")
-        store.record([entry("a", Kind.GHOST, Kind.PHANTOM), other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
-        store.record(passes(60, START + 3.0))
+        other = entry(
+            "b", Kind.GHOST, at=START + 2.0 + QUIET_MIN_S, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2"
+        )
+        store.record([entry("a", Kind.GHOST, Kind.PHANTOM)])
+        close_due(store, START + 2.0 + QUIET_MIN_S)
+        store.record([other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
         for wanted, names in FINDING_FILTERS:
             assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names, wanted
 
@@ -206,30 +210,32 @@ class TestFindings:
             return [record.finding_id for record in queries.findings(FindingFilter(open=True)).items]
 
         store.record([entry(f"bad-{number}", Kind.GHOST, at=START + number) for number in range(5)])
-        store.record([entry("unknown", at=START + 30.0, verdict=Verdict.UNKNOWN), *passes(6, START + 30.0, LIBRARY)])
+        store.record(passes(6, START + 30.0))
+        end = START + 6.0 + QUIET_MIN_S
+        close_due(store, end - 1.0)
         assert len(opened()) == 5
-        store.record(passes(6, START + 60.0)[:5])
-        assert len(opened()) == 5
-        store.record(passes(6, START + 60.0)[5:])
+        close_due(store, end + 9.0)
         assert opened() == []
-        assert {record.closed_at for record in queries.findings().items} == {START + 82.0}
+        assert {record.closed_at for record in queries.findings().items} == {end}
 
-    def test_the_findings_of_an_incident_are_those_of_its_kind_and_site(self, store: StatusStore, queries: StatusQueries) -> None:
+    def test_the_findings_of_an_incident_are_those_of_its_symptom_and_target(
+        self, store: StatusStore, queries: StatusQueries
+    ) -> None:
         store.record([entry("a", Kind.GHOST, Kind.PHANTOM), entry("b", Kind.GHOST, at=START + 9.0)])
         store.record([entry("c", Kind.GHOST, site=US), entry("d", Kind.GHOST, status=Status.INDETERMINATE)])
-        found = queries.findings(FindingFilter(incident_id="a-GHOST")).items
-        assert [record.finding_id for record in found] == ["b-1", "a-1"]
+        found = queries.findings(FindingFilter(incident_id="a-integrity")).items
+        assert [record.finding_id for record in found] == ["b-1", "a-2", "a-1"]
         hint = queries.finding("d-1")
         assert hint is not None
         assert (hint.incident_id, hint.closed_at) == (None, hint.found_at)
 
     def test_groups_say_how_many_and_since_when(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a", Kind.GHOST, Kind.GHOST), *passes(60, START + 3.0)])
-        store.record([entry("c", Kind.GHOST, at=START + 500.0)])
-        store.record([entry("d", Kind.PHANTOM, key="k2", at=START + 509.0)])
+        store.record([entry("a", Kind.GHOST, Kind.GHOST)])
+        later = START + 2.0 + QUIET_MIN_S
+        store.record([entry("c", Kind.GHOST, at=later), entry("d", Kind.PHANTOM, key="k2", at=later + 9.0)])
         (group,) = queries.findings_of_key("k")
         assert (group.subscription, group.kind, group.status, group.count, group.open) == ("s", Kind.GHOST, Status.VIOLATION, 3, 1)
-        assert (group.first_at, group.last_at) == (START + 2.0, START + 502.0)
+        assert (group.first_at, group.last_at) == (START + 2.0, later + 2.0)
         assert [(one.kind, one.count) for one in queries.findings_by_subscription(START + 3.0)] == [
             (Kind.GHOST, 1),
             (Kind.PHANTOM, 1),

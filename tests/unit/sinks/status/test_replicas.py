@@ -9,6 +9,7 @@ from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
+from prober.sinks.live.condition import Condition
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
 from prober.sinks.status.queries import StatusQueries
@@ -71,7 +72,7 @@ class TestStanding:
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
         store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
         (told,) = queries.sites()
-        assert (told.status, told.site) == (Verdict.PASS, SITE)
+        assert (told.status, told.site) == (Condition.PASS, SITE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
 

@@ -24,7 +24,7 @@ from tests.unit.sinks.status.examples import RETENTION, START, US, entry, snapsh
 
 class TestRetention:
     def test_what_is_old_goes(self, database: Database, store: StatusStore, queries: StatusQueries) -> None:
-        both = [entry("old", Kind.PHANTOM), entry("new", Kind.GHOST, at=START + 100.0)]
+        both = [entry("old", Kind.STUCK), entry("new", Kind.GHOST, at=START + 100.0)]
         store.record(replace(one, findings=tuple(replace(each, on_key=each.evidence) for each in one.findings)) for one in both)
         store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().sites)
         now = START + 100.0 + RETENTION.retention_s
@@ -32,7 +32,7 @@ class TestRetention:
         assert (tidied.expired, tidied.evicted, tidied.done) == (3, 0, True)
         assert [record.result.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
-        assert [one.kind for one in queries.open_incidents()] == [Kind.GHOST]
+        assert [one.incident_id for one in queries.incidents().items] == ["new-integrity"]
         with database.reading() as connection:
             for proofs in ("evidence", "key_evidence"):
                 left = connection.exec_driver_sql(f"SELECT finding_id FROM {proofs}").scalars().all()  # our own names
@@ -43,15 +43,13 @@ class TestRetention:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
         store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
         tidied = store.tidy(replace(RETENTION, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
-        assert (tidied.expired, tidied.evicted) == (0, 20 + 53)
+        assert (tidied.expired, tidied.evicted) == (0, 20 + 54)
         assert [record.result.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
             f"noisy-{number:03}" for number in reversed(range(20, 30))
         ]
         kept = [record.finding_id for record in queries.findings(FindingFilter(target="europe")).items]
-        assert sorted(kept[5:]) == sorted(
-            one.exemplar.finding_id for one in queries.open_incidents() if one.site.target == "europe"
-        )
-        assert len(kept) == 5 + 2
+        assert sorted(kept[5:]) == sorted(one.exemplar.finding_id for one in queries.open_incidents() if one.target == "europe")
+        assert len(kept) == 5 + 1
         assert len(queries.runs(RunFilter(target="us")).items) == len(queries.findings(FindingFilter(target="us")).items) == 4
 
     def test_a_pass_is_bounded_and_the_next_one_goes_on(

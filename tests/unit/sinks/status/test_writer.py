@@ -11,6 +11,7 @@ import pytest
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.runs.sink import KeptHistory
+from prober.sinks.live.condition import Condition
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, NotStorable, StoreUnavailable
@@ -193,12 +194,12 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
     bench.writer.heartbeat(snapshot(SliCounts(8, 1), START + 3.0, result()))
     assert bench.writer.write()
     (told,) = bench.queries.sites()
-    assert (told.status, told.last_heartbeat_at) == (Verdict.PASS, START + 3.0)
+    assert (told.status, told.last_heartbeat_at) == (Condition.PASS, START + 3.0)
     assert bench.queries.counts(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
 
 
 def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Verdict | None] = []
+    seen: list[Condition] = []
 
     def slow(*_: object) -> Entry:
         seen.extend(told.status for told in bench.queries.sites())
@@ -210,7 +211,7 @@ def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: p
         bench.end(f"run-{number}", Verdict.FAIL)
     bench.writer.heartbeat(snapshot(SliCounts(), START + 1.0, result(verdict=Verdict.FAIL)))
     assert bench.writer.write()
-    assert seen == [Verdict.FAIL] * 3
+    assert seen == [Condition.FAIL] * 3
 
 
 def test_a_heartbeat_that_is_refused_leaves_its_trace(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "11"
+revision = "12"
 down_revision = "10"
 branch_labels = None
 depends_on = None

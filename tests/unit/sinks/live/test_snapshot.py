@@ -1,0 +1,56 @@
+"""What a snapshot comes to: outages of a target, and targets of which nothing can be verified."""
+
+from __future__ import annotations
+
+from prober.core.verdict import Verdict
+from prober.sinks.live.condition import Condition
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import SliCounts
+from tests.unit.sinks.live.test_state import LIBRARY, OTHER, START, WIRE, end, live
+
+PASS, UNKNOWN = Verdict.PASS, Verdict.UNKNOWN
+
+
+class TestStatus:
+    def test_one_unreachable_run_is_an_outage_of_all_sites_since_the_last_success(self) -> None:
+        """Also of a site whose run is under way, and of one that passed."""
+        told, unsent = live(WIRE, LIBRARY, OTHER), {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=70)}
+        for site in (WIRE, LIBRARY, OTHER):
+            end(told, PASS, START + 5, site)
+        told.started(LIBRARY, START + 6)
+        for at in (9, 20):
+            end(told, UNKNOWN, START + at, unreachable=True, checks=unsent)
+        shown = told.snapshot(START + 21)
+        (outage,) = shown.incidents
+        assert (outage.target, outage.first_at, outage.runs, outage.unsent) == ("europe", START + 5, 2, 140)
+        assert (shown.status, shown.verdict) == (Condition.OUTAGE, UNKNOWN)
+        assert [site.status for site in shown.sites] == [Condition.OUTAGE, Condition.OUTAGE, Condition.PASS]
+
+    def test_an_outage_ends_with_the_first_run_that_reaches_the_target(self) -> None:
+        told = live(WIRE, LIBRARY)
+        for site in (WIRE, LIBRARY):
+            end(told, UNKNOWN, START + 9, site, unreachable=True)
+        end(told, PASS, START + 20)
+        assert told.snapshot(START + 21).incidents == ()
+        assert [site.status for site in told.snapshot(START + 21).sites] == [Condition.PASS, Condition.UNKNOWN]
+        end(told, UNKNOWN, START + 22, LIBRARY, unreachable=True, started_at=START + 10)
+        assert told.snapshot(START + 23).incidents == ()  # that run began in the outage
+
+    def test_an_outage_of_one_vantage_leaves_the_others_alone(self) -> None:
+        told = live(WIRE, LIBRARY)
+        end(told, PASS, START + 5)
+        end(told, UNKNOWN, START + 9, LIBRARY, unreachable=True)
+        end(told, PASS, START + 15)
+        shown = told.snapshot(START + 16)
+        assert [site.status for site in shown.sites] == [Condition.PASS, Condition.OUTAGE]
+        assert len(shown.incidents) == 1
+
+    def test_a_target_whose_runs_cannot_be_verified_is_blind(self) -> None:
+        told = live(WIRE, LIBRARY)
+        for at in (5, 15):
+            for site in (WIRE, LIBRARY):
+                end(told, UNKNOWN, START + at, site, reason="PERMISSION_DENIED")
+            expected = Condition.UNKNOWN if at == 5 else Condition.BLIND
+            assert told.snapshot(START + at).status is expected
+        end(told, PASS, START + 25)
+        assert told.snapshot(START + 26).status is Condition.UNKNOWN
