@@ -21,11 +21,11 @@ from time import perf_counter
 from benchmarks.figures import Figure
 from prober.cli.process import collect_rarely
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.core.events import Acked, Delivered, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from prober.runs.backlog import BacklogTracker
 from prober.runs.recorder import Recording
+from prober.runs.site import SiteKey
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements
 from prober.slo.counts import SloCounters
@@ -43,8 +43,9 @@ def probe(keys: int, rounds: int = 1) -> Recording:
     """One run over so many keys, each of which has its turn in each round."""
     config = load(None, {})
     metrics = Metrics(config.objectives).watch(config.targets[0])
+    site = SiteKey(config.targets[0].name, "ordering", "wire")
     topic, subscription = metrics.topic("t"), metrics.subscription("s")
-    measurements = Measurements(metrics, topic, {"s": subscription}, SloCounters(config.objectives), {}, ProbeName.ORDERING)
+    measurements = Measurements(metrics, topic, {"s": subscription}, SloCounters(config.objectives), {}, site)
     backlog_tracker = BacklogTracker(60.0)
     clock = count()
     listeners = [lambda seen: backlog_tracker.listen(seen.event), measurements.event]

@@ -1,7 +1,7 @@
 """PromQL text, made from the metric families: a metric or label that does not exist cannot be written down.
 
 Every selector of a family is narrowed by the dashboard's variables: by each label of the family that has a variable, by the vantage, which
-is the end of the names of topics and subscriptions, and by the scrape's own labels `job` and `instance` (a task).
+is also the end of the names of topics and subscriptions, and by the scrape's own labels `job` and `instance` (a task).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from prober.sinks.metrics.families import Family, MetricType
 RATE_WINDOW: Final = "$__rate_interval"
 RANGE: Final = "$__range"
 NARROWED: Final = ("environment", "region", "target", "topic", "subscription", "probe")
-NAMED_BY_SITE: Final = ("topic", "subscription")
+ENDS_WITH_VANTAGE: Final = ("topic", "subscription", "vantage")
 SCRAPE_LABELS: Final = ("job", "instance")
 BY: Final = "${by:csv}"
 
@@ -56,7 +56,7 @@ def select(family: Family, suffix: str = "", /, **labels: object) -> str:
     if bool(suffix) != (family.kind is MetricType.HISTOGRAM):
         raise ValueError(f"{family.full_name} is a {family.kind}: suffix {suffix!r}")
     variables = [f'{label}=~"${label}"' for label in family.labels if label in NARROWED and label not in labels]
-    vantages = [f'{label}=~".*$vantage"' for label in family.labels if label in NAMED_BY_SITE]
+    vantages = [f'{label}=~".*$vantage"' for label in family.labels if label in ENDS_WITH_VANTAGE]
     return f"{family.full_name}{suffix}{{{','.join([*_scrape(), *variables, *vantages, *map(_matcher, labels, labels.values())])}}}"
 
 

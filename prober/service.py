@@ -315,7 +315,7 @@ class Service:
                 self._metrics.forget(self._surroundings.pop(series).metrics)
                 continue
             names = {name for probe_instance in here for name in probe_instance.names_in_metrics}
-            around.metrics.forget_all_but({probe_instance.site.probe for probe_instance in here}, names)
+            around.metrics.forget_all_but({probe_instance.shown.key for probe_instance in here}, names)
         await self._connections.close_unused([probe_instance.broker for probe_instance in used])
 
     async def _prepare_store(self) -> None:

@@ -140,11 +140,11 @@ def _oldest(thresholds: Thresholds) -> Panel:
 def _judged() -> Panel:
     words = Words(
         "Runs judged",
-        "The share of the runs that ended in the time range which ended with PASS or FAIL. The others are UNKNOWN: they say nothing about "
-        "the service.",
+        "The share of the runs that ended in the time range which ended with PASS or FAIL: the lowest of all probers, probes, vantages and "
+        "parts. The others are UNKNOWN.",
         ("PubsubProberVerdictsUnknown",),
     )
-    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(judged_share(), instant=True))
+    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(total(judged_share(), how="min"), instant=True))
 
 
 def _alerts() -> Panel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import COMPLETED, JUDGED, completed_panel, completed_share, due, judged_share
+from dashboards.boards.subjects import COMPLETED, JUDGED, RUN_BY, completed_panel, completed_share, due, judged_share
 from dashboards.panels import (
     COUNT,
     SECONDS,
@@ -40,7 +40,6 @@ from prober.sinks.metrics import families
 LAG: Final = red_above(LAG_MAX_S)
 LAG_SHARE: Final = percent(LAG_QUANTILE)
 DRILL_AGE: Final = red_above(DRILL_LATE_S)
-PROBE: Final = "environment, region, target, probe"
 
 
 def prober_board(thresholds: Thresholds) -> Board:
@@ -135,23 +134,31 @@ def _skipped() -> Panel:
 def _probes() -> Panel:
     words = Words(
         "Probes",
-        "Runs that were due in the time range outside of maintenance, which share of them ended, for which share of these that was with "
-        "PASS or FAIL, and when one last passed.",
+        "Every probe with its vantage, its part of the keys and the prober that runs it now: runs that were due in the time range outside "
+        "of maintenance, the share that ended, the share of these that ended with PASS or FAIL, and the age of the last PASS.",
         ("PubsubProberStale", "PubsubProberCoverageLow", "PubsubProberVerdictsUnknown"),
     )
-    unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), PROBE)
-    skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), PROBE)
-    passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", PROBE, "max")
+    unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), RUN_BY)
+    skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), RUN_BY)
+    passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", RUN_BY, "max")
     columns = [
-        TableColumn("Due", due(PROBE), COUNT),
-        TableColumn("Completed", completed_share(PROBE), SHARE, COMPLETED, 1),
-        TableColumn("Judged", judged_share(PROBE), SHARE, JUDGED, 1),
-        TableColumn("Unknown", unknown, COUNT),
-        TableColumn("Skipped", skipped, COUNT),
-        TableColumn("Planned every", total(select(families.PROBE_INTERVAL), PROBE, "max"), SECONDS),
-        TableColumn("Passed ago", f"time() - {passed}", SECONDS, decimals=0),
+        TableColumn("Due", _run_now(due()), COUNT),
+        TableColumn("Completed", _run_now(completed_share()), SHARE, COMPLETED, 1),
+        TableColumn("Judged", _run_now(judged_share()), SHARE, JUDGED, 1),
+        TableColumn("Unknown", _run_now(unknown), COUNT),
+        TableColumn("Skipped", _run_now(skipped), COUNT),
+        TableColumn("Planned every", _run_now(total(select(families.PROBE_INTERVAL), RUN_BY, "max")), SECONDS),
+        TableColumn("Passed ago", _run_now(f"time() - {passed}"), SECONDS, decimals=0),
     ]
-    headings = {"probe": "Probe", "target": "Target", "environment": "Environment", "region": "Region"}
+    headings = {
+        "probe": "Probe",
+        "vantage": "Vantage",
+        "part": "Part",
+        "target": "Target",
+        "environment": "Environment",
+        "region": "Region",
+        "instance": "Prober",
+    }
     return table_panel(words, Look(COUNT, width=24, height=7), headings, columns)
 
 
@@ -183,6 +190,11 @@ def _pushes() -> Panel:
     )
     pushed = total(increase(select(families.PUSH_REQUESTS)), "outcome")
     return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), Query(pushed))
+
+
+def _run_now(expr: str) -> str:
+    """Of the probers that run the probe instance now: the others have its series, too."""
+    return f"{expr} and on ({RUN_BY}) {select(families.PROBE_ASSIGNED)}"
 
 
 def _errors() -> Panel:

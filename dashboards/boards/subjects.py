@@ -205,33 +205,38 @@ OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
 
 COMPLETED: Final = red_below(COVERAGE_MIN)
 JUDGED: Final = red_below(1 - UNKNOWN_SHARE_MAX)
+RUN_BY: Final = "target, environment, region, probe, vantage, part, job, instance"
+"""A probe instance and its prober. Shares over fewer labels hide one that fails among others that work."""
 
 
-def due(by: str = "") -> str:
-    """Runs that the schedule asked for in the time range, without those that maintenance kept from starting."""
-    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), by)
-    return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), by)} - {skipped}"
+def due() -> str:
+    """Runs of each probe instance that the schedule asked for in the time range, without those that maintenance kept from starting."""
+    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), RUN_BY)
+    return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), RUN_BY)} - {skipped}"
 
 
 def completed_panel(width: int) -> Panel:
-    """The share of them that ended, as a number."""
+    """The lowest share of them that ended, as a number."""
     words = Words(
         "Runs completed",
-        "The share of the runs due in the time range, outside of maintenance, that ended, with any verdict. The others did not start.",
+        "The share of the runs due in the time range, outside of maintenance, that ended, with any verdict: the lowest of all probers, "
+        "probes, vantages and parts.",
         ("PubsubProberCoverageLow",),
     )
-    return stat_panel(words, Look(SHARE, COMPLETED, width=width, height=4), Query(completed_share(), instant=True))
+    return stat_panel(
+        words, Look(SHARE, COMPLETED, width=width, height=4), Query(total(completed_share(), how="min"), instant=True)
+    )
 
 
-def completed_share(by: str = "") -> str:
-    """The share of the runs due that ended, by whatever verdict."""
-    return ratio(total(increase(select(families.PROBE_RUNS), RANGE), by), f"({due(by)})")
+def completed_share() -> str:
+    """The share of the runs due that ended, by whatever verdict, of each probe instance."""
+    return ratio(total(increase(select(families.PROBE_RUNS), RANGE), RUN_BY), f"({due()})")
 
 
-def judged_share(by: str = "") -> str:
-    """The share of the runs that ended which ended with PASS or FAIL."""
-    judged = total(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), by)
-    return ratio(judged, total(increase(select(families.PROBE_RUNS), RANGE), by))
+def judged_share() -> str:
+    """The share of the runs that ended which ended with PASS or FAIL, of each probe instance."""
+    judged = total(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), RUN_BY)
+    return ratio(judged, total(increase(select(families.PROBE_RUNS), RANGE), RUN_BY))
 
 
 # --- findings ----------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from prober.alerting.promql import news, prom_duration, series
-from prober.alerting.rules import INTERVAL_S, AlertBasis, AlertingRule, Dashboard, Owner, RuleGroup, Severity
+from prober.alerting.rules import COUNT, INTERVAL_S, AlertBasis, AlertingRule, Dashboard, Owner, RuleGroup, Severity, Summary
 from prober.sinks.metrics import families
 from prober.slo.objectives import HOUR_S
 
@@ -25,7 +25,7 @@ def _anomaly() -> AlertingRule:
         f"{news(LABELS, series(families.LIBRARY_ANOMALIES), SEEN_S)} > 0",
         Severity.WARNING,
         Owner.SERVICE,
-        "The client library does on an ordering key what its documentation rules out.",
+        Summary("The client library breaks the documented behaviour of an ordering key.", COUNT),
         "{{ $labels.kind }}: {{ $value }} times within the last "
         f"{prom_duration(SEEN_S)} on subscription {{{{ $labels.subscription }}}} of {{{{ $labels.target }}}} "
         "({{ $labels.environment }}, {{ $labels.region }}). Suspect the version of the client library, not the service.",

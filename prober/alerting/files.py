@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from prober.alerting import comparisons as about_comparisons
 from prober.alerting import objectives as about_objectives
 from prober.alerting import prober as about_prober
-from prober.alerting import service as about_comparisons
 from prober.alerting import service as about_service
 from prober.alerting.client_library import library_group
 from prober.alerting.own_subscriptions import own_group

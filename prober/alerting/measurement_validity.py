@@ -1,4 +1,4 @@
-"""Alerts about what is seen meaning little: too few runs, runs without a verdict, a slow prober, a wrong clock, rules that fail."""
+"""Alerts about measurements that mean little: too few runs, runs without a verdict, a slow prober, a wrong clock, rules that fail."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Final
 
 from prober.alerting.objectives import OBJECTIVE, decided_series
 from prober.alerting.promql import (
-    PROBE,
     PROCESS,
+    RUN_BY,
     binary,
     bracketed,
     group_by,
     increase_by,
+    max_by,
     news,
     on,
+    outside_maintenance,
     percent,
     prom_duration,
     prom_number,
@@ -23,15 +25,23 @@ from prober.alerting.promql import (
 )
 from prober.alerting.rules import (
     AT,
+    COUNT,
+    DURATION,
     ON_TARGET,
+    PROBE,
+    SHARE,
     SILENT_FOR_S,
     TROUBLE_FOR_S,
     WINDOW_S,
     AlertingRule,
     Severity,
+    Summary,
+    either,
     prober_alert,
+    subject_of,
     value_of,
 )
+from prober.alerting.service import HELD
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
@@ -44,6 +54,8 @@ COVERAGE_FOR_S: Final = 5 * MINUTE_S
 UNKNOWN_SHARE_MAX: Final = 0.5
 RUNS_MIN: Final = 3
 """So many runs must be missing or undecided: a lost one is no news."""
+CLOCK_DIFFERENCE_MAX_S: Final = 30.0
+"""More than a scrape takes."""
 LAG_MAX_S: Final = 0.25
 LAG_QUANTILE: Final = 0.9
 LAG_WINDOW_S: Final = 5 * MINUTE_S
@@ -55,41 +67,67 @@ DOUBTFUL_MIN: Final = 10
 
 def validity_rules() -> tuple[AlertingRule, ...]:
     """All of them."""
-    return (_coverage(), _undecided(), _lagging(), _doubtful(), _clock(), _recordings_missing(), _rules_failing())
+    return (_coverage(), _undecided(), _blind(), _lagging(), _doubtful(), _clock(), _recordings_missing(), _rules_failing())
 
 
 def _coverage() -> AlertingRule:
     window = prom_duration(COVERAGE_WINDOW_S)
-    ended = increase_by(PROBE, series(families.PROBE_RUNS), window)
-    maintained = increase_by(PROBE, series(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), window)
-    expected = f"({increase_by(PROBE, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
+    ended = increase_by(RUN_BY, series(families.PROBE_RUNS), window)
+    maintained = increase_by(RUN_BY, series(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), window)
+    expected = f"({increase_by(RUN_BY, series(families.PROBE_RUNS_EXPECTED), window)} - {maintained})"
     return prober_alert(
         "PubsubProberCoverageLow",
         binary("and", f"{ended} / {expected} < {prom_number(COVERAGE_MIN)}", f"{expected} - {ended} >= {RUNS_MIN}"),
         Severity.WARNING,
-        "Fewer runs end than the schedule asks for.",
-        f"Of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} that were due in the last {window}, {{{{ $value | humanizePercentage }}}} "
-        f"ended, less than {percent(COVERAGE_MIN)}. What is measured there means little.",
-        PROBE,
+        Summary("Fewer runs end than the schedule asks for.", SHARE),
+        f"{AT} ended {SHARE} of the runs of {PROBE} at {ON_TARGET} that were due in the last {window}, less than {percent(COVERAGE_MIN)}. "
+        "Its measurements there mean little.",
+        RUN_BY,
         COVERAGE_FOR_S,
     )
 
 
 def _undecided() -> AlertingRule:
     window = prom_duration(COVERAGE_WINDOW_S)
-    unknown = increase_by(PROBE, series(families.PROBE_RUNS, verdict="unknown"), window)
-    ended = increase_by(PROBE, series(families.PROBE_RUNS), window)
+    unknown = increase_by(RUN_BY, series(families.PROBE_RUNS, verdict="unknown"), window)
+    ended = increase_by(RUN_BY, series(families.PROBE_RUNS), window)
     alert = prober_alert(
         "PubsubProberVerdictsUnknown",
         binary("and", f"{unknown} / {ended} > {prom_number(UNKNOWN_SHARE_MAX)}", f"{unknown} >= {RUNS_MIN}"),
         Severity.WARNING,
-        "Most runs of a probe end without a verdict.",
-        f"{{{{ $value | humanizePercentage }}}} of the runs of {{{{ $labels.probe }}}} at {ON_TARGET} in the last {window} ended UNKNOWN: "
-        "the target or the way to it does not answer, or the prober stands still.",
-        PROBE,
+        Summary("Most runs of a probe end without a verdict.", SHARE),
+        f"{SHARE} of the runs of {PROBE} by prober {{{{ $labels.instance }}}} at {ON_TARGET} in the last {window} ended UNKNOWN: "
+        "the target or the network to it does not answer, or the prober is paused.",
+        RUN_BY,
         COVERAGE_FOR_S,
     )
     return replace(alert, page=f"runs?verdict={Verdict.UNKNOWN}&target={value_of('target')}&probe={value_of('probe')}")
+
+
+def _blind() -> AlertingRule:
+    """Every run of a target is UNKNOWN: any outage there stays unseen. It pages as runs that do not end do.
+
+    Not if the target cannot be reached, nor until the window is past that: `PubsubTargetUnreachable` has paged. Nor if no prober answers.
+    """
+
+    def ended(*verdicts: Verdict) -> str:
+        selected = series(families.PROBE_RUNS, verdict=[verdict.lower() for verdict in verdicts])
+        return sum_by(TARGET, outside_maintenance(f"increase({selected}[{prom_duration(WINDOW_S)}])", WINDOW_S))
+
+    known = f"({ended(Verdict.PASS, Verdict.FAIL)} > 0)"
+    unreachable = f"max_over_time({HELD}[{prom_duration(WINDOW_S)}])"
+    some = binary(f"unless {on(TARGET)}", f"{ended(Verdict.UNKNOWN)} >= {RUNS_MIN}", known, unreachable)
+    alert = prober_alert(
+        "PubsubTargetBlind",
+        binary("and", some, group_by(TARGET, series(families.PROBE_RUNS))),
+        Severity.CRITICAL,
+        Summary("Every run at a target ends without a verdict.", f"UNKNOWN runs: {COUNT}"),
+        f"All {COUNT} runs that ended at {ON_TARGET} in the last {prom_duration(WINDOW_S)} were UNKNOWN: an outage would stay unseen. "
+        "The reason of the runs says what prevents a verdict.",
+        TARGET,
+        SILENT_FOR_S,
+    )
+    return replace(alert, page=f"runs?verdict={Verdict.UNKNOWN}&target={value_of('target')}")
 
 
 def _lagging() -> AlertingRule:
@@ -102,7 +140,7 @@ def _lagging() -> AlertingRule:
         "PubsubProberLagging",
         binary(f"* {on(PROCESS)} group_right ()", lag, targets),
         Severity.WARNING,
-        "A prober is too slow to measure latencies.",
+        Summary("A prober is too slow to measure latencies.", DURATION),
         f"{AT} wakes up {{{{ $value | humanizeDuration }}}} late in one of ten cases. What it measures as late at {ON_TARGET}, perhaps "
         "only because of that delay, is undecided.",
         (*PROCESS, *TARGET),
@@ -122,7 +160,7 @@ def _doubtful() -> AlertingRule:
         "PubsubProberLatenciesUndecided",
         binary("and", share, f"{doubtful} >= {DOUBTFUL_MIN}"),
         Severity.WARNING,
-        "Many latencies are undecided, because the prober was too slow to measure them.",
+        Summary("Many latencies are undecided, because the prober was too slow to measure them.", SHARE),
         f"{{{{ $value | humanizePercentage }}}} of the latencies at {ON_TARGET} in the last {window} were late, perhaps only because the "
         "prober's event loop lagged. Objectives about latencies do not count them.",
         TARGET,
@@ -131,15 +169,30 @@ def _doubtful() -> AlertingRule:
 
 
 def _clock() -> AlertingRule:
-    labels = (*TARGET, "duration")
+    """A negative duration, or a clock that differs from Prometheus's.
+
+    The timestamp of a sample is Prometheus's time of the scrape, and the value of this one the prober's.
+    """
+    labels = (*PROCESS, *TARGET, "duration")
+    negative = f"{news(labels, series(families.NEGATIVE_DURATIONS), WINDOW_S)} > 0"
+    clock = series(families.CLOCK)
+    difference = f"{max_by(PROCESS, f'abs(timestamp({clock}) - {clock})')} > {prom_number(CLOCK_DIFFERENCE_MAX_S)}"
     return prober_alert(
         "PubsubProberClockWrong",
-        f"{news(labels, series(families.NEGATIVE_DURATIONS), WINDOW_S)} > 0",
+        binary("or", negative, difference),
         Severity.WARNING,
-        "A duration came out negative: a clock is wrong.",
-        f"{{{{ $labels.duration }}}} at {ON_TARGET} was negative within the last {prom_duration(WINDOW_S)}. Latencies from there cannot be "
-        "relied on.",
-        labels,
+        Summary(
+            "The clock of a prober is wrong.",
+            either("duration", f"negative durations: {COUNT}", f"differs by {DURATION}"),
+            subject=either("duration", subject_of(labels), subject_of(PROCESS)),
+        ),
+        either(
+            "duration",
+            f"{{{{ $labels.duration }}}} at {ON_TARGET} was negative within the last {prom_duration(WINDOW_S)}. Latencies that prober "
+            "{{ $labels.instance }} measures cannot be relied on.",
+            f"The clock of prober {{{{ $labels.instance }}}} differs from Prometheus's by {DURATION}. Its timestamps cannot be relied on.",
+        ),
+        PROCESS,
     )
 
 
@@ -151,7 +204,7 @@ def _recordings_missing() -> AlertingRule:
         "PubsubProberRecordingsMissing",
         binary("or", binary("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),
         Severity.WARNING,
-        "Objectives are not evaluated although probes run.",
+        Summary("Objectives are not evaluated although probes run.", subject=either("slo", subject_of(("slo",)), "all objectives")),
         "There are probes, but no numbers for{{ with $labels.slo }} the objective {{ . }}{{ else }} any objective{{ end }}: burn alerts "
         "cannot fire.",
         ("slo",),
@@ -166,7 +219,7 @@ def _rules_failing() -> AlertingRule:
         "PubsubProberRulesFailing",
         f"{increase_by(('rule_group',), failures, prom_duration(WINDOW_S))} > 0",
         Severity.WARNING,
-        "Prometheus cannot evaluate rules of the prober.",
+        Summary("Prometheus cannot evaluate rules of the prober.", f"failures: {COUNT}"),
         f"Rules of {{{{ $labels.rule_group }}}} failed within the last {prom_duration(WINDOW_S)}: their alerts cannot fire.",
         ("rule_group",),
         SILENT_FOR_S,

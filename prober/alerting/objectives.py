@@ -17,7 +17,7 @@ where the burn rates of a long and a short window both exceed a factor that foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -38,6 +38,7 @@ from prober.alerting.promql import (
 from prober.alerting.rules import (
     INTERVAL_S,
     ON_TARGET,
+    SHARE,
     AlertBasis,
     AlertingRule,
     Dashboard,
@@ -45,6 +46,7 @@ from prober.alerting.rules import (
     RecordingRule,
     RuleGroup,
     Severity,
+    Summary,
 )
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
@@ -158,7 +160,7 @@ def _alerts(objective: Objective) -> Iterator[AlertingRule]:
     yield _exhausted(objective)
 
 
-def _burn(objective: Objective, urgency: Urgency, alerts: Iterable[BurnAlert]) -> AlertingRule:
+def _burn(objective: Objective, urgency: Urgency, alerts: Sequence[BurnAlert]) -> AlertingRule:
     """One alert for all windows of an urgency: what burns fast, and then more slowly, is one trouble and not two."""
     severities = _SEVERITIES_OF_USUAL if objective.indicator in USUAL else _SEVERITIES
     expressions, reasons = zip(*(_windows(objective, alert) for alert in alerts), strict=True)
@@ -167,7 +169,10 @@ def _burn(objective: Objective, urgency: Urgency, alerts: Iterable[BurnAlert]) -
         expressions[0] if len(expressions) == 1 else binary("or", *map(bracketed, expressions)),
         severities[urgency],
         Owner.SERVICE,
-        "The error budget of an objective is burning too fast.",
+        Summary(
+            "The error budget of an objective is burning too fast.",
+            f'{{{{ $value | printf "%.1f" }}}} times the allowed rate over {" or ".join(prom_duration(one.long_s) for one in alerts)}',
+        ),
         f"{_promise(objective)} On {ON_TARGET} the error budget burns "
         f'{{{{ $value | printf "%.1f" }}}} times as fast as the objective allows: {", or ".join(reasons)}.',
         _DASHBOARDS[objective.indicator],
@@ -202,7 +207,7 @@ def _exhausted(objective: Objective) -> AlertingRule:
         binary("and", f"{_of(objective, SPENT)} >= 1", enough, covered),
         Severity.WARNING,
         Owner.SERVICE,
-        "The error budget of an objective is spent.",
+        Summary("The error budget of an objective is spent.", SHARE),
         f"{_promise(objective)} On {ON_TARGET} {{{{ $value | humanizePercentage }}}} of the error budget of "
         f"{prom_duration(objective.window_s)} is spent.",
         Dashboard.OVERVIEW,
@@ -287,18 +292,18 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
     doubts = series(families.UNDECIDED_DURATIONS, duration=Indicator.OLDEST_UNACKED_MESSAGE_AGE)
     doubtful = f"({increase_by(TARGET, doubts, prom_duration(2 * SLICE_S))} > 0)"
     given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
-    probed = binary("unless", max_by(SUBSCRIPTION, series(families.OLDEST_UNACKED_AGE)), given_up)
-    age = f"({binary(f'unless {on(TARGET)}', outside_maintenance(probed), doubtful)})"
+    probed = binary("unless", max_by(SUBSCRIPTION, outside_maintenance(series(families.OLDEST_UNACKED_AGE))), given_up)
+    age = f"({binary(f'unless {on(TARGET)}', probed, doubtful)})"
     older = f"{age} > bool {prom_number(threshold_s)}"
     return SliQueries(_slices("sum", older, window), _slices("count", age, window))
 
 
 def _stalled_keys(window: str) -> SliQueries:
     """A key that stands still is one of those that are probed; where it is not known how many stand still, none are counted."""
-    stalled = max_by(SUBSCRIPTION, series(families.STALLED_KEYS))
+    stalled = max_by(SUBSCRIPTION, outside_maintenance(series(families.STALLED_KEYS)))
     probed = max_by(SUBSCRIPTION, series(families.PROBED_KEYS))
     known = binary("and", probed, stalled)
-    return SliQueries(_slices("sum", outside_maintenance(stalled), window), _slices("sum", outside_maintenance(known), window))
+    return SliQueries(_slices("sum", stalled, window), _slices("sum", known, window))
 
 
 def _slices(function: str, expression: str, window: str) -> str:

@@ -20,13 +20,16 @@ from prober.alerting.promql import (
     series,
 )
 from prober.alerting.rules import (
+    DURATION,
     INTERVAL_S,
+    SHARE,
     AlertBasis,
     AlertingRule,
     Dashboard,
     Owner,
     RuleGroup,
     Severity,
+    Summary,
 )
 from prober.monitoring.comparison import POINT_AGE_MAX_S, SAMPLE_S, Late
 from prober.sinks.metrics import families
@@ -54,10 +57,10 @@ def own_group() -> RuleGroup:
 def _both_late() -> AlertingRule:
     return _alert(
         "PubsubServiceDelaysOwnSubscription",
-        outside_maintenance(_both()),
+        _both(),
         Severity.CRITICAL,
         Owner.SERVICE,
-        "The service delays an own subscription and the prober alike.",
+        Summary("The service delays an own subscription and the prober alike."),
         f"For {prom_duration(BOTH_LATE_FOR_S)} {NAMED} has been late, and so have the prober's own messages on {BESIDE}. The service is "
         "the likely cause.",
         BOTH_LATE_FOR_S,
@@ -66,7 +69,7 @@ def _both_late() -> AlertingRule:
 
 def _both() -> str:
     """Subscriptions that were last known to be late together with the prober."""
-    late, known = (max_by(OWN, series(families.OWN_LATE, who=who)) for who in (Late.BOTH, KNOWN))
+    late, known = (max_by(OWN, outside_maintenance(series(families.OWN_LATE, who=who))) for who in (Late.BOTH, KNOWN))
     return f"last_over_time(({late} and {known} == 1)[{prom_duration(GAP_S)}:{prom_duration(SAMPLE_S)}]) == 1"
 
 
@@ -76,10 +79,10 @@ def _late() -> AlertingRule:
     late = binary(f"and {on(OWN)}", f"{age} >= {max_by(OWN, series(families.OWN_LATE_AFTER))}", _fresh())
     return _alert(
         "PubsubOwnSubscriptionLate",
-        outside_maintenance(binary(f"unless {on(OWN)}", late, f"({_both()})")),
+        binary(f"unless {on(OWN)}", late, f"({_both()})"),
         Severity.WARNING,
         Owner.SUBSCRIBER,
-        "An own subscription is late, and the service is not known to be.",
+        Summary("An own subscription is late, and the service is not known to be.", DURATION),
         f"The oldest unacknowledged message of {NAMED} is {{{{ $value | humanizeDuration }}}} old, and was late for "
         f"{prom_duration(LATE_FOR_S)}. The prober's own messages on {BESIDE} are in time, or nothing is known of them.",
         LATE_FOR_S,
@@ -92,8 +95,8 @@ def _fresh() -> str:
 
 
 def _known(family: Family) -> str:
-    """The values that are known: NaN is in no comparison."""
-    return f"{max_by(OWN, series(family))} >= 0"
+    """The values that are known, outside maintenance: NaN is in no comparison."""
+    return f"{max_by(OWN, outside_maintenance(series(family)))} >= 0"
 
 
 def _expired() -> AlertingRule:
@@ -103,10 +106,10 @@ def _expired() -> AlertingRule:
     window = prom_duration(EXPIRED_WINDOW_S)
     return _alert(
         "PubsubOwnDeadlinesExpired",
-        outside_maintenance(binary("and", share, f"{expired} >= {prom_number(EXPIRED_PER_MINUTE_MIN)}")),
+        binary("and", share, f"{expired} >= {prom_number(EXPIRED_PER_MINUTE_MIN)}"),
         Severity.WARNING,
         Owner.SUBSCRIBER,
-        "Many acknowledgement deadlines of an own subscription expire.",
+        Summary("Many acknowledgement deadlines of an own subscription expire.", SHARE),
         f"{{{{ $value | humanizePercentage }}}} of the deliveries of {NAMED} within the last {window} ended with an expired "
         f"acknowledgement deadline, more than {percent(EXPIRED_SHARE_MAX)}. With ordering each one "
         "redelivers all later messages of its key.",
@@ -125,7 +128,7 @@ def _unreadable() -> AlertingRule:
         binary(f"unless {on(OWN)}", group_by(OWN, series(families.OWN_POINT_AT)), _fresh()),
         Severity.WARNING,
         Owner.PROBER,
-        "Cloud Monitoring shows nothing new of an own subscription.",
+        Summary("Cloud Monitoring shows nothing new of an own subscription."),
         f"For {prom_duration(UNREADABLE_FOR_S)} the prober has had no point of {NAMED} that is younger than "
         f"{prom_duration(POINT_AGE_MAX_S)}. Whether it is late is unknown, and its other alerts cannot fire.",
         UNREADABLE_FOR_S,
@@ -133,7 +136,7 @@ def _unreadable() -> AlertingRule:
 
 
 def _alert(
-    name: str, expression: str, severity: Severity, owner: Owner, summary: str, description: str, for_s: float
+    name: str, expression: str, severity: Severity, owner: Owner, summary: Summary, description: str, for_s: float
 ) -> AlertingRule:
     labels = {} if owner is Owner.PROBER else {"evidence": str(AlertBasis.MEASUREMENT)}
     return AlertingRule(name, expression, severity, owner, summary, description, Dashboard.KEYS, OWN, for_s, labels)

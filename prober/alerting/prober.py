@@ -28,6 +28,8 @@ from prober.alerting.promql import (
 )
 from prober.alerting.rules import (
     AT,
+    COUNT,
+    DURATION,
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
     ON_TARGET,
@@ -40,7 +42,10 @@ from prober.alerting.rules import (
     Options,
     RuleGroup,
     Severity,
+    Summary,
+    either,
     prober_alert,
+    subject_of,
 )
 from prober.brokers.calls import ErrorCode
 from prober.core.findings import Status
@@ -102,7 +107,7 @@ def _failing(part: str, failures: Family, summary: str, so: str) -> AlertingRule
         f"PubsubProber{part}Failing",
         f"{increase_by(PROCESS, series(failures), prom_duration(WINDOW_S))} > 0",
         Severity.WARNING,
-        summary,
+        Summary(summary, f"failures: {COUNT}"),
         f"{AT} has failed to write again and again for {prom_duration(TROUBLE_FOR_S)}, {so}. What waits is written later; what "
         "exceeds the limit is dropped and counted.",
         PROCESS,
@@ -123,7 +128,7 @@ def _internal_errors() -> AlertingRule:
         "PubsubProberInternalErrors",
         f"{news(labels, series(families.INTERNAL_ERRORS), WINDOW_S)} > 0",
         Severity.WARNING,
-        "The prober had an internal error.",
+        Summary("The prober had an internal error.", f"errors: {COUNT}"),
         f"{AT} had an internal error in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}. The log has the "
         "traceback. If it happened in a run, that run is UNKNOWN, never FAIL.",
         labels,
@@ -136,7 +141,7 @@ def _dropped() -> AlertingRule:
         "PubsubProberEventsDropped",
         f"{news(labels, series(families.EVENTS_DROPPED), WINDOW_S)} > 0",
         Severity.WARNING,
-        "The prober drops records.",
+        Summary("The prober drops records.", f"records: {COUNT}"),
         f"{AT} dropped records in {{{{ $labels.component }}}} within the last {prom_duration(WINDOW_S)}: what it stores is incomplete.",
         labels,
     )
@@ -147,7 +152,7 @@ def _config_refused() -> AlertingRule:
         "PubsubProberConfigRefused",
         f"{min_by(PROCESS, series(families.CONFIG_RELOADED))} == 0",
         Severity.WARNING,
-        "A changed configuration file was refused.",
+        Summary("A changed configuration file was refused."),
         f"{AT} has not taken over its configuration file for {prom_duration(SILENT_FOR_S)}: the old configuration stays in force. Its "
         "status page says why.",
         PROCESS,
@@ -162,7 +167,7 @@ def _job_late() -> AlertingRule:
         "PubsubProberJobLate",
         f"time() - {succeeded} > {prom_number(JOB_LATE_S)}",
         Severity.WARNING,
-        "A nightly job is late.",
+        Summary("A nightly job is late.", DURATION),
         "{{ $labels.job_name }} of {{ $labels.environment }} last succeeded {{ $value | humanizeDuration }} ago; it should every night.",
         JOB,
         WINDOW_S,
@@ -177,7 +182,7 @@ def _job_never() -> AlertingRule:
         "PubsubProberJobNeverSucceeded",
         group_by(JOB, f"{never} and on (instance) {series(families.REPORTS_EXPECTED)} == 1"),
         Severity.WARNING,
-        "The nightly jobs have never succeeded.",
+        Summary("The nightly jobs have never succeeded."),
         "The configuration names where the reports of {{ $labels.environment }} are; {{ $labels.job_name }} has left none in "
         f"{prom_duration(JOB_LATE_S)}.",
         JOB,
@@ -194,7 +199,7 @@ def _drill_found() -> AlertingRule:
         "PubsubProberDrillFinding",
         f"{news(labels, found, DRILL_NEWS_S)} > 0",
         Severity.NONE,
-        "A fire drill was found, as it should be.",
+        Summary("A fire drill was found, as it should be.", f"findings: {COUNT}"),
         "The drill {{ $labels.drill }} was found as {{ $labels.kind }}. No service is concerned.",
         labels,
     )
@@ -212,7 +217,7 @@ def _drill_failed() -> AlertingRule:
         "PubsubProberDrillFailed",
         binary("and", f"{max_by(labels, failed)} > {max_by(labels, passed)}", there),
         Severity.WARNING,
-        "The last fire drill did not pass.",
+        Summary("The last fire drill did not pass."),
         "The last drill {{ $labels.drill }} of prober {{ $labels.instance }} did not pass: it may be that nobody is paged for "
         "such a fault. Its line in the log says which step did not come.",
         labels,
@@ -227,7 +232,7 @@ def _drill_late() -> AlertingRule:
         "PubsubProberDrillOverdue",
         binary("and", f"time() - {known} > {prom_number(DRILL_LATE_S)}", long_since),
         Severity.WARNING,
-        "A fire drill is overdue.",
+        Summary("A fire drill is overdue.", f"{{{{ if gt $value 1e9 }}}}never passed{{{{ else }}}}{DURATION}{{{{ end }}}}"),
         f"The drill {{{{ $labels.drill }}}} has not succeeded for {prom_duration(DRILL_LATE_S)}: nobody knows whether that fault would "
         "still page.",
         ("drill",),
@@ -240,7 +245,7 @@ def _watchdog() -> AlertingRule:
         "PubsubProberWatchdog",
         "vector(1)",
         Severity.NONE,
-        "Always fires, so that somebody notices when alerts stop coming.",
+        Summary("Always fires, so that somebody notices when alerts stop coming."),
         "Route it to a receiver that complains when it does not hear from it. It needs no action.",
     )
 
@@ -258,7 +263,7 @@ def _api_down(options: Options) -> AlertingRule:
         "PubsubProberApiDown",
         binary("or", bracketed(f"{up} == 0"), bracketed(gone)),
         Severity.WARNING,
-        "The API does not answer scrapes.",
+        Summary("The API does not answer scrapes.", subject=either("instance", subject_of(PROCESS), subject_of(("job",)))),
         "{{ with $labels.instance }}The API at {{ . }} has not answered{{ else }}All of the API has been gone{{ end }} for "
         f"{prom_duration(SILENT_FOR_S)}. Probes and alerts go on; pages and programs may get no answer.",
         PROCESS,
@@ -271,7 +276,7 @@ def _store_down() -> AlertingRule:
         "PubsubProberStatusStoreDown",
         STORE_DOWN,
         Severity.WARNING,
-        "The status store does not answer.",
+        Summary("The status store does not answer."),
         "The status store has taken nothing from {{ $labels.instance }} and given it nothing for "
         f"{prom_duration(SILENT_FOR_S)}: pages show what was before, and probers cannot divide the work.",
         PROCESS,
@@ -285,7 +290,7 @@ def _not_permitted() -> AlertingRule:
         "PubsubProberNotPermitted",
         f"{news(REFUSED, refused, WINDOW_S)} > 0",
         Severity.WARNING,
-        "A target refuses the prober's account.",
+        Summary("A target refuses the prober's account.", f"calls: {COUNT}"),
         f"Calls to {{{{ $labels.operation }}}} at {ON_TARGET} ended with {{{{ $labels.code }}}} within the last {prom_duration(WINDOW_S)}: "
         "credentials or roles are missing or were taken away.",
         REFUSED,
@@ -298,7 +303,7 @@ def _quota() -> AlertingRule:
         "PubsubProberQuotaExceeded",
         f"{news(labels, series(families.TARGET_ERRORS, code=ErrorCode.RESOURCE_EXHAUSTED), WINDOW_S)} > 0",
         Severity.WARNING,
-        "A target says that a quota is used up.",
+        Summary("A target says that a quota is used up.", f"calls: {COUNT}"),
         f"Calls to {{{{ $labels.operation }}}} at {ON_TARGET} ended with {ErrorCode.RESOURCE_EXHAUSTED} within the last "
         f"{prom_duration(WINDOW_S)}. The prober, or others in the project, use up a quota.",
         labels,
@@ -312,7 +317,10 @@ def _leftovers() -> AlertingRule:
         "PubsubProberLeftovers",
         binary("or", f"{left} > 0", f"({left} != {left})"),
         Severity.WARNING,
-        "Topics and subscriptions of former probers stay behind.",
+        Summary(
+            "Topics and subscriptions of former probers stay behind.",
+            "{{ if ge $value 0.0 }}left: {{ $value }}{{ else }}number unknown{{ end }}",
+        ),
         "In the project {{ $labels.project }} the sweep cannot delete what probers have left that are long gone, or cannot look for it, "
         f"for {prom_duration(LEFT_FOR_S)}: it uses up quotas, and subscriptions keep messages.",
         PROJECT,
@@ -325,7 +333,7 @@ def _names_folded() -> AlertingRule:
         "PubsubProberNamesFolded",
         f"{news(FOLDED, series(families.FOLDED_NAMES), WINDOW_S)} > 0",
         Severity.WARNING,
-        "Metrics tell names apart no more, because there are too many.",
+        Summary("Metrics tell names apart no more, because there are too many.", f"names: {COUNT}"),
         f"At {ON_TARGET} there are more names of a {{{{ $labels.label }}}} than metrics tell apart. What is beyond the limit is counted "
         "together as `other`.",
         FOLDED,

@@ -12,15 +12,15 @@ from typing import Final, TypeAlias
 
 from prober.config.values import write_duration
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, Family, MetricType
+from prober.sinks.metrics.families import PROBE_INSTANCE, TARGET, Family, MetricType
 
 Matcher: TypeAlias = str | Iterable[str]
 """One value, or several of which any will do."""
 
 PROCESS: Final = ("job", "instance")
 """The labels that Prometheus itself adds: they tell processes apart."""
-PROBE: Final = (*TARGET, "probe")
-"""The labels that tell the probes apart."""
+RUN_BY: Final = (*PROCESS, *PROBE_INSTANCE)
+"""The labels of a probe instance and of the prober that runs it. Sums over fewer labels hide a prober, vantage or part that fails."""
 KNOWN_FOR: Final = "1h"
 """A series that was scraped within this time before is not new."""
 
@@ -62,6 +62,11 @@ def max_by(labels: Iterable[str], expression: str) -> str:
 def min_by(labels: Iterable[str], expression: str) -> str:
     """The minimum, by these labels."""
     return f"min by {_listed(labels)} ({expression})"
+
+
+def count_by(labels: Iterable[str], expression: str) -> str:
+    """The number of series for each combination of these labels."""
+    return f"count by {_listed(labels)} {expression}"
 
 
 def group_by(labels: Iterable[str], expression: str) -> str:
@@ -115,17 +120,16 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     a counter that a restart brings back to the value that it had, and to what happened while Prometheus did not scrape. So:
 
     * a series that was not there before counts as a whole,
-    * so does one of a process that started within the window,
+    * so does one of a process that restarted within the window,
     * otherwise what `increase` sees counts, resets included,
     * otherwise what came since the last value that is older than the window, as after a gap between scrapes,
     * otherwise nothing did.
     """
     window = prom_duration(window_s)
     earlier = f"last_over_time({selected}[{KNOWN_FOR}] offset {window})"
-    started = f"time() - {series(families.START)} < {prom_number(window_s)}"
     parts = (
         f"({selected} unless {earlier})",
-        f"({selected} and {on(PROCESS)} {started})",
+        f"({selected} and {on(PROCESS)} {restarted(window_s)})",
         f"(increase({selected}[{window}]) > 0)",
         f"({selected} - {earlier} > 0)",
         f"{selected} * 0",
@@ -133,7 +137,20 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     return f"sum by {_listed(labels)} {bracketed(binary('or', *parts))}"
 
 
-def outside_maintenance(expression: str) -> str:
-    """What is said about targets that are not under maintenance. Without that metric all are taken not to be."""
-    under = max_by(TARGET, series(families.UNDER_MAINTENANCE))
-    return binary(f"unless {on(TARGET)}", expression, f"({under} == 1)")
+def restarted(window_s: float) -> str:
+    """The processes whose start timestamp was another one, or absent, `window_s` seconds ago.
+
+    The timestamp is never compared with Prometheus's clock, so a prober with a wrong clock is no exception.
+    """
+    start = series(families.START)
+    return f"({start} unless {start} == last_over_time({start}[{KNOWN_FOR}] offset {prom_duration(window_s)}))"
+
+
+def outside_maintenance(selected: str, window_s: float = 0.0) -> str:
+    """The series of probers that have the target not under maintenance, now or within the last `window_s` seconds.
+
+    For series with the labels of a process, before they are aggregated: the maintenance of one prober hides no series of another.
+    """
+    under = series(families.UNDER_MAINTENANCE)
+    during = f"max_over_time({under}[{prom_duration(window_s)}])" if window_s else under
+    return f"{selected} unless {on((*PROCESS, *TARGET))} {during} == 1"

@@ -9,7 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from prober.alerting.promql import prom_duration
+from prober.alerting.promql import PROCESS, prom_duration
+from prober.sinks.metrics.families import TARGET
 from prober.slo.objectives import MINUTE_S
 
 Document: TypeAlias = dict[str, Any]
@@ -40,6 +41,12 @@ REMEMBERED: Final = "6h"
 # How descriptions name what an alert is about.
 ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
 AT: Final = "Prober {{ $labels.instance }}"
+PROBE: Final = "{{ $labels.probe }} ({{ $labels.vantage }}{{ with $labels.part }}, part {{ . }}{{ end }})"
+
+# How summaries write a value.
+COUNT: Final = '{{ $value | printf "%.0f" }}'
+DURATION: Final = "{{ $value | humanizeDuration }}"
+SHARE: Final = "{{ $value | humanizePercentage }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +124,24 @@ class RecordingRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary, in one line: no two alerts that fire have the same.
+
+    sentence   the same for every occurrence.
+    value      how the value is written: a template, empty if the value has no meaning.
+    subject    names the labels, if some series of the rule lack some of them; else it follows from the labels of the rule.
+    """
+
+    sentence: str
+    value: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AlertingRule:
     """An alerting rule.
 
-    summary       one sentence that is the same for every occurrence.
+    summary       the labels in `by`, a sentence, and the value.
     description   a template; may name the labels in `by`, and `$value`.
     by            the labels of the expression's result, in so far as links and the description use them.
     for_s         how long the expression must hold before it fires.
@@ -132,7 +153,7 @@ class AlertingRule:
     expression: str
     severity: Severity
     owner: Owner
-    summary: str
+    summary: Summary
     description: str
     dashboard: Dashboard
     by: tuple[str, ...] = ()
@@ -154,7 +175,7 @@ def prober_alert(
     name: str,
     expression: str,
     severity: Severity,
-    summary: str,
+    summary: Summary,
     description: str,
     by: tuple[str, ...] = (),
     for_s: float = 0.0,
@@ -162,6 +183,31 @@ def prober_alert(
 ) -> AlertingRule:
     """An alert for those who run the prober."""
     return AlertingRule(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
+
+
+def measured_alert(
+    name: str,
+    expression: str,
+    severity: Severity,
+    summary: Summary,
+    description: str,
+    dashboard: Dashboard,
+    by: tuple[str, ...],
+    for_s: float,
+) -> AlertingRule:
+    """An alert for the owners of a service, about rates and ages."""
+    return AlertingRule(
+        name,
+        expression,
+        severity,
+        Owner.SERVICE,
+        summary,
+        description,
+        dashboard,
+        by,
+        for_s,
+        {"evidence": str(AlertBasis.MEASUREMENT)},
+    )
 
 
 def as_yaml(groups: tuple[RuleGroup, ...], options: Options, remark: str = "") -> str:
@@ -186,7 +232,7 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
         document["for"] = prom_duration(rule.for_s)
     document["labels"] = dict(rule.labels) | {"severity": str(rule.severity), "owner": str(rule.owner)}
     document["annotations"] = {
-        "summary": rule.summary,
+        "summary": _summary(rule),
         "description": rule.description,
         "runbook_url": f"{options.runbooks}/{rule.name}.md{_query(rule.by)}",
         "dashboard_url": _dashboard_url(rule, options),
@@ -194,6 +240,33 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
     if rule.page:
         document["annotations"]["status_url"] = f"{options.pages}/{rule.page}"
     return document
+
+
+def _summary(rule: AlertingRule) -> str:
+    """`target/probe/vantage, part 1/2 (environment, region), job/instance: sentence (value)`, as far as the rule has these labels."""
+    subject = rule.summary.subject or subject_of(rule.by)
+    value = f" ({rule.summary.value})" if rule.summary.value else ""
+    return f"{subject}{': ' if subject else ''}{rule.summary.sentence.removesuffix('.')}{value}."
+
+
+def subject_of(by: Iterable[str]) -> str:
+    """The template that names every label in `by`. The indicator is left out: the objective's name stands for it."""
+    labels = [label for label in by if label != "indicator"]
+    place = [label for label in labels if label in TARGET and label != "target"]
+    process = [label for label in labels if label in PROCESS]
+    named = [label for label in labels if label not in {*place, *process, "part"}]
+    part = "{{ with $labels.part }}, part {{ . }}{{ end }}" if "part" in labels else ""
+    where = f" ({', '.join(map(_label, place))})" if place else ""
+    return ", ".join(filter(None, ("/".join(map(_label, named)) + part + where, "/".join(map(_label, process)))))
+
+
+def either(label: str, present: str, absent: str) -> str:
+    """A template of a rule of which some series lack a label."""
+    return f"{{{{ if $labels.{label} }}}}{present}{{{{ else }}}}{absent}{{{{ end }}}}"
+
+
+def _label(name: str) -> str:
+    return f"{{{{ $labels.{name} }}}}"
 
 
 def _dashboard_url(rule: AlertingRule, options: Options) -> str:

@@ -1,6 +1,4 @@
-"""Alerts about what is probed that need no objective: proven findings, what stands still, what grows old, what nobody answered, a
-candidate that is worse than its baseline.
-"""
+"""Alerts about targets that need no objective: proven findings, stalled keys, old messages, unanswered publishes."""
 
 from __future__ import annotations
 
@@ -23,15 +21,18 @@ from prober.alerting.promql import (
     percent,
     prom_duration,
     prom_number,
+    restarted,
     selector,
     series,
     sum_by,
 )
 from prober.alerting.rules import (
+    COUNT,
+    DURATION,
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
     ON_TARGET,
-    TROUBLE_FOR_S,
+    SHARE,
     AlertBasis,
     AlertingRule,
     Dashboard,
@@ -40,6 +41,8 @@ from prober.alerting.rules import (
     RecordingRule,
     RuleGroup,
     Severity,
+    Summary,
+    measured_alert,
     value_of,
 )
 from prober.core.findings import Kind, Status
@@ -48,7 +51,6 @@ from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
 from prober.sinks.metrics.label_values import PublishOutcome
-from prober.slo.comparison import Standing
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 
@@ -61,7 +63,6 @@ HOT: Final = (*TARGET, "class")
 URGENT: Final = (HotKeyClass.STALLED, HotKeyClass.THROUGHPUT_BOUND)
 FOUND_LATE: Final = (*TARGET, "kind")
 LESS_URGENT: Final = (HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED)
-COMPARED: Final = ("baseline", "candidate")
 
 UNREACHABLE_RUNS_MIN: Final = 2
 """A lost run is no news."""
@@ -198,7 +199,7 @@ def _proven(name: str, expression: str, severity: Severity, summary: str, descri
         expression,
         severity,
         Owner.SERVICE,
-        summary,
+        Summary(summary, f"findings: {COUNT}"),
         description,
         Dashboard.ORDERING,
         FOUND,
@@ -207,42 +208,19 @@ def _proven(name: str, expression: str, severity: Severity, summary: str, descri
     )
 
 
-def _measured(
-    name: str,
-    expression: str,
-    severity: Severity,
-    summary: str,
-    description: str,
-    dashboard: Dashboard,
-    by: tuple[str, ...],
-    for_s: float,
-) -> AlertingRule:
-    return AlertingRule(
-        name,
-        expression,
-        severity,
-        Owner.SERVICE,
-        summary,
-        description,
-        dashboard,
-        by,
-        for_s,
-        {"evidence": str(AlertBasis.MEASUREMENT)},
-    )
-
-
 def _held() -> RecordingRule:
     """The targets that could not be reached, until a publish is confirmed there, however rare the runs are and however often probers start
     again meanwhile: one that has just started knows nothing of the runs before. Forgotten where nobody probes any more.
     """
     runs = series(families.UNREACHABLE_RUNS)
-    probed = group_by(TARGET, f"last_over_time({runs}[{prom_duration(UNREACHABLE_KEPT_S)}])")
-    some = binary("or", f"{max_by(TARGET, runs)} >= {UNREACHABLE_RUNS_MIN}", f"({HELD} and {on(TARGET)} {probed})")
+    probed = group_by(TARGET, outside_maintenance(f"last_over_time({runs}[{prom_duration(UNREACHABLE_KEPT_S)}])"))
+    unreached = f"{max_by(TARGET, outside_maintenance(runs))} >= {UNREACHABLE_RUNS_MIN}"
+    some = binary("or", unreached, f"({HELD} and {on(TARGET)} {probed})")
     confirmed = increase_by(
         TARGET, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(UNREACHABLE_WINDOW_S)
     )
     unconfirmed = binary("unless", bracketed(some), f"{confirmed} > 0")
-    return RecordingRule(HELD, outside_maintenance(binary(f"unless {on(TARGET)}", unconfirmed, bracketed(_reached_elsewhere()))))
+    return RecordingRule(HELD, binary(f"unless {on(TARGET)}", unconfirmed, bracketed(_reached_elsewhere())))
 
 
 def _reached_elsewhere() -> str:
@@ -252,17 +230,16 @@ def _reached_elsewhere() -> str:
     """
     place = (*PROCESS, *TARGET)
     reaching = f"{max_by(place, series(families.UNREACHABLE_RUNS))} == 0"
-    settled = f"time() - {series(families.START)} > {prom_number(REACHED_WINDOW_S)}"
     confirmed = increase_by(place, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(REACHED_WINDOW_S))
-    return f"{reaching} and {on(PROCESS)} {settled} and {confirmed} > 0"
+    return f"{reaching} unless {on(PROCESS)} {restarted(REACHED_WINDOW_S)} and {confirmed} > 0"
 
 
 def _unreachable() -> AlertingRule:
-    return _measured(
+    return measured_alert(
         "PubsubTargetUnreachable",
         max_by(TARGET, HELD),
         Severity.CRITICAL,
-        "A target cannot be reached.",
+        Summary("A target cannot be reached.", f"runs in a row: {COUNT}"),
         f"{{{{ $value }}}} runs in a row could not reach {ON_TARGET}, and no publish was confirmed within "
         f"{prom_duration(UNREACHABLE_WINDOW_S)}. What they were to publish counts as unavailable.",
         Dashboard.PUBLISHER,
@@ -272,11 +249,11 @@ def _unreachable() -> AlertingRule:
 
 
 def _stalled() -> AlertingRule:
-    return _measured(
+    return measured_alert(
         "PubsubKeysStalled",
-        outside_maintenance(f"{max_by(SUBSCRIPTION, series(families.STALLED_KEYS))} > 0"),
+        f"{max_by(SUBSCRIPTION, outside_maintenance(series(families.STALLED_KEYS)))} > 0",
         Severity.CRITICAL,
-        "Ordering keys stand still although messages wait on them.",
+        Summary("Ordering keys stand still although messages wait on them.", f"keys: {COUNT}"),
         f"{{{{ $value }}}} keys {ON_SUBSCRIPTION} have stood still for {prom_duration(STALLED_FOR_S)}: messages wait, and none is "
         "delivered or acknowledged.",
         Dashboard.KEYS,
@@ -288,12 +265,13 @@ def _stalled() -> AlertingRule:
 def _rising(objectives: Iterable[Objective]) -> AlertingRule:
     limit_s = old_s(objectives)
     age = series(families.OLDEST_UNACKED_AGE)
-    rising = f"{max_by(SUBSCRIPTION, f'deriv({age}[{prom_duration(RISING_FOR_S)}])')} > {prom_number(RISING_MIN)}"
-    return _measured(
+    slope = outside_maintenance(f"deriv({age}[{prom_duration(RISING_FOR_S)}])")
+    rising = f"{max_by(SUBSCRIPTION, slope)} > {prom_number(RISING_MIN)}"
+    return measured_alert(
         "PubsubOldestUnackedAgeRising",
-        outside_maintenance(binary("and", f"{max_by(SUBSCRIPTION, age)} > {prom_number(limit_s)}", rising)),
+        binary("and", f"{max_by(SUBSCRIPTION, outside_maintenance(age))} > {prom_number(limit_s)}", rising),
         Severity.WARNING,
-        "The oldest unacknowledged message is old and grows older.",
+        Summary("The oldest unacknowledged message is old and grows older.", DURATION),
         f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
         f"{prom_number(limit_s)} s, and has been growing older for {prom_duration(RISING_FOR_S)}.",
         Dashboard.KEYS,
@@ -312,11 +290,11 @@ def _unanswered() -> AlertingRule:
     window = prom_duration(PUBLISH_WINDOW_S)
     unknown = increase_by(PUBLISHED, series(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), window)
     share = f"{unknown} / {increase_by(PUBLISHED, series(families.PUBLISHES), window)} > {prom_number(UNKNOWN_SHARE_MAX)}"
-    return _measured(
+    return measured_alert(
         "PubsubPublishesUnknown",
         binary("and", share, f"{unknown} >= {UNKNOWN_MIN}"),
         Severity.WARNING,
-        "Many publishes end without an answer.",
+        Summary("Many publishes end without an answer.", SHARE),
         f"{{{{ $value | humanizePercentage }}}} of the publishes on topic {{{{ $labels.topic }}}} of {ON_TARGET} had no answer within "
         f"the last {window}, more than {percent(UNKNOWN_SHARE_MAX)}. Nobody knows whether those messages are stored.",
         Dashboard.PUBLISHER,
@@ -326,11 +304,11 @@ def _unanswered() -> AlertingRule:
 
 
 def _hot(classes: tuple[HotKeyClass, ...], severity: Severity) -> AlertingRule:
-    alert = _measured(
+    alert = measured_alert(
         "PubsubHotKeys",
         f"{max_by(HOT, series(families.HOT_KEYS, class_=classes))} > 0",
         severity,
-        "The last nightly report has hot ordering keys.",
+        Summary("The last nightly report has hot ordering keys.", f"keys: {COUNT}"),
         f"{{{{ $value }}}} keys of {ON_TARGET} are hot: {{{{ $labels.class }}}}. The report says which, why, and what helps.",
         Dashboard.KEYS,
         HOT,
@@ -347,7 +325,7 @@ def _found_late(severity: Severity) -> AlertingRule:
         f"{max_by(FOUND_LATE, series(families.REVERIFIED_FINDINGS, kind=kinds))} > 0",
         severity,
         Owner.SERVICE,
-        "Judging the recorded runs again found a broken promise that was not known.",
+        Summary("Judging the recorded runs again found a broken promise that was not known.", f"findings: {COUNT}"),
         f"{{{{ $labels.kind }}}} on {ON_TARGET}: the newest nightly report proves it {{{{ $value }}}} times where the prober did not find "
         "it at the time, or where nobody knows whether it did. The report has the events that prove it.",
         Dashboard.JOBS,
@@ -361,34 +339,3 @@ def _severity_of(kind: Kind) -> Severity:
     """How severe its alert is when it is found at once."""
     promise = KINDS[kind].promise
     return VIOLATED[promise][1] if promise in VIOLATED else Severity.CRITICAL
-
-
-def comparison_group() -> RuleGroup:
-    """The rules about comparisons; nothing fires without any in the configuration.
-
-    A comparison is looked at each minute, and who looks often enough sees one of many aspects differ by chance: so the candidate must be
-    worse in every look for a while. It is a ticket: what breaks a promise there, or burns a budget, has alerts of its own.
-    """
-    return RuleGroup("pubsub-prober-comparisons", INTERVAL_S, (_worse(),))
-
-
-def _worse() -> AlertingRule:
-    """Not while the candidate is under maintenance: whoever works on it knows."""
-    worse = f"{max_by(COMPARED, series(families.COMPARISON_STANDING, standing=Standing.WORSE))} == 1"
-    told = _measured(
-        "PubsubCandidateWorse",
-        binary(f"unless {on(('candidate',))}", worse, f"({_candidates_maintained()} == 1)"),
-        Severity.WARNING,
-        "A candidate is worse than its baseline.",
-        f"For {prom_duration(TROUBLE_FOR_S)} the target {{{{ $labels.candidate }}}} has been worse than {{{{ $labels.baseline }}}} in "
-        "every look. The page of comparisons says in what, by how much, and how much is allowed.",
-        Dashboard.OVERVIEW,
-        COMPARED,
-        TROUBLE_FOR_S,
-    )
-    return replace(told, page="comparisons")
-
-
-def _candidates_maintained() -> str:
-    """Whether each target is under maintenance, as if all were candidates."""
-    return f'label_replace({max_by(("target",), series(families.UNDER_MAINTENANCE))}, "candidate", "$1", "target", "(.*)")'

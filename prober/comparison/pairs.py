@@ -186,12 +186,12 @@ def common_to(baseline: TargetSettings, candidate: TargetSettings) -> CommonExpe
     both = [probe for probe in baseline.probes if probe in candidate.probes]
     alike = [probe for probe in both if _work(baseline.probes[probe]) == _work(candidate.probes[probe])]
     found = {
-        ComparedExperiment(str(probe), str(vantage), _part(part, settings)): max(_gap_s(settings), _gap_s(other))
+        ComparedExperiment(str(probe), str(vantage), part): max(_gap_s(settings), _gap_s(other))
         for probe in alike
         for settings, other in ((baseline.probes[probe], candidate.probes[probe]),)
         for vantage in settings.vantages
         if vantage in other.vantages
-        for part in range(settings.parts)
+        for part in settings.part_names
     }
     return CommonExperiments(found, tuple(probe for probe in both if probe not in alike))
 
@@ -225,7 +225,3 @@ def _work(settings: ProbeSettings) -> ProbeSettings:
 
 def _gap_s(settings: ProbeSettings) -> float:
     return settings.schedule.longest_gap.total_seconds()
-
-
-def _part(part: int, settings: ProbeSettings) -> str:
-    return f"{part + 1}/{settings.parts}" if settings.parts > 1 else ""

@@ -167,6 +167,11 @@ class ProbeSettings(Section):
             raise ValueError(f"parts must not be more than keys: {self.parts} of {self.keys}")
         return self
 
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The parts that the keys are divided into, such as `1/2` and `2/2`; one empty name if they are not divided."""
+        return tuple(f"{part}/{self.parts}" for part in range(1, self.parts + 1)) if self.parts > 1 else ("",)
+
 
 class TargetSettings(Section):
     """One service that is probed."""

@@ -114,6 +114,7 @@ class Assignments:
 
     async def _end(self, name: str) -> ProbeLoop:
         await self._scheduler.drop(name, self._loops[name].longest_s)
+        self._loops[name].give_up()
         return self._loops.pop(name)
 
     async def _delete(self, probe_loop: ProbeLoop) -> None:

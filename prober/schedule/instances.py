@@ -69,8 +69,8 @@ class PlannedSite:
 
     @property
     def part_shown(self) -> str:
-        """Which part it is, counted from 1, of how many: `2/4`; empty if the keys are not divided."""
-        return f"{self.part + 1}/{self.settings.parts}" if self.settings.parts > 1 else ""
+        """Its part among `ProbeSettings.part_names`."""
+        return self.settings.part_names[self.part]
 
     @property
     def keys(self) -> int:

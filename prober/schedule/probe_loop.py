@@ -94,6 +94,7 @@ class ProbeLoop:
         around: Surroundings,
     ) -> None:
         self.probe_instance = probe_instance
+        self._key = probe_instance.shown.key
         self._maintenance_of = maintenance_of
         self._metrics, self._live, self._counters = around.metrics, around.live, around.counters
         self._target = probe_instance.site.at(probe_instance.endpoint)
@@ -108,6 +109,7 @@ class ProbeLoop:
         self._sinks = around.sinks(self.shown, self._provisioner.names)
         self._subscription = around.metrics.subscription(self.name)
         self._subscription.probes(probe_instance.site.keys)
+        self._metrics.assigned(self._key, wall_s())
         self._calls = Counter[AdminOperation]()
         self._running: Run | None = None
         self._running_since_t: float | None = None
@@ -152,12 +154,12 @@ class ProbeLoop:
 
     def expected(self) -> None:
         """The schedule asked for a run."""
-        self._metrics.expected(self.probe_instance.site.probe)
+        self._metrics.expected(self._key)
         self._live.expected(self.probe_instance.shown)
 
     def skipped(self, reason: SkipReason) -> None:
         """A run that the schedule asked for does not start."""
-        self._metrics.skipped(self.probe_instance.site.probe, reason)
+        self._metrics.skipped(self._key, reason)
         self._live.skipped(self.probe_instance.shown, reason, wall_s())
 
     def stuck(self) -> bool:
@@ -177,7 +179,7 @@ class ProbeLoop:
         probe_instance = self.probe_instance
         site = probe_instance.site
         if self.maintenance() is not None:
-            self._metrics.skipped(site.probe, SkipReason.MAINTENANCE)
+            self._metrics.skipped(self._key, SkipReason.MAINTENANCE)
             return
         seed = chance_bits(32)
         run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)
@@ -193,6 +195,10 @@ class ProbeLoop:
             for operation, planned in ADMIN_CALLS.items():
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
         self._say(result)
+
+    def give_up(self) -> None:
+        """The metrics report from now on that this prober does not run the probe."""
+        self._metrics.given_up(self._key)
 
     async def leave(self) -> None:
         """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""

@@ -20,6 +20,7 @@ STORIES = (
             "For 10m the target c has been worse than b in every look. The page of comparisons says in what, by how much, and how much is "
             "allowed.",
         ),
+        summary="b/c: A candidate is worse than its baseline.",
     ),
     Story("PubsubCandidateWorse", "not while nobody can tell in between", {WORSE: "1x20 0x4 " * 5}, {"9m": 0, "20m": 0, "30m": 0}),
     Story(
@@ -41,6 +42,12 @@ STORIES = (
             of(families.UNDER_MAINTENANCE, **(OF_CANDIDATE | {"target": "b"})): "1x160",
         },
         {"15m": 0, "20m": 0, "29m": 0, "31m": 1},
+    ),
+    Story(
+        "PubsubCandidateWorse",
+        "also while another prober has the candidate under maintenance",
+        {WORSE: "1x80", of(families.UNDER_MAINTENANCE, **OF_CANDIDATE, instance="j"): "1x80"},
+        {"11m": 1},
     ),
     Story(
         "PubsubCandidateWorse",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.alerting.rules import SCRAPE_JOB
 from prober.sinks.metrics import families
-from tests.alerts.stories import HERE, PROCESS, Story, named, of
+from tests.alerts.stories import HERE, PROCESS, Story, at, named, of
 
 API = {"job": f"{SCRAPE_JOB}-api", "instance": "a"}
 OTHER_API = {**API, "instance": "b"}
@@ -28,6 +28,7 @@ OUTSIDE = (
         {named("up", **API): "1x40 0x40 1x20", named("up", **OTHER_API): "1x100"},
         {"10m": 0, "14m": 0, "16m": 1, "21m": 0},
         reads=("16m", API, "The API at a has not answered for 5m. Probes and alerts go on; pages and programs may get no answer."),
+        summary="ordering-keys-prober-api/a: The API does not answer scrapes.",
     ),
     Story(
         "PubsubProberApiDown",
@@ -67,6 +68,7 @@ OUTSIDE = (
             "The status store has taken nothing from i and given it nothing for 5m: pages show what was before, and probers cannot divide "
             "the work.",
         ),
+        summary="ordering-keys-prober/i: The status store does not answer.",
     ),
     Story("PubsubProberStatusStoreDown", "not for one request", {STORE_UP: "1x40 0x4 1x60"}, {"11m": 0, "16m": 0}),
     Story(
@@ -84,7 +86,7 @@ def _refused(alert: str, error: str, words: str, **by: str) -> tuple[Story, ...]
         Story(
             alert,
             "fires for a quarter of an hour",
-            {counter: "0x80 1x100", NEW: "-9000x180"},
+            {counter: "0x80 1x100", NEW: at("-9000x180")},
             {"20m": 0, "20m15s": 1, "37m": 0},
             reads=("21m", {**HERE, "operation": "publish", **by}, words),
         ),
@@ -120,6 +122,7 @@ TARGETS = (
             "In the project p the sweep cannot delete what probers have left that are long gone, or cannot look for it, for 7h: it uses up "
             "quotas, and subscriptions keep messages.",
         ),
+        summary="p: Topics and subscriptions of former probers stay behind (left: 3).",
     ),
     Story("PubsubProberLeftovers", "fires when nobody may look", {LEFT: NOBODY_KNOWS}, {"6h": 0, "8h": 1}, every="1m"),
     Story(
@@ -133,7 +136,7 @@ TARGETS = (
     Story(
         "PubsubProberNamesFolded",
         "fires while names are beyond the limit",
-        {of(families.FOLDED_NAMES, label="subscription"): "0x80 0+4x20 80x100", NEW: "-9000x200"},
+        {of(families.FOLDED_NAMES, label="subscription"): "0x80 0+4x20 80x100", NEW: at("-9000x200")},
         {"20m": 0, "21m": 1, "45m": 0},
         reads=(
             "21m",
@@ -141,6 +144,7 @@ TARGETS = (
             "At t (e, r) there are more names of a subscription than metrics tell apart. What is beyond the limit is counted together as "
             "`other`.",
         ),
+        summary="t/subscription (e, r): Metrics tell names apart no more, because there are too many (names: 12).",
     ),
     Story("PubsubProberNamesFolded", "not below the limit", {of(families.FOLDED_NAMES, label="topic"): "0x80"}, {"20m": 0}),
 )

@@ -51,6 +51,7 @@ PAGES = (
             "18.3 times as fast as the objective allows: over 1h and 5m more than 14.4 times as fast (2 % of a period's budget in 1h), or "
             "over 6h and 30m more than 6 times as fast (5 % of a period's budget in 6h).",
         ),
+        summary="t/order (e, r): The error budget of an objective is burning too fast (18.3 times the allowed rate over 1h or 6h).",
         promises=(ORDER,),
     ),
     Story(
@@ -198,6 +199,7 @@ TICKETS = (
             "Objective order: 99 % over 1d; a message is bad if it was first received out of order. On t (e, r) 860.7% of "
             "the error budget of 1d is spent.",
         ),
+        summary="t/order (e, r): The error budget of an objective is spent (860.7%).",
         promises=(DAILY,),
     ),
     Story(
@@ -342,6 +344,15 @@ INDICATORS = (
         {"1h30m": 0, "2h": 0},
         every="1m",
         among={"slo": "oldest_unacked_message_age"},
+        promises=(DEFAULTS["oldest_unacked_message_age"],),
+    ),
+    Story(
+        BURN,
+        "minutes under the maintenance of another prober count",
+        {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60", of(families.UNDER_MAINTENANCE, instance="j"): "1x120"},
+        {"1h3m": 0, "1h6m": 1},
+        every="1m",
+        among={"slo": "oldest_unacked_message_age", "severity": "critical"},
         promises=(DEFAULTS["oldest_unacked_message_age"],),
     ),
     Story(

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from prober.alerting.objectives import OBJECTIVE, decided_series
+from prober.alerting.service import HELD
 from prober.sinks.metrics import families
-from tests.alerts.stories import HERE, PROCESS, Story, named, of
+from tests.alerts.stories import HERE, PROBE, PROCESS, Story, at, named, of
 
-AT_PROBE = {**HERE, "probe": "ordering"}
+AT_PROBE = {**PROCESS, **PROBE}
 
 
 def runs(verdict: str, **labels: str) -> str:
     """A counter of runs of the probe `ordering`."""
-    return of(families.PROBE_RUNS, probe="ordering", verdict=verdict, **labels)
+    return of(families.PROBE_RUNS, verdict=verdict, **labels)
 
 
 PASSED, FAILED, UNKNOWN = runs("pass"), runs("fail"), runs("unknown")
-EXPECTED = of(families.PROBE_RUNS_EXPECTED, probe="ordering")
-MAINTAINED = of(families.SCHEDULER_SKIPS, probe="ordering", reason="maintenance")
+EXPECTED = of(families.PROBE_RUNS_EXPECTED)
+MAINTAINED = of(families.SCHEDULER_SKIPS, reason="maintenance")
+
+CLOCK = of(families.CLOCK)
+HALVES = (
+    ({"probe": "ordering"}, True),
+    ({"probe": "ordering", "instance": "j"}, False),
+    ({"probe": "pull"}, True),
+    ({"probe": "pull", "vantage": "library"}, False),
+    ({"probe": "push", "part": "1/2"}, True),
+    ({"probe": "push", "part": "2/2"}, False),
+)
+"""Probe instances, and whether they work: of each probe one of two probers, of two vantages or of two parts does not."""
 
 STARVED = {
     PASSED: "0+1x200",
@@ -41,9 +53,10 @@ STORIES = (
         reads=(
             "30m",
             AT_PROBE,
-            "Of the runs of ordering at t (e, r) that were due in the last 30m, 66.67% ended, less than 90 %. What is measured there means "
-            "little.",
+            "Prober i ended 66.67% of the runs of ordering (wire) at t (e, r) that were due in the last 30m, less than 90 %. Its "
+            "measurements there mean little.",
         ),
+        summary="t/ordering/wire (e, r), ordering-keys-prober/i: Fewer runs end than the schedule asks for (66.67%).",
     ),
     Story(
         "PubsubProberCoverageLow",
@@ -65,6 +78,20 @@ STORIES = (
     ),
     Story("PubsubProberCoverageLow", "no data", {}, {"20m": 0}),
     Story(
+        "PubsubProberCoverageLow",
+        "for one of two probers, for one of two vantages and for one of two parts",
+        {
+            series: values
+            for labels, ended in HALVES
+            for series, values in {
+                of(families.PROBE_RUNS_EXPECTED, **labels): "0+20x400" if ended else "0+1x400",
+                runs("pass", **labels): "0+20x400" if ended else "0x400",
+                of(families.SCHEDULER_SKIPS, reason="maintenance", **labels): "0x400",
+            }.items()
+        },
+        {"4m": 0, "30m": 3, "90m": 3},
+    ),
+    Story(
         "PubsubProberVerdictsUnknown",
         "fires when most runs end unknown and ends with that",
         {PASSED: "0+1x40 40+0x80 40+2x200", UNKNOWN: "0x40 0+2x80 160x200", FAILED: "0x320"},
@@ -72,9 +99,10 @@ STORIES = (
         reads=(
             "30m",
             AT_PROBE,
-            "79.8% of the runs of ordering at t (e, r) in the last 30m ended UNKNOWN: the target or the way to it does not answer, or the "
-            "prober stands still.",
+            "79.8% of the runs of ordering (wire) by prober i at t (e, r) in the last 30m ended UNKNOWN: the target or the network to it "
+            "does not answer, or the prober is paused.",
         ),
+        summary="t/ordering/wire (e, r), ordering-keys-prober/i: Most runs of a probe end without a verdict (79.8%).",
     ),
     Story(
         "PubsubProberVerdictsUnknown", "not for one", {PASSED: "0x80", UNKNOWN: "0x20 1x60", FAILED: "0x80"}, {"6m": 0, "12m": 0}
@@ -86,6 +114,74 @@ STORIES = (
         {"12m": 0, "20m": 0},
     ),
     Story("PubsubProberVerdictsUnknown", "no data", {}, {"20m": 0}),
+    Story(
+        "PubsubProberVerdictsUnknown",
+        "for one of two probers, for one of two vantages and for one of two parts",
+        {
+            series: values
+            for labels, judged in HALVES
+            for series, values in {
+                runs("pass", **labels): "0+1x400" if judged else "0x400",
+                runs("unknown", **labels): "0x400" if judged else "0+1x400",
+            }.items()
+        },
+        {"4m": 0, "30m": 3, "90m": 3},
+    ),
+    Story(
+        "PubsubTargetBlind",
+        "fires when all runs end unknown and ends with the first verdict",
+        {PASSED: "0+1x40 40x120 40+1x40", FAILED: "0x200", UNKNOWN: "0x40 0+1x120 120x40"},
+        {"20m": 0, "29m": 0, "31m": 1, "39m": 1, "41m": 0},
+        reads=(
+            "31m",
+            HERE,
+            "All 60 runs that ended at t (e, r) in the last 15m were UNKNOWN: an outage would stay unseen. The reason of the runs says "
+            "what prevents a verdict.",
+        ),
+        summary="t (e, r): Every run at a target ends without a verdict (UNKNOWN runs: 60).",
+    ),
+    Story(
+        "PubsubTargetBlind",
+        "fires when everything is refused for hours, by all probers, probes and vantages",
+        {
+            runs("unknown", **labels): "0+30x150"
+            for labels in ({}, {"instance": "j"}, {"probe": "redelivery"}, {"vantage": "library"})
+        },
+        {"5m": 0, "30m": 1, "12h": 1},
+        every="5m",
+    ),
+    Story("PubsubTargetBlind", "not when runs fail", {FAILED: "0+1x200", UNKNOWN: "0+9x200"}, {"20m": 0, "40m": 0}),
+    Story(
+        "PubsubTargetBlind",
+        "not while another prober judges runs there",
+        {UNKNOWN: "0+1x200", runs("pass", instance="j"): "0+1x200"},
+        {"20m": 0, "40m": 0},
+    ),
+    Story("PubsubTargetBlind", "not for two runs", {PASSED: "0x200", UNKNOWN: "0x40 2x160"}, {"14m": 0, "20m": 0}),
+    Story(
+        "PubsubTargetBlind",
+        "not while the target cannot be reached, nor soon after",
+        {PASSED: "0x200 0+1x40", UNKNOWN: "0+1x200 200x40", named(HELD, **HERE): "_x20 2+1x160 stale"},
+        {"20m": 0, "40m": 0, "50m": 0, "55m": 0},
+    ),
+    Story(
+        "PubsubTargetBlind",
+        "not under maintenance, and not by what was seen before it ended",
+        {UNKNOWN: "0+1x120 120x80", of(families.UNDER_MAINTENANCE): "1x120 0x80"},
+        {"25m": 0, "36m": 0, "44m": 0},
+    ),
+    Story(
+        "PubsubTargetBlind",
+        "also while another prober has the target under maintenance",
+        {
+            UNKNOWN: "0+1x200",
+            of(families.UNDER_MAINTENANCE): "0x200",
+            of(families.UNDER_MAINTENANCE, instance="j"): "1x200",
+            runs("pass", instance="j"): "0x200",
+        },
+        {"20m": 1, "40m": 1},
+    ),
+    Story("PubsubTargetBlind", "ends when no prober answers", {UNKNOWN: "0+1x120 stale"}, {"29m": 1, "36m": 0}),
     Story(
         "PubsubProberLagging",
         "fires for each target at which it works and ends when it is quick again",
@@ -103,6 +199,7 @@ STORIES = (
             "Prober i wakes up 450ms late in one of ten cases. What it measures as late at t (e, r), perhaps only because of that delay, "
             "is undecided.",
         ),
+        summary="t (e, r), ordering-keys-prober/i: A prober is too slow to measure latencies (450ms).",
     ),
     Story(
         "PubsubProberLagging",
@@ -137,6 +234,7 @@ STORIES = (
             "8.696% of the latencies at t (e, r) in the last 30m were late, perhaps only because the prober's event loop lagged. "
             "Objectives about latencies do not count them.",
         ),
+        summary="t (e, r): Many latencies are undecided, because the prober was too slow to measure them (8.696%).",
     ),
     Story(
         "PubsubProberLatenciesUndecided",
@@ -151,21 +249,32 @@ STORIES = (
     Story("PubsubProberLagging", "no data", {PASSED: "0+1x80"}, {"15m": 0}),
     Story(
         "PubsubProberClockWrong",
-        "fires for a quarter of an hour",
+        "fires for a quarter of an hour after a negative duration",
         {of(families.NEGATIVE_DURATIONS, duration="publish_latency"): "0x80 1x100"},
         {"20m": 0, "20m15s": 1, "37m": 0},
         reads=(
             "21m",
-            {**HERE, "duration": "publish_latency"},
-            "publish_latency at t (e, r) was negative within the last 15m. Latencies from there cannot be relied on.",
+            {**PROCESS, **HERE, "duration": "publish_latency"},
+            "publish_latency at t (e, r) was negative within the last 15m. Latencies that prober i measures cannot be relied on.",
         ),
+        summary="t/publish_latency (e, r), ordering-keys-prober/i: The clock of a prober is wrong (negative durations: 1).",
     ),
     Story(
         "PubsubProberClockWrong",
         "not without",
-        {of(families.NEGATIVE_DURATIONS, duration="publish_latency"): "0x80"},
+        {of(families.NEGATIVE_DURATIONS, duration="publish_latency"): "0x80", CLOCK: at("0+15x80")},
         {"5m": 0, "20m": 0},
     ),
+    Story(
+        "PubsubProberClockWrong",
+        "fires for a clock that is six hours ahead and ends when it is set right",
+        {CLOCK: at("21600+15x40 615+15x40"), of(families.CLOCK, instance="j"): at("0+15x81")},
+        {"1m": 1, "10m": 1, "11m": 0},
+        reads=("10m", PROCESS, "The clock of prober i differs from Prometheus's by 6h 0m 0s. Its timestamps cannot be relied on."),
+        summary="ordering-keys-prober/i: The clock of a prober is wrong (differs by 6h 0m 0s).",
+    ),
+    Story("PubsubProberClockWrong", "fires for a clock that is a minute behind", {CLOCK: at("-60+15x40")}, {"5m": 1}),
+    Story("PubsubProberClockWrong", "not for a scrape that takes long", {CLOCK: at("10+15x40")}, {"5m": 0}),
     Story(
         "PubsubProberRecordingsMissing",
         "fires when one objective has no numbers and ends when it has",
@@ -178,6 +287,7 @@ STORIES = (
         },
         {"9m": 0, "11m": 1, "26m": 0},
         reads=("11m", {"slo": "order"}, "There are probes, but no numbers for the objective order: burn alerts cannot fire."),
+        summary="order: Objectives are not evaluated although probes run.",
     ),
     Story(
         "PubsubProberRecordingsMissing",
@@ -185,6 +295,7 @@ STORIES = (
         {PASSED: "0+1x100"},
         {"9m": 0, "11m": 1},
         reads=("11m", {}, "There are probes, but no numbers for any objective: burn alerts cannot fire."),
+        summary="all objectives: Objectives are not evaluated although probes run.",
     ),
     Story(
         "PubsubProberRecordingsMissing",
@@ -202,6 +313,7 @@ STORIES = (
             {"rule_group": "/x.yaml;pubsub-prober-no-data"},
             "Rules of /x.yaml;pubsub-prober-no-data failed within the last 15m: their alerts cannot fire.",
         ),
+        summary="/x.yaml;pubsub-prober-no-data: Prometheus cannot evaluate rules of the prober (failures: 27).",
     ),
     Story(
         "PubsubProberRulesFailing",

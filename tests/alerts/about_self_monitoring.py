@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
-from tests.alerts.stories import PROCESS, Story, of
+from tests.alerts.stories import PROCESS, Story, at, of
 
 
 def _writing(alert: str, family: Family, so: str) -> tuple[Story, ...]:
@@ -32,7 +32,7 @@ def _counting(alert: str, family: Family, component: str, words: str) -> tuple[S
         Story(
             alert,
             "fires for a quarter of an hour",
-            {counter: "0x80 1x100", of(families.START): "-9000x180"},
+            {counter: "0x80 1x100", of(families.START): at("-9000x180")},
             {"20m": 0, "20m15s": 1, "37m": 0},
             reads=("21m", {**PROCESS, "component": component}, words),
         ),
@@ -73,6 +73,7 @@ PARTS = (
             PROCESS,
             "Prober i has not taken over its configuration file for 5m: the old configuration stays in force. Its status page says why.",
         ),
+        summary="ordering-keys-prober/i: A changed configuration file was refused.",
     ),
 )
 
@@ -88,7 +89,7 @@ REGULAR = (
     Story(
         "PubsubProberJobLate",
         "fires after 26 h and ends with the next success",
-        {SCRAPED_NIGHTLY: "60x330 99000x60"},
+        {SCRAPED_NIGHTLY: at("60x330 99000x60")},
         {"25h": 0, "27h": 1, "28h": 0},
         every="5m",
         reads=(
@@ -96,13 +97,14 @@ REGULAR = (
             {"job_name": "nightly", "environment": "e"},
             "nightly of e last succeeded 1d 2h 59m 0s ago; it should every night.",
         ),
+        summary="nightly (e): A nightly job is late (1d 2h 59m 0s).",
     ),
-    Story("PubsubProberJobLate", "also where labels are honored", {NIGHTLY: "60x330"}, {"25h": 0, "27h": 1}, every="5m"),
-    Story("PubsubProberJobLate", "not for one that never succeeded", {SCRAPED_NIGHTLY: "0x330"}, {"27h": 0}, every="5m"),
+    Story("PubsubProberJobLate", "also where labels are honored", {NIGHTLY: at("60x330")}, {"25h": 0, "27h": 1}, every="5m"),
+    Story("PubsubProberJobLate", "not for one that never succeeded", {SCRAPED_NIGHTLY: at("neverx330")}, {"27h": 0}, every="5m"),
     Story(
         "PubsubProberJobLate",
         "is not hidden by the jobs of another environment",
-        {SCRAPED_NIGHTLY: "60x330", OF_OTHERS.replace('environment="e"', 'environment="f"'): "60+300x330"},
+        {SCRAPED_NIGHTLY: at("60x330"), OF_OTHERS.replace('environment="e"', 'environment="f"'): at("60+300x330")},
         {"25h": 0, "27h": 1},
         every="5m",
         among={"environment": "e"},
@@ -110,21 +112,21 @@ REGULAR = (
     Story(
         "PubsubProberJobLate",
         "is not hidden by another prober of the environment",
-        {SCRAPED_NIGHTLY: "60x330", OF_OTHERS: "60+300x330"},
+        {SCRAPED_NIGHTLY: at("60x330"), OF_OTHERS: at("60+300x330")},
         {"25h": 0, "27h": 1},
         every="5m",
     ),
     Story(
         "PubsubProberJobLate",
         "not because of a prober that has just started",
-        {SCRAPED_NIGHTLY: "60+300x330", OF_OTHERS: "_x300 0x30"},
+        {SCRAPED_NIGHTLY: at("60+300x330"), OF_OTHERS: at("_x300 neverx30")},
         {"26h": 0, "27h": 0},
         every="5m",
     ),
     Story(
         "PubsubProberJobNeverSucceeded",
         "fires where reports are expected and ends with the first",
-        {SCRAPED_NIGHTLY: "0x330 99000x60", EXPECTED: "1x400"},
+        {SCRAPED_NIGHTLY: at("neverx330 99000x60"), EXPECTED: "1x400"},
         {"25h": 0, "27h": 1, "28h": 0},
         every="5m",
         reads=(
@@ -132,14 +134,15 @@ REGULAR = (
             {"job_name": "nightly", "environment": "e"},
             "The configuration names where the reports of e are; nightly has left none in 1d2h.",
         ),
+        summary="nightly (e): The nightly jobs have never succeeded.",
     ),
     Story(
         "PubsubProberJobNeverSucceeded",
         "is not hidden by the jobs of another environment",
         {
-            SCRAPED_NIGHTLY: "0x330",
+            SCRAPED_NIGHTLY: at("neverx330"),
             EXPECTED: "1x330",
-            OF_OTHERS.replace('environment="e"', 'environment="f"'): "60+300x330",
+            OF_OTHERS.replace('environment="e"', 'environment="f"'): at("60+300x330"),
             EXPECTED.replace('"i"', '"j"'): "1x330",
         },
         {"25h": 0, "27h": 1},
@@ -149,7 +152,7 @@ REGULAR = (
     Story(
         "PubsubProberJobNeverSucceeded",
         "also where labels are honored",
-        {NIGHTLY: "0x330", EXPECTED: "1x330"},
+        {NIGHTLY: at("neverx330"), EXPECTED: "1x330"},
         {"25h": 0, "27h": 1},
         every="5m",
     ),
@@ -157,9 +160,9 @@ REGULAR = (
         "PubsubProberJobNeverSucceeded",
         "not where none are expected, though another prober expects some",
         {
-            SCRAPED_NIGHTLY: "0x330",
+            SCRAPED_NIGHTLY: at("neverx330"),
             EXPECTED: "0x330",
-            OF_OTHERS: "60+300x330",
+            OF_OTHERS: at("60+300x330"),
             EXPECTED.replace('"i"', '"j"'): "1x330",
         },
         {"27h": 0},
@@ -168,7 +171,7 @@ REGULAR = (
     Story(
         "PubsubProberDrillFailed",
         "fires when a drill fails and ends when it passes",
-        {DRILL: "3600x60 216000x60", FAILED_DRILL: "0x23 86400x96"},
+        {DRILL: at("3600x60 216000x60"), FAILED_DRILL: at("neverx23 86400x96")},
         {"23h": 0, "24h": 1, "59h": 1, "62h": 0},
         every="1h",
         reads=(
@@ -177,11 +180,12 @@ REGULAR = (
             "The last drill drop of prober i did not pass: it may be that nobody is paged for such a fault. Its line in the log says which "
             "step did not come.",
         ),
+        summary="drop, ordering-keys-prober/i: The last fire drill did not pass.",
     ),
     Story(
         "PubsubProberDrillFailed",
         "goes on after a restart",
-        {DRILL: "3600x40 0x60", FAILED_DRILL: "0x23 86400x16 0x60"},
+        {DRILL: at("3600x40 neverx60"), FAILED_DRILL: at("neverx23 86400x16 neverx60")},
         {"24h": 1, "45h": 1, "90h": 1},
         every="1h",
     ),
@@ -189,28 +193,32 @@ REGULAR = (
         "PubsubProberDrillFailed",
         "is not hidden by the drills of another prober",
         {
-            DRILL: "3600x60",
-            FAILED_DRILL: "0x23 86400x36",
-            DRILL.replace('"i"', '"j"'): "90000x60",
-            FAILED_DRILL.replace('"i"', '"j"'): "0x60",
+            DRILL: at("3600x60"),
+            FAILED_DRILL: at("neverx23 86400x36"),
+            DRILL.replace('"i"', '"j"'): at("90000x60"),
+            FAILED_DRILL.replace('"i"', '"j"'): at("neverx60"),
         },
         {"30h": 1},
         every="1h",
     ),
     Story(
-        "PubsubProberDrillFailed", "not when it passes", {DRILL: "3600x60", FAILED_DRILL: "0x60"}, {"30h": 0, "50h": 0}, every="1h"
+        "PubsubProberDrillFailed",
+        "not when it passes",
+        {DRILL: at("3600x60"), FAILED_DRILL: at("neverx60")},
+        {"30h": 0, "50h": 0},
+        every="1h",
     ),
     Story(
         "PubsubProberDrillFailed",
         "not of a prober that is gone",
-        {DRILL: "3600x40 stale", FAILED_DRILL: "0x23 86400x16 stale"},
+        {DRILL: at("3600x40 stale"), FAILED_DRILL: at("neverx23 86400x16 stale")},
         {"30h": 1, "42h": 0},
         every="1h",
     ),
     Story(
         "PubsubProberDrillOverdue",
         "fires after eight days and ends with the next success",
-        {DRILL: "3600x196 702000x20"},
+        {DRILL: at("3600x196 702000x20")},
         {"8d": 0, "195h": 1, "200h": 0},
         every="1h",
         reads=(
@@ -218,12 +226,13 @@ REGULAR = (
             {"drill": "drop"},
             "The drill drop has not succeeded for 8d: nobody knows whether that fault would still page.",
         ),
+        summary="drop: A fire drill is overdue (8d 2h 0m 0s).",
     ),
-    Story("PubsubProberDrillOverdue", "also when it never succeeded", {DRILL: "0x200"}, {"8d": 0, "195h": 1}, every="1h"),
+    Story("PubsubProberDrillOverdue", "also when it never succeeded", {DRILL: at("neverx200")}, {"8d": 0, "195h": 1}, every="1h"),
     Story(
         "PubsubProberDrillOverdue",
         "not when a restart forgot that it succeeded",
-        {DRILL: "3600x40 144000x20 0x140"},
+        {DRILL: at("3600x40 144000x20 neverx140")},
         {"195h": 0, "200h": 0},
         every="1h",
     ),
@@ -231,13 +240,14 @@ REGULAR = (
     Story(
         "PubsubProberDrillFinding",
         "fires at the next evaluation and for three minutes",
-        {DRILL_GAP: "0x80 3x40", of(families.START): "-9000x120"},
+        {DRILL_GAP: "0x80 3x40", of(families.START): at("-9000x120")},
         {"20m": 0, "20m15s": 1, "23m15s": 0},
         reads=(
             "21m",
             {"drill": "drop", "kind": "ORDER_GAP", "status": "violation"},
             "The drill drop was found as ORDER_GAP. No service is concerned.",
         ),
+        summary="drop/ORDER_GAP/violation: A fire drill was found, as it should be (findings: 3).",
     ),
     Story("PubsubProberDrillFinding", "not without one", {DRILL_GAP: "0x80"}, {"10m": 0, "20m": 0}),
     Story(
@@ -246,6 +256,7 @@ REGULAR = (
         {},
         {"0s": 1, "1h": 1},
         reads=("1h", {}, "Route it to a receiver that complains when it does not hear from it. It needs no action."),
+        summary="Always fires, so that somebody notices when alerts stop coming.",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -51,6 +51,36 @@ def recorded() -> dict[str, set[str]]:
     known: dict[str, set[str]] = {}
     for rule in RULES:
         if "record" in rule:
-            labels = {"target", "environment", "region", "subscription", "kind", "status", *rule.get("labels", {})}
+            labels = _labels(promql_parser.parse(rule["expr"]), known) | rule.get("labels", {}).keys()
             known.setdefault(rule["record"], set()).update(labels)
     return known
+
+
+def labels_of(expression: str) -> set[str]:
+    """The labels that tell the series of an expression apart: those that it keeps, without those that it matches with one value."""
+    return _labels(promql_parser.parse(expression), recorded())
+
+
+def _labels(node: Any, known: Mapping[str, set[str]]) -> set[str]:
+    match node:
+        case promql_parser.VectorSelector():
+            fixed = {
+                matcher.name for matcher in node.matchers.matchers if matcher.op == promql_parser.MatchOp.Equal and matcher.value
+            }
+            return {**scraped(), **FROM_PROMETHEUS, **known}.get(str(node.name), set()) - fixed
+        case promql_parser.AggregateExpr():
+            return set(node.modifier.labels) if node.modifier else set()
+        case promql_parser.BinaryExpr():
+            left, right = _labels(node.lhs, known), _labels(node.rhs, known)
+            if "group_right" in str(node.modifier):
+                return right
+            if str(node.op) in {"and", "unless"}:
+                return left
+            return left | right if str(node.op) == "or" or not left else left
+        case promql_parser.Call():
+            gone = {"absent": {"instance"}, "histogram_quantile": {"le"}}.get(node.func.name, set())
+            return set().union(*(_labels(one, known) for one in node.args)) - gone
+        case promql_parser.MatrixSelector():
+            return _labels(node.vector_selector, known)
+        case _:
+            return _labels(node.expr, known) if hasattr(node, "expr") else set()

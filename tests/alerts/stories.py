@@ -1,4 +1,8 @@
-"""Stories that rules have to tell right: what is scraped, and how many alerts fire when. promtool plays them on the real rule engine."""
+"""Stories that rules have to tell right: what is scraped, and how many alerts fire when. promtool plays them on the real rule engine.
+
+promtool's clock starts in 1970, where a timestamp of 0 is recent. So a story starts at `EPOCH`: timestamps count from there (`at`), and the
+rules that promtool gets add it to their clock (`in_story_time`).
+"""
 
 from __future__ import annotations
 
@@ -22,16 +26,18 @@ from tests.alerts.tools import said
 from tests.commands import ROOT
 
 ALERTS = ROOT / "alerts"
+EPOCH = 1_800_000_000
 HERE = {"target": "t", "environment": "e", "region": "r"}
+PROBE = {**HERE, "probe": "ordering", "vantage": "wire"}
 PROCESS = {"job": SCRAPE_JOB, "instance": "i"}
-_EVERYTHING = tuple(
+ALERTING = tuple(
     rule
     for groups in groups_by_file(load(None, {}).objectives, Options()).values()
     for group in groups
     for rule in group.rules
     if isinstance(rule, AlertingRule)
 )
-NAMES = frozenset(alert.name for alert in _EVERYTHING)
+NAMES = frozenset(alert.name for alert in ALERTING)
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Story:
     firing   how many of the alert fire at a time after the start.
     among    labels that the alerts that are counted must have.
     reads    the description of the alert that fires at that time, with the labels that its expression gives it.
+    summary  the summary that it has then; without it that is not compared.
     promises the objectives that the rules are made for; without them they are the committed ones.
     """
 
@@ -52,6 +59,7 @@ class Story:
     every: str = "15s"
     among: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, Mapping[str, str], str] | None = None
+    summary: str = ""
     promises: tuple[Objective, ...] = ()
 
     def __str__(self) -> str:
@@ -62,15 +70,22 @@ def of(family: Family, suffix: str = "", **labels: str) -> str:
     """A series of a family as it is scraped: on the target and by the process of all stories, unless told otherwise."""
     given = {name.rstrip("_"): value for name, value in labels.items()}
     wanted = {*family.labels, *({"le"} if suffix == "_bucket" else ())}
-    complete = {name: value for name, value in {**HERE, **given}.items() if name in wanted}
+    complete = {name: value for name, value in {**PROBE, "part": "", **given}.items() if name in wanted}
     assert complete.keys() == wanted, (family.name, complete.keys() ^ wanted)
     assert (family.kind is MetricType.HISTOGRAM) == bool(suffix)
     return named(family.full_name + suffix, **{**PROCESS, **given} | complete)
 
 
+def at(values: str) -> str:
+    """Timestamps in seconds after the start of a story, in promtool's notation; `never` is the timestamp 0: `neverx20 -60x40`."""
+    return " ".join(
+        re.sub(r"^-?\d+", lambda found: str(EPOCH + int(found.group())), one).replace("never", "0") for one in values.split()
+    )
+
+
 def named(name: str, **labels: str) -> str:
     """Any series."""
-    written = (f'{label}="{value}"' for label, value in labels.items())
+    written = (f'{label}="{value}"' for label, value in labels.items() if value)
     return f"{name}{{{', '.join(written)}}}"
 
 
@@ -101,19 +116,23 @@ def rules_of(story: Story, folder: Path) -> Path:
     ]
     if story.reads:  # promtool reads all alerts of a name together
         for group in groups:
-            group["rules"] = [rule for rule in group["rules"] if _is_meant(rule, story) or rule.get("alert") != story.alert]
+            group["rules"] = [rule for rule in group["rules"] if _may_make(rule, story) or rule.get("alert") != story.alert]
+    for rule in (rule for group in groups for rule in group["rules"]):
+        rule["expr"] = in_story_time(rule["expr"])
+        if "alert" in rule:
+            rule["annotations"] |= {} if story.summary else {"summary": ""}
     path = folder / name
     path.write_text(json.dumps({"groups": groups}), encoding="utf-8")  # JSON is YAML
     return path
 
 
+def in_story_time(expression: str) -> str:
+    """An expression whose clock is that of the stories. Rules call no other function that reads a clock (`test_rules`)."""
+    return re.sub(r"\b(time\(\)|timestamp\([^()]*\))", rf"(\1 + {EPOCH})", expression)
+
+
 def _may_make(rule: Mapping[str, Any], story: Story) -> bool:
     return rule.get("alert") == story.alert and all(rule["labels"].get(name, value) == value for name, value in story.among.items())
-
-
-def _is_meant(rule: Mapping[str, Any], story: Story) -> bool:
-    fixed = {name: value for name, value in story.among.items() if name not in HERE}
-    return rule.get("alert") == story.alert and fixed.items() <= rule["labels"].items()
 
 
 def play(story: Story, folder: Path) -> tuple[int, str]:
@@ -149,9 +168,9 @@ def _counted(story: Story, time: str, count: int) -> dict[str, Any]:
 def _read(story: Story, rules: Path) -> dict[str, Any]:
     assert story.reads is not None
     time, labels, description = story.reads
-    (rule,) = (rule for rule in alerts_in(rules_in(rules)) if _is_meant(rule, story))
+    (rule,) = (rule for rule in alerts_in(rules_in(rules)) if _may_make(rule, story))
     link = {name: _filled(text, labels) for name, text in rule["annotations"].items() if name.endswith("_url")}
-    annotations = {"summary": rule["annotations"]["summary"], "description": description, **link}
+    annotations = {"summary": story.summary, "description": description, **link}
     return {
         "alertname": story.alert,
         "eval_time": time,

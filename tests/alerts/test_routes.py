@@ -219,6 +219,22 @@ def test_one_dead_prober_is_one_page() -> None:
     assert not any(hides(down, alert(name, ELSEWHERE)) for name in others)
 
 
+@pytest.mark.parametrize(
+    "cause", ["PubsubProberDown", "PubsubProberRunsMissing", "PubsubProberLagging", "PubsubProberVerdictsUnknown"]
+)
+def test_the_trouble_of_one_prober_hides_no_ticket_about_the_runs_of_another(cause: str) -> None:
+    run = {**HERE, "probe": "ordering", "vantage": "wire", "job": "j", "instance": "i"}
+    severity = "warning" if cause in {"PubsubProberLagging", "PubsubProberVerdictsUnknown"} else "critical"
+    source = alert(cause, run, severity=severity)
+    assert hides(source, alert("PubsubProberStale", run))
+    assert not hides(source, alert("PubsubProberStale", {**run, "instance": "other"}))
+
+
+def test_where_every_run_is_unknown_one_page_hides_the_tickets_about_single_probes() -> None:
+    assert hides(alert("PubsubTargetBlind"), alert("PubsubProberVerdictsUnknown"))
+    assert not hides(alert("PubsubTargetBlind"), alert("PubsubProberNotPermitted"))
+
+
 def test_a_prober_whose_work_others_have_taken_over_hides_nothing_of_theirs() -> None:
     lost = {name: value for name, value in alert("PubsubProberDown", severity="warning").items() if name not in HERE}
     assert not any(hides(lost, one) for one in EVERY)

@@ -11,8 +11,8 @@ import pytest
 from prober.alerting.files import rule_files
 from prober.alerting.rules import PAGES, RUNBOOKS, AlertBasis, Owner, Severity
 from prober.config.loading import load
-from tests.alerts.reading import FROM_PROMETHEUS, recorded, scraped, selectors
-from tests.alerts.stories import ALERTS, PATHS, RULES, WRITTEN, told_apart
+from tests.alerts.reading import FROM_PROMETHEUS, labels_of, recorded, scraped, selectors
+from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, in_story_time, told_apart
 from tests.alerts.tools import said
 
 
@@ -43,14 +43,13 @@ def test_promtool_would_say_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
 def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     name, labels, annotations = alert["alert"], alert["labels"], alert["annotations"]
-    prefix = "PubsubProber" if labels["owner"] == Owner.PROBER else "Pubsub(?!Prober)"
+    prefix = "Pubsub(Prober|(?=TargetBlind))" if labels["owner"] == Owner.PROBER else "Pubsub(?!Prober)"
     assert re.fullmatch(f"{prefix}([A-Z][a-z]+)+", name)
     assert labels["severity"] in set(Severity)
     assert (labels["severity"] == Severity.NONE) == (name in {"PubsubProberWatchdog", "PubsubProberDrillFinding"})
     assert ("evidence" in labels) == (labels["owner"] != Owner.PROBER)
     assert labels.get("evidence", AlertBasis.PROOF) in set(AlertBasis)
     assert annotations["summary"].endswith(".")
-    assert "{{" not in annotations["summary"]
     assert annotations["description"].removesuffix("{{ end }}").endswith(".")
     assert annotations["runbook_url"].partition("?")[0] == f"{RUNBOOKS}/{name}.md"
     assert "/d/okp-" in annotations["dashboard_url"]
@@ -61,6 +60,49 @@ def test_no_alert_is_told_apart_by_key() -> None:
     for alert in WRITTEN:
         grouped = re.findall(r"by \(([^)]*)\)", alert["expr"])
         assert not {"key", "ordering_key", "message_id"} & {label.strip() for labels in grouped for label in labels.split(",")}
+
+
+WITHOUT_VALUE = {
+    "PubsubCandidateWorse",
+    "PubsubProberAbsent",
+    "PubsubProberApiDown",
+    "PubsubProberConfigRefused",
+    "PubsubProberDown-warning",
+    "PubsubProberDrillFailed",
+    "PubsubProberJobNeverSucceeded",
+    "PubsubProberRecordingsMissing",
+    "PubsubProberRunsMissing",
+    "PubsubProberSeriesVanished",
+    "PubsubProberStatusStoreDown",
+    "PubsubProberWatchdog",
+}
+"""Their expressions have values without a meaning, such as 0 or 1."""
+
+
+@pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)
+def test_no_two_alerts_have_the_same_summary(alert: dict[str, Any]) -> None:
+    """The label `indicator` follows from `slo`."""
+    named = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
+    assert (labels_of(alert["expr"]) | alert["labels"].keys() & {"slo"}) - {"indicator"} <= named
+    valueless = {alert["alert"], f"{alert['alert']}-{alert['labels']['severity']}"} & WITHOUT_VALUE
+    assert bool(valueless) == ("$value" not in alert["annotations"]["summary"])
+
+
+def test_the_labels_of_an_expression_are_read_off_it() -> None:
+    assert labels_of('sum by (probe) (up) or up{job="x"} == 0') == {"probe", "instance"}
+    assert labels_of("sum by (le) (up) * on (job) group_right () group by (job, target) (up)") == {"job", "target"}
+    assert labels_of("time() - max_over_time(up[5m]) > 3 unless on (job) sum(up)") == {"job", "instance"}
+
+
+def test_rules_read_no_clock_but_those_that_stories_set() -> None:
+    for rule in RULES:
+        assert not re.search(r"\b(minute|hour|month|year|day_of_\w+|days_in_month)\(|@", rule["expr"])
+        assert in_story_time(rule["expr"]).count(f" + {EPOCH})") == len(re.findall(r"\btime\(|\btimestamp\(", rule["expr"]))
+
+
+def test_no_rule_compares_the_start_of_a_prober_with_the_clock_of_prometheus() -> None:
+    """A prober that started with a wrong clock would be young for hours, or never."""
+    assert not [rule for rule in RULES if re.search(r"time\(\) - \w*start_timestamp", rule["expr"])]
 
 
 @pytest.mark.parametrize("alert", WRITTEN, ids=told_apart)

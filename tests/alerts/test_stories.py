@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from prober.slo.objectives import DAY_S
 from tests.alerts import (
     about_client_library,
     about_comparisons,
     about_dependencies,
+    about_down,
+    about_findings,
     about_no_data,
     about_objectives,
     about_own_subscriptions,
@@ -18,7 +22,7 @@ from tests.alerts import (
     about_self_monitoring,
     about_service,
 )
-from tests.alerts.stories import NAMES, Story, play
+from tests.alerts.stories import EPOCH, NAMES, Story, play
 
 TOLD = (
     about_objectives,
@@ -30,6 +34,8 @@ TOLD = (
     about_comparisons,
     about_own_subscriptions,
     about_client_library,
+    about_down,
+    about_findings,
 )
 STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}
@@ -51,6 +57,14 @@ def test_every_alert_has_its_stories(name: str) -> None:
         assert [counts for counts in told if any(counts) and not counts[-1]], "one in which it ends"
 
 
+@pytest.mark.parametrize("story", STORIES, ids=str)
+def test_the_timestamps_of_a_story_are_those_of_its_time(story: Story) -> None:
+    for series, values in story.series.items():
+        if "_timestamp_seconds" in series:
+            starts = [float(found) for found in re.findall(r"(?:^|\s)(-?\d+)", values)]
+            assert all(not start or start > EPOCH - DAY_S * 365 for start in starts), "write them by `at`"
+
+
 def test_stories_are_about_alerts_that_exist() -> None:
     assert {story.alert for story in STORIES} == NAMES
 
@@ -61,3 +75,4 @@ def test_a_story_that_is_told_wrongly_is_noticed(tmp_path: Path) -> None:
     assert story.reads is not None
     time, labels, _ = story.reads
     assert play(replace(story, reads=(time, labels, "something else")), tmp_path)[0] != 0
+    assert play(replace(story, summary="something else"), tmp_path)[0] != 0

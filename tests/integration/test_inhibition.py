@@ -119,7 +119,10 @@ def lost(instance: str) -> Labels:
 DEAD = [
     *(an_alert("PubsubProberDown", target, severity="critical", job="okp", instance="i") for target in ("dead1", "dead2")),
     *(an_alert("PubsubProberSeriesVanished", target) for target in ("dead1", "dead2")),
-    *(an_alert(name, "dead1", probe="ordering") for name in ("PubsubProberStale", "PubsubProberCoverageLow")),
+    *(
+        an_alert(name, "dead1", probe="ordering", vantage="wire", job="okp", instance="i")
+        for name in ("PubsubProberStale", "PubsubProberCoverageLow")
+    ),
 ]
 OUTAGE = [
     an_alert("PubsubTargetUnreachable", "out"),

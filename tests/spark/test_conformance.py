@@ -29,7 +29,7 @@ from prober.alerting.files import OBJECTIVES, rule_files
 from prober.config import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
-from prober.runs.site import Site
+from prober.runs.site import Site, SiteKey
 from prober.simulation.world import Simulated
 from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
@@ -237,7 +237,8 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, run.context.probe)
+        site = SiteKey(self._name, run.context.probe, "wire")
+        listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, site)
         first = next(iter(run.rules))
         classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
         overdue_keys = {key for name, key in overdue if name == first}

@@ -79,7 +79,7 @@ class Work:
         site = next(iter(sites_of(target)))
         config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
         broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None, pushes=NOWHERE)
-        metrics = Metrics()
+        self.metrics = metrics = Metrics()
         probe_instance = ProbeInstance(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
         self.name, self.key = site.name, probe_instance.shown.key
         self.board = LiveState((), version="1.2.3", instance="me", started_at=0.0)

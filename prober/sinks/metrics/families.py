@@ -18,6 +18,8 @@ from prober.slo.indicators import Indicator
 PREFIX: Final = "pubsub_prober"
 TARGET: Final = ("target", "environment", "region")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
+PROBE_INSTANCE: Final = (*TARGET, "probe", "vantage", "part")
+"""A probe on a target, from one vantage, with one part of its keys. `part` is empty if the keys are not divided."""
 
 
 class MetricType(StrEnum):
@@ -155,18 +157,22 @@ HEAD_OF_LINE_DELAY: Final = Family(
     SUBSCRIPTION,
     "How much longer messages took while another key was held unacknowledged than before and after. Only of the probe that measures it.",
 )
-PROBE_RUNS: Final = Family("probe_runs", MetricType.COUNTER, (*TARGET, "probe", "verdict"), "Finished runs of a probe.")
-PROBE_RUNS_EXPECTED: Final = Family(
-    "probe_runs_expected", MetricType.COUNTER, (*TARGET, "probe"), "Runs that the schedule asked for."
-)
+PROBE_RUNS: Final = Family("probe_runs", MetricType.COUNTER, (*PROBE_INSTANCE, "verdict"), "Finished runs of a probe.")
+PROBE_RUNS_EXPECTED: Final = Family("probe_runs_expected", MetricType.COUNTER, PROBE_INSTANCE, "Runs that the schedule asked for.")
 PROBE_LAST_SUCCESS: Final = Family(
     "probe_last_success_timestamp_seconds",
     MetricType.GAUGE,
-    (*TARGET, "probe"),
+    PROBE_INSTANCE,
     "When a run last passed, seconds since 1970; 0 if never.",
 )
+PROBE_ASSIGNED: Final = Family(
+    "probe_assigned_timestamp_seconds",
+    MetricType.GAUGE,
+    PROBE_INSTANCE,
+    "When this prober began to run a probe, seconds since 1970. Absent while it does not run it.",
+)
 PROBE_INTERVAL: Final = Family(
-    "probe_interval_seconds", MetricType.GAUGE, (*TARGET, "probe"), "The longest time between the starts of two scheduled runs."
+    "probe_interval_seconds", MetricType.GAUGE, PROBE_INSTANCE, "The longest time between the starts of two scheduled runs."
 )
 PROBED_KEYS: Final = Family("probed_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
 UNDER_MAINTENANCE: Final = Family("under_maintenance", MetricType.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
@@ -279,7 +285,7 @@ INTERNAL_ERRORS: Final = Family(
     "internal_errors", MetricType.COUNTER, ("component",), "Unexpected exceptions in the prober, by component."
 )
 SCHEDULER_SKIPS: Final = Family(
-    "scheduler_skips", MetricType.COUNTER, (*TARGET, "probe", "reason"), "Scheduled runs that did not start, by reason."
+    "scheduler_skips", MetricType.COUNTER, (*PROBE_INSTANCE, "reason"), "Scheduled runs that did not start, by reason."
 )
 EVENTS_DROPPED: Final = Family(
     "events_dropped",
@@ -366,6 +372,7 @@ CONFIG_RELOADED_AT: Final = Family(
     "When a configuration was last taken over, seconds since 1970.",
 )
 START: Final = Family("start_timestamp_seconds", MetricType.GAUGE, (), "When this prober started, seconds since 1970.")
+CLOCK: Final = Family("clock_timestamp_seconds", MetricType.GAUGE, (), "The prober's clock at the scrape, seconds since 1970.")
 BUILD: Final = Family("build", MetricType.INFO, (), "The version that is running.")
 
 CHECKS: Final = MappingProxyType(

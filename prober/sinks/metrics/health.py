@@ -8,6 +8,7 @@ from math import nan
 from typing import Final
 
 from prober.brokers.base import PushOutcome
+from prober.clock import wall_s
 from prober.config import TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL
@@ -40,6 +41,7 @@ class ProberHealth:
         self._environments: frozenset[str] = frozenset()
         self.follow(environments)
         store.info(families.BUILD, (), {"version": version})
+        store.gauge(families.CLOCK).set_function(wall_s)
 
     def follow(self, environments: Iterable[str]) -> None:
         """These are the environments of the targets from now on."""

@@ -16,6 +16,7 @@ from prober.core.findings import Finding
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
+from prober.runs.site import SiteKey
 from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.label_values import Component, LibraryAnomaly, Outstanding
 from prober.sinks.metrics.store import Exemplar
@@ -67,7 +68,7 @@ class MetricsSink:
         """A run begins."""
         exemplar = self._exemplar_of(run.run_id)
         subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
-        return Measurements(self._target, self._topic, subscriptions, self._counters, exemplar, run.site.probe, health=self._health)
+        return Measurements(self._target, self._topic, subscriptions, self._counters, exemplar, run.site.key, health=self._health)
 
 
 class Measurements:
@@ -80,18 +81,18 @@ class Measurements:
         subscriptions: Mapping[str, SubscriptionMetrics],
         counters: SloCounters,
         exemplar: Exemplar,
-        probe: str,
+        site: SiteKey,
         *,
         health: ProberHealth | None = None,
     ) -> None:
         """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is told of the first.
 
-        `probe`: its name. What its experiment disturbs itself (`slo.indicators.DISTURBED`) is not measured.
+        `site`: where it runs. What the experiment of its probe disturbs itself (`slo.indicators.DISTURBED`) is not measured.
         """
-        self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if probe in probes)
+        self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if site.probe in probes)
         self._target, self._topic, self._counters = target, topic, counters
         self._subscriptions, self._subscription = subscriptions, next(iter(subscriptions.values()))
-        self._exemplar, self._probe, self._health = exemplar, probe, health
+        self._exemplar, self._site, self._health = exemplar, site, health
         self._slowest: dict[Indicator, float] = {}
         self._publishes = Indicator.PUBLISH_AVAILABILITY not in self._disturbed
         self._handlers: Mapping[type[Any], Callable[[Observation], None]] = {
@@ -125,7 +126,7 @@ class Measurements:
             for indicator, counts in end.checks.items():
                 self._subscription.checked(indicator, counts)
             return
-        self._target.run(self._probe, result.verdict, end.ended_at)
+        self._target.run(self._site, result.verdict, end.ended_at)
         self._count(result)
         self._subscription.figures(result.figures)
         for measurement in end.measurements:

@@ -9,6 +9,7 @@ Who publishes or consumes a lot keeps the facade of its topic or subscription: t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import product
 from math import nan
 from typing import Final
 
@@ -16,11 +17,12 @@ from prometheus_client import Counter
 
 from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
 from prober.brokers.calls import ErrorCode, Operation
-from prober.config import ProbeName, TargetSettings
+from prober.config import TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, ReadFailure
 from prober.probes.context import DeliveryKind
+from prober.runs.site import SiteKey
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
 from prober.sinks.metrics.label_values import CheckResult, LibraryAnomaly, Outstanding, PublishOutcome, SkipReason
@@ -206,7 +208,7 @@ class TargetMetrics:
         self.labels: Final = (target.name, target.environment, target.region)
         self._topics: dict[str, TopicMetrics] = {}
         self._subscriptions: dict[str, SubscriptionMetrics] = {}
-        self._probes: set[ProbeName] = set()
+        self._sites: set[SiteKey] = set()
         self.follow(target)
         self._maintenance = store.gauge(families.UNDER_MAINTENANCE, *self.labels)
         self._control_plane = {
@@ -247,15 +249,17 @@ class TargetMetrics:
         """So the target is configured from now on. What only was there stays until it is forgotten."""
         self._store.info(families.TARGET_INFO, self.labels, target.labels)
         for probe, settings in target.probes.items():
-            self._add_probe(probe)
-            self._store.gauge(families.PROBE_INTERVAL, *self.labels, probe).set(settings.schedule.longest_gap.total_seconds())
+            for vantage, part in product(settings.vantages, settings.part_names):
+                site = SiteKey(target.name, probe, vantage, part)
+                self._add_site(site)
+                self._store.gauge(families.PROBE_INTERVAL, *self._of(site)).set(settings.schedule.longest_gap.total_seconds())
 
-    def forget_all_but(self, probes: Collection[ProbeName], names: Collection[str]) -> None:
-        """The series of other probes, and of topics and subscriptions of other names, end."""
+    def forget_all_but(self, sites: Collection[SiteKey], names: Collection[str]) -> None:
+        """Ends the series of other probe instances, and of topics and subscriptions of other names."""
         about = dict(zip(families.TARGET, self.labels, strict=True))
-        for probe in self._probes.difference(probes):
-            self._probes.discard(probe)
-            self._store.forget(**about, probe=probe)
+        for site in self._sites.difference(sites):
+            self._sites.discard(site)
+            self._store.forget(**dict(zip(families.PROBE_INSTANCE, self._of(site), strict=True)))
         for label, known in (("topic", self._topics), ("subscription", self._subscriptions)):
             for name in known.keys() - {*names, OTHER}:
                 del known[name]
@@ -266,19 +270,27 @@ class TargetMetrics:
         """The subscriptions that have series."""
         return tuple(self._subscriptions)
 
-    def expected(self, probe: ProbeName) -> None:
+    def assigned(self, site: SiteKey, at: float) -> None:
+        """This prober runs a probe from this time on, seconds since 1970."""
+        self._store.gauge(families.PROBE_ASSIGNED, *self._of(site)).set(at)
+
+    def given_up(self, site: SiteKey) -> None:
+        """This prober runs a probe no more."""
+        self._store.take_away(families.PROBE_ASSIGNED, *self._of(site))
+
+    def expected(self, site: SiteKey) -> None:
         """The schedule asked for a run."""
-        self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe).inc()
+        self._store.counter(families.PROBE_RUNS_EXPECTED, *self._of(site)).inc()
 
-    def skipped(self, probe: ProbeName, reason: SkipReason) -> None:
+    def skipped(self, site: SiteKey, reason: SkipReason) -> None:
         """A run that the schedule asked for did not start."""
-        self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason).inc()
+        self._store.counter(families.SCHEDULER_SKIPS, *self._of(site), reason).inc()
 
-    def run(self, probe: str, verdict: Verdict, at: float) -> None:
-        """A run of a probe, by name, ended at a time, seconds since 1970."""
-        self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower()).inc()
+    def run(self, site: SiteKey, verdict: Verdict, at: float) -> None:
+        """A run ended at a time, seconds since 1970."""
+        self._store.counter(families.PROBE_RUNS, *self._of(site), verdict.lower()).inc()
         if verdict is Verdict.PASS:
-            self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe).set(at)
+            self._store.gauge(families.PROBE_LAST_SUCCESS, *self._of(site)).set(at)
 
     def under_maintenance(self, under_way: bool) -> None:
         """Whether the target is under maintenance at the moment."""
@@ -303,14 +315,18 @@ class TargetMetrics:
         """The age of the oldest message came out negative."""
         self._negative_ages.inc()
 
-    def _add_probe(self, probe: ProbeName) -> None:
-        self._probes.add(probe)
+    def _of(self, site: SiteKey) -> tuple[str, ...]:
+        return (*self.labels, site.probe, site.vantage, site.part)
+
+    def _add_site(self, site: SiteKey) -> None:
+        self._sites.add(site)
+        labels = self._of(site)
         for verdict in Verdict:
-            self._store.counter(families.PROBE_RUNS, *self.labels, probe, verdict.lower())
-        self._store.counter(families.PROBE_RUNS_EXPECTED, *self.labels, probe)
-        self._store.gauge(families.PROBE_LAST_SUCCESS, *self.labels, probe)
+            self._store.counter(families.PROBE_RUNS, *labels, verdict.lower())
+        self._store.counter(families.PROBE_RUNS_EXPECTED, *labels)
+        self._store.gauge(families.PROBE_LAST_SUCCESS, *labels)
         for reason in SkipReason:
-            self._store.counter(families.SCHEDULER_SKIPS, *self.labels, probe, reason)
+            self._store.counter(families.SCHEDULER_SKIPS, *labels, reason)
 
     def _bounded(self, name: str, known: dict[str, TopicMetrics] | dict[str, SubscriptionMetrics], label: str) -> str:
         if name in known or len(known) < NAMES_MAX:

@@ -129,8 +129,8 @@ def test_every_kind_of_finding_has_its_alert() -> None:
 
 def test_the_age_that_is_old_is_that_of_the_objective() -> None:
     strict = [Objective(f"a{limit}", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, 30 * DAY_S, limit) for limit in (45.0, 30.0)]
-    assert _rising(strict).count("_seconds) > 30\n") == 1
-    assert _rising([]).count("_seconds) > 60\n") == 1
+    assert _rising(strict).count(") > 30\n") == 1
+    assert _rising([]).count(") > 60\n") == 1
 
 
 def _rising(promises: list[Objective]) -> str:

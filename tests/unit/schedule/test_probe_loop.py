@@ -10,6 +10,7 @@ from prober.runs.result import RunResult
 from prober.schedule.assignments import NO_MORE, UNDER_WAY
 from prober.sinks.live.snapshot import RunOrdered
 from tests.unit.probing import Work, until
+from tests.unit.sinks.metrics.scraping import samples
 
 
 def test_a_site_names_what_is_probed_there_before_the_first_run() -> None:
@@ -32,6 +33,22 @@ def test_a_site_names_what_its_run_uses() -> None:
         await work.first_run()
         (result,) = work.told
         assert (work.shown.site.topic, work.shown.site.subscription) == (result.topic, result.subscription)
+
+    work.run(scenario())
+
+
+def test_the_metrics_report_a_probe_as_assigned_until_the_prober_gives_it_up() -> None:
+    work = Work()
+
+    def assigned() -> list[tuple[str, str]]:
+        found = [one for one in samples(work.metrics) if one.name == "pubsub_prober_probe_assigned_timestamp_seconds"]
+        return [(one.labels["probe"], one.labels["vantage"]) for one in found]
+
+    async def scenario() -> None:
+        await work.first_run()
+        assert assigned() == [("ordering", "wire")]
+        await work.assignments.give(work.name)
+        assert assigned() == []
 
     work.run(scenario())
 

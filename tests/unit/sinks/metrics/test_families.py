@@ -18,7 +18,7 @@ from prober.core.findings import Kind, Status
 from prober.probes.catalogue import PROBES
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.sinks.metrics import Component, Metrics, exemplar_of
+from prober.sinks.metrics import Component, Metrics, SkipReason, exemplar_of
 from prober.sinks.metrics.families import (
     FAMILIES,
     FIGURES,
@@ -26,6 +26,7 @@ from prober.sinks.metrics.families import (
     HOT_KEYS,
     LEFTOVERS,
     LIBRARY_ANOMALIES,
+    PROBE_ASSIGNED,
     REVERIFIED_FINDINGS,
     MetricType,
 )
@@ -35,6 +36,7 @@ from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, embedded, page, samples
 
 TARGET = {"target", "environment", "region"}
+PROBE_INSTANCE: dict[str, Set[str] | None] = {"probe": set(PROBES), "vantage": {"wire"}, "part": {""}}
 PROMISED: dict[
     str, dict[str, Set[str] | None]
 ] = {  # as other programs rely on them: name, labels beside target, environment and region, and what these may be
@@ -59,9 +61,10 @@ PROMISED: dict[
     "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
     "target_errors_total": {"operation": set(Operation), "code": set(ErrorCode)},
     "undecided_durations_total": {"duration": set(DURATIONS)},
-    "probe_runs_total": {"probe": set(PROBES), "verdict": {"pass", "fail", "unknown"}},
-    "probe_runs_expected_total": {"probe": set(PROBES)},
-    "probe_last_success_timestamp_seconds": {"probe": set(PROBES)},
+    "probe_runs_total": {**PROBE_INSTANCE, "verdict": {"pass", "fail", "unknown"}},
+    "probe_runs_expected_total": PROBE_INSTANCE,
+    "probe_last_success_timestamp_seconds": PROBE_INSTANCE,
+    "scheduler_skips_total": {**PROBE_INSTANCE, "reason": set(SkipReason)},
 }
 PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
     "internal_errors_total": {"component": set(Component)},
@@ -110,11 +113,12 @@ MEASURED = {*FIGURES.values(), HEAD_OF_LINE_DELAY, LIBRARY_ANOMALIES}
 ABSENT_AT_FIRST = {
     HOT_KEYS,
     LEFTOVERS,
+    PROBE_ASSIGNED,
     REVERIFIED_FINDINGS,
     *MEASURED,
     *(family for family in FAMILIES if {"drill", "own_subscription", "candidate"} & set(family.labels)),
 }
-"""No report was read, nothing was swept, nothing measured, no drill, own subscription or comparison is configured: nothing is not 0."""
+"""No report was read, nothing swept, assigned, measured or drilled, no own subscription or comparison configured: nothing is not 0."""
 
 
 def test_every_family_is_there_from_the_start() -> None:
@@ -213,6 +217,7 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "topic",
         "subscription",
         "probe",
+        "part",
         "component",
         "job",
         "job_name",
@@ -237,6 +242,7 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "duration",
         "label",
         "code",
+        "vantage",
         "who",
         "standing",
         "bound",

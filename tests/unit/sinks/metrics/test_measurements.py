@@ -19,7 +19,7 @@ from prober.core.verifier import Verifier
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
-from prober.runs.site import Site
+from prober.runs.site import Site, SiteKey
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements, MetricsSink
 from prober.slo.counts import SloCounters
@@ -30,6 +30,13 @@ from tests.notation import history
 from tests.unit.sinks.metrics.scraping import page
 
 CONFIG: Config = load(None, {})
+
+
+def at(probe: str) -> SiteKey:
+    """Where a probe runs."""
+    return SiteKey(CONFIG.targets[0].name, probe, "wire")
+
+
 STUCK = Finding(Kind.STUCK, Status.LIVENESS, "s", "k", 9.0, (1,), {})
 NONE: Mapping[str, int] = MappingProxyType({})
 RESULT = RunResult("e1", "ordering", "embedded", "wire", Verdict.PASS, "", 0.0, 1.0)
@@ -53,7 +60,7 @@ class Scrape:
         target = metrics.watch(CONFIG.targets[0])
         self.counters = SloCounters(CONFIG.objectives)
         measurements = Measurements(
-            target, target.topic("t"), {"s": target.subscription("s")}, self.counters, {"run_id": "e1"}, probe
+            target, target.topic("t"), {"s": target.subscription("s")}, self.counters, {"run_id": "e1"}, at(probe)
         )
         verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
         for event in history(line):
@@ -158,7 +165,7 @@ def test_what_is_under_way_when_the_run_ends_is_undecided() -> None:
 def test_what_passed_its_deadline_is_late_and_in_no_histogram(probe: str, *, cut_short: bool) -> None:
     metrics, counters = Metrics(CONFIG.objectives), SloCounters(CONFIG.objectives)
     target = metrics.watch(CONFIG.targets[0])
-    measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, counters, {"run_id": "e1"}, probe)
+    measurements = Measurements(target, target.topic("t"), {"s": target.subscription("s")}, counters, {"run_id": "e1"}, at(probe))
     result = replace(RESULT, checks={Indicator.ORDER: SliCounts(5, 2, 1)})
     measurements.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, cut_short=cut_short, overdue=3))
     lines = page(metrics)[1].decode().splitlines()
@@ -179,7 +186,7 @@ def test_the_number_of_series_does_not_depend_on_the_number_of_keys(keys: int) -
     target = metrics.watch(CONFIG.targets[0], ["t"], ["s"])
     before = names(metrics)
     topic, subscription, counters = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
-    measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, "ordering")
+    measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, at("ordering"))
     classifier = Classifier("e1")
     events: list[Any] = history("P1 A<1@1 A nack 1@1.5 A<1@2 A ack 1@3")[1:]
     for number in range(keys):
@@ -232,7 +239,7 @@ class TestUnreachableRuns:
         topic, subscription, counters = target.topic("t"), target.subscription("s"), SloCounters(CONFIG.objectives)
         lost = RunEnded(replace(RESULT, unreachable=True), [], KeptHistory((), {}, 0), 0.0)
         for _ in range(3):
-            measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, "ordering")
+            measurements = Measurements(target, topic, {"s": subscription}, counters, {"run_id": "e1"}, at("ordering"))
             verifier, classifier = Verifier(Rules(), subscriptions=["s"]), Classifier("e1")
             for event in history("P1"):
                 measurements.event(Observation(event, *classifier.classify(event), verifier.observe(event)))

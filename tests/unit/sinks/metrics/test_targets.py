@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
+from random import Random
 
 import pytest
 
-from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown
+from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown, Vantage
+from prober.clock import Machine, on_machine
 from prober.config import load
 from prober.config.models import ProbeName
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
+from prober.runs.site import SiteKey
 from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
@@ -27,6 +31,7 @@ PROMETHEUS = ",".join(
     ]
 )
 
+ORDERING = SiteKey("embedded", "ordering", "wire")
 OTHER = embedded().model_copy(update={"name": "other", "environment": "staging"})
 
 
@@ -81,18 +86,45 @@ def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
 
 
 def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
-    target.expected(ProbeName.ORDERING)
-    target.expected(ProbeName.ORDERING)
-    target.skipped(ProbeName.ORDERING, SkipReason.OVERLAP)
-    target.run(ProbeName.ORDERING, Verdict.PASS, 1000.0)
-    target.run(ProbeName.ORDERING, Verdict.FAIL, 2000.0)
-    target.run(ProbeName.AFFINITY, Verdict.UNKNOWN, 3000.0)
+    target.expected(ORDERING)
+    target.expected(ORDERING)
+    target.skipped(ORDERING, SkipReason.OVERLAP)
+    target.run(ORDERING, Verdict.PASS, 1000.0)
+    target.run(ORDERING, Verdict.FAIL, 2000.0)
+    target.run(ORDERING._replace(probe="affinity"), Verdict.UNKNOWN, 3000.0)
     assert value(metrics, "probe_runs_expected_total", **HERE, probe="ordering") == 2
     assert value(metrics, "scheduler_skips_total", **HERE, probe="ordering", reason="overlap") == 1
     assert value(metrics, "probe_runs_total", **HERE, probe="ordering", verdict="pass") == 1
     assert value(metrics, "probe_runs_total", **HERE, probe="affinity", verdict="unknown") == 1
     assert value(metrics, "probe_last_success_timestamp_seconds", probe="ordering") == 1000.0  # only a pass is a success
     assert value(metrics, "probe_last_success_timestamp_seconds", probe="affinity") == 0.0
+
+
+def test_runs_are_counted_by_vantage_and_part() -> None:
+    config = load(None, {"ORDERING_PROBER_PROBES__ORDERING__PARTS": "2"})
+    ordering = config.targets[0].probes[ProbeName.ORDERING].model_copy(update={"vantages": tuple(Vantage)})
+    metrics = Metrics()
+    target = metrics.watch(config.targets[0].model_copy(update={"probes": {ProbeName.ORDERING: ordering}}))
+    target.run(ORDERING._replace(vantage="library", part="2/2"), Verdict.UNKNOWN, 1000.0)
+    counted = {
+        (sample.labels["vantage"], sample.labels["part"]): sample.value
+        for sample in samples(metrics)
+        if sample.name == "pubsub_prober_probe_runs_total" and sample.labels["verdict"] == "unknown"
+    }
+    assert counted == {("wire", "1/2"): 0, ("wire", "2/2"): 0, ("library", "1/2"): 0, ("library", "2/2"): 1}
+
+
+def test_a_probe_that_is_given_up_is_assigned_no_more(metrics: Metrics, target: TargetMetrics) -> None:
+    target.assigned(ORDERING, 1000.0)
+    assert value(metrics, "probe_assigned_timestamp_seconds", **HERE, probe="ordering", vantage="wire") == 1000.0
+    target.given_up(ORDERING)
+    assert "pubsub_prober_probe_assigned_timestamp_seconds" not in {sample.name for sample in samples(metrics)}
+
+
+def test_a_scrape_has_the_clock_of_that_moment(metrics: Metrics) -> None:
+    times = iter((1000.0, 2000.0))
+    with on_machine(Machine(lambda: 0.0, lambda: next(times), Random(0), count())):
+        assert [value(metrics, "clock_timestamp_seconds") for _ in range(2)] == [1000.0, 2000.0]
 
 
 def test_administration(metrics: Metrics, target: TargetMetrics) -> None:
@@ -232,16 +264,19 @@ def named(metrics: Metrics, **labels: str) -> set[str]:
     return {sample.name for sample in samples(metrics) if labels.items() <= sample.labels.items()}
 
 
+def about_targets(metrics: Metrics) -> dict[tuple[object, ...], float]:
+    return {(sample.name, *sample.labels.items()): sample.value for sample in samples(metrics) if "target" in sample.labels}
+
+
 def test_a_target_that_is_gone_has_no_series_and_another_keeps_its_own() -> None:
     metrics = Metrics()
     metrics.watch(embedded(), ["t"], ["s"], lambda: {"s": Backlog(1.0, 2, 3)})
-    before = {(sample.name, *sample.labels.items()): sample.value for sample in samples(metrics)}
+    before = about_targets(metrics)
     other = metrics.watch(OTHER, ["t"], ["s"], lambda: {"s": Backlog(4.0, 5, 6)})
     metrics.errors_at(OTHER)
     assert named(metrics, target="other")
     metrics.forget(other)
-    after = {(sample.name, *sample.labels.items()): sample.value for sample in samples(metrics) if "pubsub" in sample.name}
-    assert after == {name: number for name, number in before.items() if "pubsub" in name[0]}
+    assert about_targets(metrics) == before
 
 
 def test_a_target_that_comes_back_is_counted_once() -> None:
@@ -256,7 +291,7 @@ def test_probes_and_subscriptions_that_are_gone_have_no_series() -> None:
     """A counter that stands still would say that runs are missing."""
     metrics = Metrics()
     target = metrics.watch(embedded(), ["a", "b"], ["a", "b"])
-    target.forget_all_but({ProbeName.ORDERING}, {"a"})
+    target.forget_all_but({ORDERING}, {"a"})
     assert {sample.labels["probe"] for sample in samples(metrics) if "probe" in sample.labels} == {"ordering"}
     assert not named(metrics, topic="b") | named(metrics, subscription="b")
     assert named(metrics, topic="a")
