@@ -237,8 +237,8 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        site = SiteKey(self._name, run.context.probe, "wire")
-        listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, site)
+        key = SiteKey(self._name, run.context.probe, "wire")
+        listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, key)
         first = next(iter(run.rules))
         classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
         overdue_keys = {key for name, key in overdue if name == first}

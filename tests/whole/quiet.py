@@ -25,7 +25,9 @@ from prober.slo.objectives import MINUTE_S
 from tests.integration.chain import Chain, Receiver, chain, receiving
 from tests.integration.programs import eventually, get, program
 
-LOOK_S: Final = 5.0
+LOOK_S: Final = 2.0
+STALE_S: Final = 2.5
+"""The API answers from the store, which a prober writes within this time."""
 PENDING: Final = ("num_undelivered_messages", "stalled_keys", "oldest_unacked_message_age_seconds")
 """Gauges that are 0 on every subscription whose probe has no run in progress."""
 WATCHDOG_RECEIVER: Final = "dead-mans-switch"
@@ -53,26 +55,25 @@ class Observations:
 def pending_between_runs(before: Mapping[str, Any], metrics: str, after: Mapping[str, Any]) -> Iterator[str]:
     """Pending messages on the subscriptions of probe instances that had no run in progress while the metrics were read.
 
-    `before` and `after` are answers of `/api/v1/status` around the scrape.
+    `before` and `after` are answers of `/api/v1/status` around the scrape: no run was in progress then, and none ended in between.
     """
-    idle = {_subscription(site) for site in before["sites"] if _is_idle(site)} & {
-        _subscription(site) for site in after["sites"] if _is_idle(site)
-    }
+    idle = _idle(before).items() & _idle(after).items()
     for line in metrics.splitlines():
         name, _, rest = line.removeprefix("pubsub_prober_").partition("{")
         subscription = rest.partition('subscription="')[2].partition('"')[0]
-        if name in PENDING and any(one in subscription for one in idle) and float(line.rpartition(" ")[2]) > 0.0:
+        if name in PENDING and any(one in subscription for one, _ in idle) and float(line.rpartition(" ")[2]) > 0.0:
             yield f"{name} is above 0 on {subscription} between runs"
 
 
-def _subscription(site: Mapping[str, Any]) -> str:
-    """The part of the names of its subscriptions that tells a probe instance from all others."""
-    parts = [site["target"], site["probe"], site["vantage"], site["part"].replace("/", "-")]
-    return "-" + "-".join(part for part in parts if part)
-
-
-def _is_idle(site: Mapping[str, Any]) -> bool:
-    return site["running_since"] is None and site["last_run"] is not None
+def _idle(status: Mapping[str, Any]) -> dict[str, str]:
+    """The last run of each probe instance without a run in progress, by the part of its subscriptions' names that tells it apart."""
+    return {
+        "-" + "-".join(filter(None, (site["target"], site["probe"], site["vantage"], site["part"].replace("/", "-")))): (
+            site["last_run"]["run_id"]
+        )
+        for site in status["sites"]
+        if site["running_since"] is None and site["last_run"] is not None
+    }
 
 
 def unhealthy_runs(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -99,7 +100,11 @@ def messages_sent(receiver: Receiver) -> Iterator[str]:
 
 def look(url: str, running: Chain) -> Iterator[str]:
     """What is not healthy at this moment: pending messages between runs, and alerts."""
-    before, metrics, after = _status(url), get(f"{url}/metrics"), _status(url)
+    before = _status(url)
+    threading.Event().wait(STALE_S)
+    metrics = get(f"{url}/metrics")
+    threading.Event().wait(STALE_S)
+    after = _status(url)
     yield from pending_between_runs(before, metrics, after)
     for labels in running.firing():
         yield f"{labels['alertname']} fires: {', '.join(f'{name}={value}' for name, value in sorted(labels.items()))}"
@@ -108,7 +113,7 @@ def look(url: str, running: Chain) -> Iterator[str]:
 def conclude(url: str, running: Chain, receiver: Receiver) -> Iterator[str]:
     """What was not healthy at any time."""
     yield from unhealthy_runs(_all(url, "runs"))
-    yield from (f"finding {one['kind']} ({one['status']})" for one in _all(url, "findings"))
+    yield from (f"finding {one['kind']} ({one['status']})" for one in _all(url, "findings") if one["status"] != "indeterminate")
     yield from bad_objectives(_all(url, "slos"))
     yield from messages_sent(receiver)
     yield from (f"rule failed: {rule}" for rule in running.unhealthy())

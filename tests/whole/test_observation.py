@@ -23,7 +23,7 @@ def status(running_since: str | None, last_run: dict[str, str] | None) -> dict[s
     return {"sites": [{**site, "last_run": last_run}]}
 
 
-IDLE, BUSY = status(None, {"verdict": "PASS"}), status("2026-01-01T00:00:00Z", {"verdict": "PASS"})
+IDLE, BUSY = status(None, {"run_id": "one"}), status("2026-01-01T00:00:00Z", {"run_id": "one"})
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,7 @@ IDLE, BUSY = status(None, {"verdict": "PASS"}), status("2026-01-01T00:00:00Z", {
         (BUSY, IDLE, []),
         (IDLE, BUSY, []),
         (status(None, None), IDLE, []),
+        (IDLE, status(None, {"run_id": "two"}), []),
     ],
 )
 def test_pending_messages_count_only_between_runs(before: dict[str, Any], after: dict[str, Any], expected: list[str]) -> None:
