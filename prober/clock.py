@@ -14,6 +14,8 @@ from itertools import count
 from random import Random, SystemRandom
 from typing import Final
 
+NANOS: Final = 1_000_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -23,9 +25,18 @@ class Machine:
     wall_s: Callable[[], float]
     chance: Random
     numbers: Iterator[int]
+    starved_s: Callable[[], float] = lambda: 0.0
 
 
-_HERE: Final = Machine(time.monotonic, time.time, SystemRandom(), count(1))
+def _starved_s() -> float:
+    try:
+        with open("/proc/thread-self/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / NANOS
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+_HERE: Final = Machine(time.monotonic, time.time, SystemRandom(), count(1), _starved_s)
 _MACHINE: Final[ContextVar[Machine]] = ContextVar("machine", default=_HERE)
 
 
@@ -47,6 +58,14 @@ def monotonic_s() -> float:
 def wall_s() -> float:
     """Seconds since 1970, for people and for files; never for durations."""
     return _MACHINE.get().wall_s()
+
+
+def starved_s() -> float:
+    """For how many seconds the calling thread was ready to run and waited for a processor, since it started (Linux, proc(5), `schedstat`).
+
+    0 where the system does not report it.
+    """
+    return _MACHINE.get().starved_s()
 
 
 def chance_bits(bits: int) -> int:

@@ -62,7 +62,8 @@ CHECK_NETWORK: Final = "so later events were not verified; if this persists, che
 Listener = Callable[[Observation], None]
 BEAT_S: Final = 0.25
 LAG_MAX_S: Final = 0.1
-"""How late a beat may be: from so long a delay on, asyncio calls a callback slow; what is less is part of every measurement."""
+"""How late a beat may be, and how long the loop's thread may wait for a processor from beat to beat. From so long a delay on, asyncio calls
+a callback slow; a shorter one is part of every measurement."""
 PERIODS_MAX: Final = 1000
 
 
@@ -91,9 +92,17 @@ class Recording:
     """The events of one run, judged as they come."""
 
     def __init__(
-        self, rules: Mapping[str, Rules], clock: Callable[[], float], listeners: Iterable[Listener] = (), epoch: str = ""
+        self,
+        rules: Mapping[str, Rules],
+        clock: Callable[[], float],
+        listeners: Iterable[Listener] = (),
+        epoch: str = "",
+        starved: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known."""
+        """`rules`: the subscriptions of the run, each with its bounds and settings. `epoch`: that of its own messages, if known.
+
+        `starved`: for how long the calling thread has waited for a processor so far, in seconds.
+        """
         self.judge = Judge(rules)
         self.events: list[Event] = []
         self.events_seen = 0
@@ -101,7 +110,7 @@ class Recording:
         self._listeners_faults: list[Exception] = []
         self._finished = False
         self._lag = LoopLag()
-        self._clock = clock
+        self._clock, self._starved = clock, starved
         self.timings = Timings()
         self.measurements: list[Latency] = []
         """Durations that no event shows."""
@@ -132,7 +141,7 @@ class Recording:
         now = self._clock()
         self._notice_silence(now, self.events_seen)
         self._silence_ends_t = now + BEAT_S + STANDSTILL_MAX_S
-        return self._lag.beat(now)
+        return self._lag.beat(now, self._starved())
 
     def lagged_s(self, taken_s: float) -> float:
         """For how long of what took so long, until now, the event loop lagged."""
@@ -276,17 +285,22 @@ class LoopLag:
 
     def __init__(self) -> None:
         self._beat_t: float | None = None
+        self._starved_s = 0.0
         self._lagging_since_t: float | None = None
         self._begins: list[float] = []
         self._ends: list[float] = []
 
-    def beat(self, now: float) -> float:
-        """A beat, which is due `BEAT_S` after the last one; returns how late it is, in seconds."""
+    def beat(self, now: float, starved_s: float = 0.0) -> float:
+        """A beat, which is due `BEAT_S` after the last one; returns how late it is, in seconds.
+
+        `starved_s`: for how long the loop's thread has waited for a processor so far.
+        """
         before, self._beat_t = self._beat_t, now
+        waited_s, self._starved_s = starved_s - self._starved_s, starved_s
         if before is None:
             return 0.0
         late_s = max(0.0, now - before - BEAT_S)
-        if late_s > LAG_MAX_S:
+        if max(late_s, waited_s) > LAG_MAX_S:
             self._lagging_since_t = before if self._lagging_since_t is None else self._lagging_since_t
         elif self._lagging_since_t is not None:
             self._keep(self._lagging_since_t, now)

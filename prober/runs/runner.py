@@ -19,7 +19,7 @@ from dataclasses import replace
 from math import inf
 
 from prober.brokers.base import Broker
-from prober.clock import chance_name, monotonic_s, wall_s
+from prober.clock import chance_name, monotonic_s, starved_s, wall_s
 from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
@@ -71,7 +71,7 @@ class Run:
         self._workload, self._seed = workload or probe.workload, seed
         self._resources, self._rules, self._trackers = provisioner.resources, provisioner.rules, provisioner.backlog_trackers
         own_epoch = self.run_id if probe.own_messages else ""
-        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], epoch=own_epoch)
+        self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], own_epoch, starved_s)
         self._listeners: list[RunListener] = []
         self._interval_s = inf
         self._unreachable = self._silent = False

@@ -262,6 +262,12 @@ def test_the_loop_lags_from_the_last_beat_in_time_until_the_next_one(loop_lag: L
     assert loop_lag.within(2.5, 3.0) == 0.0
 
 
+def test_the_loop_lags_while_its_thread_waits_for_a_processor(loop_lag: LoopLag) -> None:
+    for t, starved_s in ((0.0, 7.0), (0.25, 7.05), (0.5, 7.2), (0.75, 7.4), (1.0, 7.4), (1.25, 7.5)):
+        assert loop_lag.beat(t, starved_s) == 0.0
+    assert loop_lag.within(0.0, 1.25) == 0.75
+
+
 def test_a_beat_that_is_overdue_shows_before_it_comes(loop_lag: LoopLag) -> None:
     beats(loop_lag, 0.0, 0.25)
     assert loop_lag.within(0.0, 0.25 + BEAT_S + LAG_MAX_S) == 0.0
