@@ -33,7 +33,7 @@ QUIET_MAX_S: Final = DAY_S
 GAPS: Final = 3.0
 """Rule of three."""
 RULE: Final = (
-    "An incident closes when it was not seen for three times its longest gap so far, at least 1 h and at most 24 h. "
+    "An incident closes when it was not seen for three times its longest gap or probe interval, at least 1 h and at most 24 h. "
     "An outage closes with the first run that reaches the target again."
 )
 """The rule in words, for pages."""
