@@ -128,9 +128,11 @@ def _kind(incident: Incident) -> Kind | None:
 
 def about(incident: Incident) -> Mapping[str, str]:
     """Values for the placeholders of the incident's runbook."""
-    probe = next(iter(incident.affected)).probe
-    values = {"target": incident.target, "probe": probe, "kind": _kind(incident), "id": incident.exemplar.finding_id}
-    return {name: value for name, value in values.items() if value}
+    kind = _kind(incident)
+    if kind is None:
+        return {"target": incident.target}
+    probe = next(site.probe for site, kinds in incident.affected.items() if kind in kinds)
+    return {"target": incident.target, "probe": probe, "kind": kind, "id": incident.exemplar.finding_id}
 
 
 def runbook_of_trouble(trouble: str) -> str:
