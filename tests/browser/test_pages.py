@@ -179,7 +179,7 @@ class TestWithoutAMouse:
             look.page.keyboard.press("Enter")
             assert look.page.evaluate("document.activeElement.id") == "main"
             look.page.keyboard.press("Tab")
-            assert look.focused() == "Redeliveries leave messages out"
+            assert look.focused() == "Redeliveries leave messages out on europe"
 
     def test_details_open(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:
@@ -247,12 +247,21 @@ class TestFindings:
             assert look.names("tbody th a") == ["PUSH_OVERLAP"]
             assert look.complaints == []
 
-    @pytest.mark.parametrize(("path", "rows"), [("/runs", "tbody tr"), ("/findings", "tbody tr"), ("/incidents", ".finding")])
-    def test_every_list_has_a_time_range_a_probe_and_a_vantage(self, browser: Browser, world: World, path: str, rows: str) -> None:
+    @pytest.mark.parametrize(
+        ("path", "rows", "choices"),
+        [
+            ("/runs", "tbody tr", {"Probe": "redelivery", "Vantage": "wire"}),
+            ("/findings", "tbody tr", {"Probe": "redelivery", "Vantage": "wire"}),
+            ("/incidents", ".finding", {"Target": "europe", "Symptom": "redelivery"}),
+        ],
+    )
+    def test_every_list_has_a_time_range_and_filters(
+        self, browser: Browser, world: World, path: str, rows: str, choices: dict[str, str]
+    ) -> None:
         with looking(browser, world.url) as look:
             look.open(path)
-            look.page.get_by_label("Probe").select_option("redelivery")
-            look.page.get_by_label("Vantage").select_option("wire")
+            for label, value in choices.items():
+                look.page.get_by_label(label).select_option(value)
             look.page.get_by_label("Since (UTC)").fill("2026-03-01T11:50:00")
             look.page.get_by_label("Before (UTC)").fill("2026-03-01T11:59:00")
             look.follow(look.page.get_by_role("button", name="Show"))
