@@ -23,6 +23,7 @@ CAUSES_SHOWN_MAX: Final = 3
 LINES_SHOWN_MAX: Final = 5
 PLACES_SHOWN_MAX: Final = 4
 UNREACHABLE: Final = "PubsubTargetUnreachable"
+BLIND: Final = "PubsubTargetBlind"
 UNVERIFIED: Final = "PubsubProberVerdictsUnknown"
 NO_PROMISE: Final = "No guarantee is broken: Google documents the opposite as usual, and does not guarantee it."
 """Shown for `USUAL` wherever it is open."""
@@ -263,9 +264,7 @@ def _blind(target: str, sites: Sequence[SiteSnapshot]) -> Line:
     ((reason, _),) = reasons.most_common(1)
     facts = (f"{counted(len(sites), 'probe')} without a verdict", reason)
     began = min((site.since for site in sites if site.since is not None), default=0.0)
-    return Line(
-        Condition.BLIND, f"{target} answers, and no run can be verified", began, facts, UNVERIFIED, about={"target": target}
-    )
+    return Line(Condition.BLIND, f"{target} answers, and no run can be verified", began, facts, BLIND, about={"target": target})
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[Cause, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.headline import NO_PROMISE, UNREACHABLE, UNVERIFIED, headline
+from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, headline
 from prober.alerting.rules import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
@@ -53,7 +53,7 @@ def test_every_kind_that_can_be_open_leads_to_a_runbook_that_exists(kind: Kind) 
     assert (ROOT / RUNBOOKS / f"{line.runbook}.md").is_file()
 
 
-@pytest.mark.parametrize("runbook", [UNREACHABLE, UNVERIFIED])
+@pytest.mark.parametrize("runbook", [UNREACHABLE, UNVERIFIED, BLIND])
 def test_so_does_what_is_no_finding(runbook: str) -> None:
     assert (ROOT / RUNBOOKS / f"{runbook}.md").is_file()
 
@@ -112,6 +112,7 @@ def test_a_blind_target_is_named_with_the_most_frequent_reason() -> None:
     assert (known.status, said.causes) == (Condition.BLIND, ())
     assert said.title == "europe answers, and no run can be verified since 11:59 UTC"
     assert said.lines[0].facts == ("1 probe without a verdict", "PERMISSION_DENIED")
+    assert said.lines[0].runbook == BLIND
 
 
 def test_reasons_of_unknown_are_named_with_their_probes() -> None:
