@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import LibraryAnomaly
-from tests.alerts.stories import HERE, Story, of
+from tests.alerts.stories import HERE, Story, at, of
 
 STARTED = of(families.START)
 LABELS = {**HERE, "subscription": "s-library", "kind": str(LibraryAnomaly.UNEXPLAINED_STOP)}
@@ -19,7 +19,7 @@ STORIES = (
     Story(
         "PubsubClientLibraryAnomaly",
         "fires at the next evaluation and for an hour",
-        {anomalies(LibraryAnomaly.UNEXPLAINED_STOP): "0x80 1x300", STARTED: "-9000x380"},
+        {anomalies(LibraryAnomaly.UNEXPLAINED_STOP): "0x80 1x300", STARTED: at("-9000x380")},
         {"20m": 0, "20m15s": 1, "79m": 1, "81m": 0},
         reads=(
             "20m15s",

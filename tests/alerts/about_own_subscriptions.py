@@ -5,12 +5,12 @@ from __future__ import annotations
 from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import Family
-from tests.alerts.stories import HERE, Story, of
+from tests.alerts.stories import HERE, Story, at, of
 
 NAME = "projects/shop/subscriptions/orders"
 LABELS = {**HERE, "own_subscription": NAME}
 MINUTE = "1m"
-POINTS = "-120+60x120"
+POINTS = at("-120+60x120")
 """Each point is two minutes old when it is read."""
 
 
@@ -116,7 +116,7 @@ ONLY_YOURS = (
     Story(
         "PubsubOwnSubscriptionLate",
         "not by a point that has grown old",
-        {LIMIT: "60x120", POINT: "-120+60x10 480x60", AGE: "900x60"},
+        {LIMIT: "60x120", POINT: at("-120+60x10 480x60"), AGE: "900x60"},
         {"9m": 0, "15m": 1, "20m": 0, "50m": 0},
         every=MINUTE,
     ),
@@ -172,7 +172,7 @@ UNREADABLE = (
     Story(
         "PubsubProberOwnSubscriptionUnreadable",
         "fires when there has been no new point for long and ends with the next one",
-        {POINT: "-120+60x30 1680x60 5280+60x20"},
+        {POINT: at("-120+60x30 1680x60 5280+60x20")},
         {"30m": 0, "60m": 0, "70m": 1, "91m": 1, "93m": 0},
         every=MINUTE,
         reads=(
@@ -199,7 +199,7 @@ UNREADABLE = (
     Story(
         "PubsubProberOwnSubscriptionUnreadable",
         "not for the usual gaps",
-        {POINT: "-120+60x10 480x7 1020+60x50"},
+        {POINT: at("-120+60x10 480x7 1020+60x50")},
         {"50m": 0},
         every=MINUTE,
     ),

@@ -70,11 +70,13 @@ WITHOUT_VALUE = {
     "PubsubProberDown-warning",
     "PubsubProberDrillFailed",
     "PubsubProberJobNeverSucceeded",
+    "PubsubProberOwnSubscriptionUnreadable",
     "PubsubProberRecordingsMissing",
     "PubsubProberRunsMissing",
     "PubsubProberSeriesVanished",
     "PubsubProberStatusStoreDown",
     "PubsubProberWatchdog",
+    "PubsubServiceDelaysOwnSubscription",
 }
 """Their expressions have values without a meaning, such as 0 or 1."""
 

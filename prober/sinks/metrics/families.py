@@ -71,12 +71,7 @@ UNREACHABLE_RUNS: Final = Family(
     SUBSCRIPTION,
     "Runs in a row, up to the last one, that could not reach the target; 0 from the first publish on that is confirmed.",
 )
-DELIVERIES: Final = Family(
-    "deliveries",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "kind"),
-    "Messages received, by kind of delivery.",
-)
+DELIVERIES: Final = Family("deliveries", MetricType.COUNTER, (*SUBSCRIPTION, "kind"), "Messages received, by kind of delivery.")
 FINDINGS: Final = Family(
     "findings", MetricType.COUNTER, (*SUBSCRIPTION, "kind", "status"), "Findings of the checker, by kind and status."
 )
@@ -288,10 +283,7 @@ SCHEDULER_SKIPS: Final = Family(
     "scheduler_skips", MetricType.COUNTER, (*PROBE_INSTANCE, "reason"), "Scheduled runs that did not start, by reason."
 )
 EVENTS_DROPPED: Final = Family(
-    "events_dropped",
-    MetricType.COUNTER,
-    ("component",),
-    "Events dropped because a queue or the spool was full.",
+    "events_dropped", MetricType.COUNTER, ("component",), "Events dropped because a queue or the spool was full."
 )
 LEFTOVERS: Final = Family(
     "leftover_resources",

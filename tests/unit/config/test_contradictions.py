@@ -78,7 +78,7 @@ def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
             "europe-west1",
             "",
             "probes: {ordering: {keys: 2, sizes: [100kB], messages: 20}}",
-            "targets[0].probes.ordering (line 3): publishes 200.0 MB a second on each key, and Pub/Sub takes 1 MB a second per key",
+            "targets[0].probes.ordering (line 3): publishes 25.0 MB a second on each key, and Pub/Sub takes 1 MB a second per key",
         ),
         (
             "europe-west1",

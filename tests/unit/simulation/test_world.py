@@ -83,7 +83,7 @@ def test_a_machine_that_stood_still_knows_nothing() -> None:
     assert simulated.faults == ()
     first = simulated.notes[0]
     assert (first.verdict, first.judged, first.found) == (Verdict.UNKNOWN, False, {})
-    assert "stood still" in first.reason
+    assert "paused" in first.reason
 
 
 @pytest.mark.parametrize(
