@@ -9,7 +9,6 @@ UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
 SEEDS ?= 1..26000
 HOURS ?= 0.2
-PACE ?= 6
 PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -87,7 +86,7 @@ quiet: $(VENV)/dev.stamp  ## Run the healthy service for MINUTES=15 beside a CPU
 
 loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, and write docs/loud.md (about an hour; PACE=1: hours)
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
-	$(BIN)/python -m tests.whole.loud --pace $(PACE) docs/loud.md
+	$(BIN)/python -m tests.whole.loud $(if $(PACE),--pace $(PACE)) docs/loud.md
 
 test-nightly: test quiet loud  ## Run every test, also those that watch the whole service for minutes
 

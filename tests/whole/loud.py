@@ -28,10 +28,9 @@ from prober.clock import monotonic_s, wall_s
 from prober.slo.objectives import MINUTE_S
 from tests.integration.chain import Chain, Receiver, chain, receiving
 from tests.integration.programs import eventually, get, series
-from tests.whole.scenarios import BY_NAME, NOBODY, SCENARIOS, Scenario
+from tests.whole.scenarios import BY_NAME, NOBODY, Scenario
 from tests.whole.world import World
 
-PACE: Final = 6.0
 CALM_S: Final = 300.0
 """The longest that a healthy world may take until every probe has passed and no alert is pending."""
 HEARD_S: Final = 15 * MINUTE_S
@@ -47,6 +46,7 @@ class Story:
     """What happened in one scenario. Times are seconds since the fault began; `over_after_s` counts from its end."""
 
     scenario: str
+    pace: float
     heard_after_s: float | None = None
     message: str = ""
     box: str = ""
@@ -86,7 +86,7 @@ def first_box(page: str) -> str:
 
 def play(scenario: Scenario, folder: Path, pace: float) -> Story:
     """Inject the fault into a healthy world, wait for the message, end the fault, and wait until everybody knows that it is over."""
-    story = Story(scenario.name)
+    story = Story(scenario.name, pace)
     with ExitStack() as running:
         receiver = running.enter_context(receiving())
         world = World(scenario.setting, folder, running)
@@ -195,17 +195,17 @@ def complaints_about(story: Story, scenario: Scenario, receiver: Receiver) -> It
             yield f"{pager} was paged too: {sorted({one['labels']['alertname'] for one in receiver.alerts(pager, 'firing')})}"
 
 
-def page(stories: Iterable[Story], pace: float) -> str:
+def page(stories: Iterable[Story]) -> str:
     """The page of the documentation."""
     lines = [
         "# Faults as the people on call hear of them",
         "",
         "Written by `make loud`, which plays each fault through the real chain: target, prober, Prometheus, Alertmanager, receiver, page.",
-        f"The durations of the rules and of Alertmanager are divided by {pace:g}; probes and the deadlines of the checker keep their pace.",
-        "`make loud PACE=1` takes hours and shows the real waits.",
+        "The durations of the rules and of Alertmanager are divided by the pace; probes and the deadlines of the checker are not.",
+        "`make loud PACE=1` takes hours and shows the real waits. The data is in [loud.json](loud.json).",
         "",
-        "| fault | notified | after | message | first box of the status page | over after | other messages |",
-        "|---|---|---|---|---|---|---|",
+        "| fault | notified | after | message | first box of the status page | over after | other messages | pace |",
+        "|---|---|---|---|---|---|---|---|",
         *(_row(story) for story in stories),
         "",
     ]
@@ -224,6 +224,7 @@ def _row(story: Story) -> str:
         story.box,
         _seconds(story.over_after_s),
         "; ".join(others) or "none",
+        f"{story.pace:g}",
     )
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
@@ -238,34 +239,47 @@ def _alone(name: str, pace: float) -> Story:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        return Story(name, complaints=["the scenario ended with an error of the harness, see above"])
+        return Story(name, pace, complaints=["the scenario ended with an error of the harness, see above"])
     return Story(**json.loads(lines[-1]))
 
 
 def main() -> int:
     """Play the scenarios, write the page, and return the exit code."""
     parser = argparse.ArgumentParser(description="Play faults through the whole chain.")
-    parser.add_argument("--pace", type=float, default=PACE)
+    parser.add_argument("--pace", type=float, help="the pace of every scenario in place of its own")
     parser.add_argument("--jobs", type=int, default=3, help="scenarios that run at the same time")
-    parser.add_argument("--scenario", action="append", choices=list(BY_NAME), default=[])
+    parser.add_argument(
+        "--scenario", action="append", choices=list(BY_NAME), default=[], help="play only this one; may be repeated"
+    )
     parser.add_argument("--json", action="store_true", help="play one scenario in this process and print its story")
-    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("out", type=Path, nargs="?", help="the page; its data is kept beside it")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every program that was started is stopped
-    names = asked.scenario or [scenario.name for scenario in SCENARIOS]
+    names = asked.scenario or list(BY_NAME)
+    paces = {name: asked.pace or BY_NAME[name].pace for name in names}
     if asked.json:
         with TemporaryDirectory() as folder:
-            print(json.dumps(asdict(play(BY_NAME[names[0]], Path(folder), asked.pace))))
+            print(json.dumps(asdict(play(BY_NAME[names[0]], Path(folder), paces[names[0]]))))
         return 0
     with ThreadPoolExecutor(asked.jobs) as pool:
-        stories = list(pool.map(lambda name: _alone(name, asked.pace), names))
-    text = page(stories, asked.pace)
-    if asked.out is not None:
-        asked.out.write_text(text, encoding="utf-8")
-    print(text)
+        stories = [_keep(asked.out, story) for story in pool.map(lambda name: _alone(name, paces[name]), names)]
     complaints = [f"{story.scenario}: {complaint}" for story in stories for complaint in story.complaints]
     print("\n".join(complaints) or "LOUD: every fault was heard, and its end too")
     return 1 if complaints else 0
+
+
+def _keep(out: Path | None, story: Story) -> Story:
+    """Write a story into the page and its data, in place of an older one of the same scenario."""
+    if out is None:
+        print(_row(story))
+        return story
+    data = out.with_suffix(".json")
+    known = json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}
+    known[story.scenario] = asdict(story)
+    kept = {name: known[name] for name in BY_NAME if name in known}
+    data.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    out.write_text(page(Story(**one) for one in kept.values()), encoding="utf-8")
+    return story
 
 
 if __name__ == "__main__":

@@ -27,6 +27,9 @@ NOBODY: Final = "nobody"
 
 
 USUAL: Final = Setting()
+FAST: Final = 10.0
+SLOW: Final = 4.0
+"""For faults that keep runs from ending: deadlines of runs keep their pace, and must stay within the windows of the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Scenario:
     receiver   the receiver of the example for Alertmanager that must get one of `alerts`.
     box        words that the first box of the status page must contain by then; empty: the page is not about this fault.
     notified   False: only the page shows it, since the alert is for information.
+    pace       divides the durations of the rules and of Alertmanager.
     """
 
     name: str
@@ -46,20 +50,22 @@ class Scenario:
     box: str = ""
     setting: Setting = USUAL
     notified: bool = True
+    pace: float = FAST
 
 
 _DENIED: Final = grpc.StatusCode.PERMISSION_DENIED
 
 SCENARIOS: Final = (
-    Scenario("target_killed", "target killed", target_killed, SERVICE_PAGER, ("PubsubTargetUnreachable",), "OUTAGE"),
+    Scenario("target_killed", "target killed", target_killed, SERVICE_PAGER, ("PubsubTargetUnreachable",), "OUTAGE", pace=SLOW),
     Scenario(
         "streams_refused",
         "StreamingPull refused (PERMISSION_DENIED)",
         refused(method("StreamingPull", _DENIED)),
         PROBER_PAGER,
         ("PubsubTargetBlind",),
-        "UNKNOWN",
+        "PERMISSION_DENIED",
         Setting(("ordering", "redelivery", "affinity")),
+        pace=SLOW,
     ),
     Scenario(
         "publishes_refused",
@@ -84,6 +90,7 @@ SCENARIOS: Final = (
         PROBER_TICKETS,
         ("PubsubProberDown",),
         setting=Setting(probers=2),
+        pace=SLOW,
     ),
     Scenario(
         "library_blind",
@@ -93,8 +100,17 @@ SCENARIOS: Final = (
         ("PubsubProberVerdictsUnknown",),
         "UNKNOWN",
         Setting(("ordering", "affinity"), ("wire", "library")),
+        pace=SLOW,
     ),
-    Scenario("store_killed", "status store killed", store_killed, PROBER_TICKETS, ("PubsubProberStatusStoreDown",), "status store"),
+    Scenario(
+        "store_killed",
+        "status store killed",
+        store_killed,
+        PROBER_TICKETS,
+        ("PubsubProberStatusStoreDown",),
+        "status store",
+        pace=SLOW,
+    ),
     Scenario(
         "intermittent",
         "one fault at p = 0.002 (order)",

@@ -77,8 +77,8 @@ def test_the_first_box_is_the_first_section() -> None:
 
 def test_a_silent_fault_is_a_complaint() -> None:
     scenario = BY_NAME["order"]
-    assert len(list(complaints_about(Story("order", box="PASS"), scenario, Receiver()))) == 3
-    heard = Story("order", heard_after_s=20.0, box="FAIL: messages out of order", over_after_s=60.0)
+    assert len(list(complaints_about(Story("order", 1.0, box="PASS"), scenario, Receiver()))) == 3
+    heard = Story("order", 1.0, heard_after_s=20.0, box="FAIL: messages out of order", over_after_s=60.0)
     assert list(complaints_about(heard, scenario, Receiver())) == []
 
 
