@@ -58,7 +58,7 @@ def test_it_answers_where_it_says(host: str) -> None:
     async def asking() -> None:
         async with running(host) as url, httpx.AsyncClient(base_url=url, timeout=WAIT_S) as client:
             assert (await client.get("/healthz")).json() == {"alive": True}
-            assert "Nothing is known yet" in (await client.get("/")).text
+            assert "STARTING" in (await client.get("/")).text
             head = await client.head("/")
             assert (head.status_code, head.content) == (200, b"")
             assert "server" not in head.headers

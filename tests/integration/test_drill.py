@@ -274,11 +274,11 @@ def run(scenario: Callable[[Metrics], Awaitable[None]]) -> Metrics:
 
 
 def about_services(metrics: Metrics) -> list[str]:
-    """Every line of a scrape that is about neither drills nor the process."""
+    """Every line of a scrape that is about neither drills, the process, nor the time."""
     return [
         line
         for line in page(metrics)[1].decode().splitlines()
-        if "pubsub_prober_drill_" not in line and "process_" not in line and "python_" not in line
+        if "pubsub_prober_drill_" not in line and "process_" not in line and "python_" not in line and "_clock_" not in line
     ]
 
 

@@ -46,6 +46,7 @@ class Group:
             self._environ |= {
                 f"{prefix}__SCHEDULE": f'{{"interval": "{INTERVAL_S:g}s"}}',
                 f"{prefix}__JITTER": "0s",
+                f"{prefix}__RATE": "4000",
                 f"{prefix}__PARTS": str(parts),
             }
         self._spool, self._processes = history.parent, processes
