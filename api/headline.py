@@ -169,7 +169,7 @@ def closing(incident: Incident, now: float) -> str:
     if incident.closed_at is not None:
         return f"closed {since(incident.closed_at, now)}"
     if incident.symptom is Symptom.OUTAGE:
-        return "closes with the first run that reaches the target"
+        return "closes with the first run of an affected probe that reaches the target"
     return f"closes by {since(incident.closes_at, now)} if not seen again"
 
 

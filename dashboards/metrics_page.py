@@ -77,8 +77,9 @@ def _row(family: Family, by: Readers) -> str:
 
 
 def _labels(family: Family) -> str:
-    own = [f"`{label}`" for label in family.labels if label not in TARGET]
-    return ", ".join([*(["TARGET"] if family.labels[: len(TARGET)] == TARGET else []), *own])
+    is_of_target = family.labels[: len(TARGET)] == TARGET
+    own = family.labels[len(TARGET) :] if is_of_target else family.labels
+    return ", ".join([*(["TARGET"] if is_of_target else []), *(f"`{label}`" for label in own)])
 
 
 if __name__ == "__main__":

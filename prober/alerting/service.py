@@ -229,7 +229,7 @@ def _reached_elsewhere() -> str:
     What one that has just started has confirmed may be from before the outage.
     """
     place = (*PROCESS, *TARGET)
-    reaching = f"{max_by(place, series(families.UNREACHABLE_RUNS))} == 0"
+    reaching = f"{max_by(place, outside_maintenance(series(families.UNREACHABLE_RUNS)))} == 0"
     confirmed = increase_by(place, series(families.PUBLISHES, outcome=PublishOutcome.CONFIRMED), prom_duration(REACHED_WINDOW_S))
     return f"{reaching} unless {on(PROCESS)} {restarted(REACHED_WINDOW_S)} and {confirmed} > 0"
 

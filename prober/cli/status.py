@@ -15,15 +15,15 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
 
-from prober.cli.process import code_of
+from prober.cli.process import ExitCode
 from prober.config.loading import load
 from prober.config.models import Api
-from prober.core.verdict import Verdict, worst
 from prober.errors import BrokerUnavailable, ConfigError
-from prober.sinks.live.condition import Condition
+from prober.sinks.live.condition import Condition, worst_of
 
 TIMEOUT_S: Final = 20.0
 LISTED_MAX: Final = 5
+_CODES: Final = {Condition.PASS: ExitCode.PASS, Condition.WARN: ExitCode.PASS, Condition.FAIL: ExitCode.FAIL}
 _ALL_ADDRESSES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 Answer = Mapping[str, Any]
@@ -72,10 +72,10 @@ def status(
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="URL", help="The address of the running service.")] = None,
 ) -> None:
-    """Print the state of the running service: verdict, open incidents, probes that do not pass, problems of the prober.
+    """Print the state of the running service: status, open incidents, probes that do not pass, problems of the prober.
 
-    Without --config and --url it asks the port of the environment, or 8080, on this machine. Exit code of the summary: 0 PASS, 1 FAIL,
-    3 UNKNOWN. With a subject: 0 answered. Always: 2 wrong usage or an unknown name, 3 the service does not answer.
+    Without --config and --url it asks the port of the environment, or 8080, on this machine. Exit code of the summary: 0 PASS or WARN, 1
+    FAIL, 3 any other status. With a subject: 0 answered. Always: 2 wrong usage or an unknown name, 3 the service does not answer.
     """
     api = load(config, os.environ, opens_store=False).api
     service = Service((url or address_of(api)).rstrip("/"), None if api.token is None else api.token.get_secret_value())
@@ -88,7 +88,7 @@ def status(
         answer = service.answer("/api/v1/status")
         incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]
         print("\n".join(summary(answer, incidents, chosen)))
-        raise typer.Exit(int(code_of(verdict(answer, chosen))))
+        raise typer.Exit(int(_CODES.get(condition(answer, chosen), ExitCode.UNKNOWN)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +159,11 @@ def series(page: str, chosen: Chosen) -> Iterator[str]:
             yield line
 
 
-def verdict(answer: Answer, chosen: Chosen) -> Verdict:
-    """The verdict of the chosen probe instances: FAIL if one fails, else UNKNOWN if one is unknown or there is none, else PASS.
-
-    Probe instances under maintenance do not count.
-    """
+def condition(answer: Answer, chosen: Chosen) -> Condition:
+    """The status of the chosen probe instances, as the page shows it."""
     if not (chosen.target or chosen.probe):
-        return Verdict(answer["verdict"])
-    verdicts = (Condition(site["status"]).verdict for site in answer["sites"] if chosen.includes(site))
-    return worst(one for one in verdicts if one is not None)
+        return Condition(answer["status"])
+    return worst_of(Condition(site["status"]) for site in answer["sites"] if chosen.includes(site))
 
 
 def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
@@ -177,7 +173,7 @@ def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iter
         known = sorted({f"{site['probe']} on {site['target']}" for site in answer["sites"]})
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
     since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
-    yield f"{verdict(answer, chosen)} at {_time(answer['at'])} ({since})"
+    yield f"{condition(answer, chosen)} at {_time(answer['at'])} ({since})"
     yield from _section("open incidents", [_incident(one) for one in incidents if chosen.concerns(one)])
     yield from _section(
         f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]

@@ -212,6 +212,8 @@ class Run:
             finally:
                 self.recording.finish()
                 self._silent |= self.recording.unanswered
+        if self.recording.answered_t == -inf and not await self._is_alive():  # over before the first liveness check
+            raise BrokerUnavailable("the target did not answer at all; if this persists, check the target and the network to it")
 
     async def _beat(self, lagged: Callable[[float], None]) -> None:
         while True:
@@ -293,7 +295,8 @@ class Run:
         reason = reason or recording.judge.stopped_because or _vacuous(self._probe, counters)
         verdict = recording.judge.verdict(incomplete=bool(reason))
         silent_s = monotonic_s() - self._alive_t
-        self._unreachable |= self._silent and silent_s > ANSWER_MAX_S and verdict is not Verdict.PASS
+        is_silent = self._silent and silent_s > ANSWER_MAX_S and not recording.stood_still
+        self._unreachable |= is_silent and verdict is not Verdict.PASS
         missing = {
             (subscription, key): count
             for subscription, tracker in self._trackers.items()

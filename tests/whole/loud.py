@@ -39,6 +39,7 @@ STAYS_S: Final = 30.0
 OVER_S: Final = 2 * 60 * MINUTE_S
 PAGERS: Final = ("service-pager", "prober-pager")
 LOOK_S: Final = 2.0
+PAGE_S: Final = 60.0
 
 
 @dataclass
@@ -129,12 +130,12 @@ def _hear(story: Story, scenario: Scenario, world: World, watched: Chain, receiv
         return bool(_firing(scenario, watched) if scenario.receiver == NOBODY else _messages(scenario, receiver))
 
     if not _wait(heard, HEARD_S):
-        story.box = first_box(get(f"{world.urls[0]}/"))
+        story.box = first_box(get(f"{world.urls[0]}/", PAGE_S))
         return
     story.heard_after_s = wall_s() - begun_at
     story.message = next(iter(_messages(scenario, receiver)), "")
     threading.Event().wait(STAYS_S)
-    story.box = first_box(get(f"{world.urls[0]}/"))
+    story.box = first_box(get(f"{world.urls[0]}/", PAGE_S))
 
 
 def _wait(condition: Any, patience_s: float) -> bool:

@@ -76,7 +76,7 @@ def test_an_outage_comes_first_with_what_was_not_sent() -> None:
     assert said.lines[0].facts == (
         "212 publishes not sent, 3 runs could not reach it",
         "1 of 1 probe affected",
-        "closes with the first run that reaches the target",
+        "closes with the first run of an affected probe that reaches the target",
     )
     assert [line.condition for line in said.lines] == [Condition.OUTAGE, Condition.FAIL]
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from prober.cli import main
-from prober.cli.status import Chosen, Subject, address_of, path_of, series, summary, verdict
+from prober.cli.status import Chosen, Subject, address_of, condition, path_of, series, summary
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError
+from prober.sinks.live.condition import Condition
 from tests.unit.api.asking import EUROPE, STUCK, US, StubView, ask, end, view
 
 
@@ -55,8 +56,8 @@ class TestSummary:
 
     def test_one_target_has_its_own_verdict(self, broken: StubView) -> None:
         answer, incidents = asked(broken)
-        assert verdict(answer, Chosen(target="us")) is Verdict.UNKNOWN
-        assert verdict(answer, Chosen(target="europe")) is Verdict.FAIL
+        assert condition(answer, Chosen(target="us")) is Condition.UNKNOWN
+        assert condition(answer, Chosen(target="europe")) is Condition.FAIL
         assert not any("europe" in line for line in summary(answer, incidents, Chosen(target="us")))
 
     def test_incidents_are_chosen_by_what_they_affect(self, broken: StubView) -> None:
@@ -65,17 +66,17 @@ class TestSummary:
         for other in (Chosen(target="us"), Chosen(probe="pull"), Chosen(kind="GHOST")):
             assert not other.concerns(incident)
 
-    def test_before_the_first_run_and_in_an_outage_the_verdict_is_unknown(self) -> None:
+    def test_the_status_before_the_first_run_and_in_an_outage_is_that_of_the_page(self) -> None:
         service = view(EUROPE)
-        assert verdict(asked(service)[0], Chosen(target="europe")) is Verdict.UNKNOWN
+        assert condition(asked(service)[0], Chosen(target="europe")) is Condition.STARTING
         end(service, EUROPE, Verdict.UNKNOWN, unreachable=True)
         answer, incidents = asked(service)
-        assert verdict(answer, Chosen(target="europe")) is Verdict.UNKNOWN
+        assert condition(answer, Chosen(target="europe")) is condition(answer, Chosen()) is Condition.OUTAGE
         assert any("OUTAGE: europe cannot be reached since" in line for line in summary(answer, incidents, Chosen()))
 
     def test_an_unknown_name_is_no_health(self, broken: StubView) -> None:
         answer, incidents = asked(broken)
-        assert verdict(answer, Chosen(target="asia")) is Verdict.UNKNOWN
+        assert condition(answer, Chosen(target="asia")) is Condition.UNKNOWN
         assert next(summary(answer, incidents, Chosen(target="asia"))) == (
             "no probe instance matches; the service probes ordering on europe, redelivery on us"
         )
