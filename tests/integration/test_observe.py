@@ -120,9 +120,9 @@ def observed(
         publishing = asyncio.create_task(asyncio.to_thread(story))
         await asyncio.wait([observing, publishing], return_when=asyncio.FIRST_COMPLETED)
         while not observing.done() and not stop.is_set():
-            count = sum("AcknowledgeRequest" in call or "ack_ids" in call for call in calls.asked)
+            count = sum("ack_ids" in call for call in calls.asked)
             await asyncio.sleep(1.0)  # until nothing is acknowledged any more
-            if count == sum("AcknowledgeRequest" in call or "ack_ids" in call for call in calls.asked):
+            if count == sum("ack_ids" in call for call in calls.asked):
                 stop.set()
         await publishing
         return await observing

@@ -29,8 +29,8 @@ from tests.integration.programs import PATIENCE_S, SOME_PROBES, eventually, get,
 OFTEN = {
     f"ORDERING_PROBER_PROBES__{name.upper()}__{key}": value
     for name in ("ordering", "redelivery", "affinity")
-    for key, value in {"SCHEDULE": '{"interval": "1s"}', "JITTER": "0s", "RATE": "4000"}.items()
-}
+    for key, value in {"SCHEDULE": '{"interval": "1s"}', "JITTER": "0s"}.items()
+} | {"ORDERING_PROBER_PROBES__ORDERING__RATE": "4000"}
 """Runs follow each other closely, so that whatever happens happens in the middle of one."""
 LOGGED = ROOT / ".ci" / "logged"
 ORDERING_OFTEN = {

@@ -46,9 +46,9 @@ class Group:
             self._environ |= {
                 f"{prefix}__SCHEDULE": f'{{"interval": "{INTERVAL_S:g}s"}}',
                 f"{prefix}__JITTER": "0s",
-                f"{prefix}__RATE": "4000",
                 f"{prefix}__PARTS": str(parts),
             }
+        self._environ["ORDERING_PROBER_PROBES__ORDERING__RATE"] = "4000"
         self._spool, self._processes = history.parent, processes
         self.database = Database(url)
         StatusStore(self.database).prepare()
