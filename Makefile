@@ -84,7 +84,7 @@ quiet: $(VENV)/dev.stamp  ## Run the healthy service for MINUTES=15 beside a CPU
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m tests.whole.quiet --minutes $(MINUTES)
 
-loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, and write docs/loud.md (about an hour; PACE=1: hours)
+loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, and write docs/loud.md (two hours)
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m tests.whole.loud $(if $(PACE),--pace $(PACE)) docs/loud.md
 

@@ -46,6 +46,7 @@ from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
 from prober.sinks.metrics.label_values import SkipReason
+from prober.slo.indicators import MEASURED_BY
 from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S
@@ -197,9 +198,11 @@ def _clock() -> AlertingRule:
 
 
 def _recordings_missing() -> AlertingRule:
+    """Not for what a single probe measures: a configuration without that probe has no such numbers."""
     numbers = decided_series(5 * MINUTE_S)
+    fed_by_all = f'{OBJECTIVE}{{indicator!~"{"|".join(MEASURED_BY)}"}}'
     probing = f"group ({series(families.PROBE_RUNS)})"
-    some = binary("unless", group_by(("slo",), OBJECTIVE), group_by(("slo",), numbers))
+    some = binary("unless", group_by(("slo",), fed_by_all), group_by(("slo",), numbers))
     return prober_alert(
         "PubsubProberRecordingsMissing",
         binary("or", binary("and on ()", bracketed(some), probing), f"({probing} unless on () group ({numbers}))"),

@@ -27,9 +27,6 @@ NOBODY: Final = "nobody"
 
 
 USUAL: Final = Setting()
-FAST: Final = 10.0
-SLOW: Final = 4.0
-"""For faults that keep runs from ending: deadlines of runs keep their pace, and must stay within the windows of the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,6 @@ class Scenario:
     receiver   the receiver of the example for Alertmanager that must get one of `alerts`.
     box        words that the first box of the status page must contain by then; empty: the page is not about this fault.
     notified   False: only the page shows it, since the alert is for information.
-    pace       divides the durations of the rules and of Alertmanager.
     """
 
     name: str
@@ -50,13 +46,12 @@ class Scenario:
     box: str = ""
     setting: Setting = USUAL
     notified: bool = True
-    pace: float = FAST
 
 
 _DENIED: Final = grpc.StatusCode.PERMISSION_DENIED
 
 SCENARIOS: Final = (
-    Scenario("target_killed", "target killed", target_killed, SERVICE_PAGER, ("PubsubTargetUnreachable",), "OUTAGE", pace=SLOW),
+    Scenario("target_killed", "target killed", target_killed, SERVICE_PAGER, ("PubsubTargetUnreachable",), "OUTAGE"),
     Scenario(
         "streams_refused",
         "StreamingPull refused (PERMISSION_DENIED)",
@@ -65,7 +60,6 @@ SCENARIOS: Final = (
         ("PubsubTargetBlind",),
         "PERMISSION_DENIED",
         Setting(("ordering", "redelivery", "affinity")),
-        pace=SLOW,
     ),
     Scenario(
         "publishes_refused",
@@ -90,7 +84,6 @@ SCENARIOS: Final = (
         PROBER_TICKETS,
         ("PubsubProberDown",),
         setting=Setting(probers=2),
-        pace=SLOW,
     ),
     Scenario(
         "library_blind",
@@ -100,7 +93,6 @@ SCENARIOS: Final = (
         ("PubsubProberVerdictsUnknown",),
         "UNKNOWN",
         Setting(("ordering", "affinity"), ("wire", "library")),
-        pace=SLOW,
     ),
     Scenario(
         "store_killed",
@@ -109,7 +101,6 @@ SCENARIOS: Final = (
         PROBER_TICKETS,
         ("PubsubProberStatusStoreDown",),
         "status store",
-        pace=SLOW,
     ),
     Scenario(
         "intermittent",
