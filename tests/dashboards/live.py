@@ -46,9 +46,9 @@ maintenance:
   - {target: paused, cron: "0 0 * * *", duration: 1439m, reason: shown on dashboards}
 embedded:
   faults:
-    - swap_in_batch:p=0.0002
-    - redeliver_single:p=0.003
-    - split_holder:p=0.0005
+    - swap_in_batch:p=0.005
+    - redeliver_single:p=0.02
+    - split_holder:p=0.01
     - publish_unavailable:p=0.002
     - partial_batch:p=0.002
     - stream_break:p=0.0005

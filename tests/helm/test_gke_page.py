@@ -139,14 +139,13 @@ def test_files_that_it_names_exist() -> None:
 
 def test_the_quotas_are_compared_with_what_production_uses() -> None:
     sites = Environment("production").sites
-    assert 60 * len(sites) < 6000  # "up to about 90 probe instances"
     assert sum(len(site.experiment.subscriptions) for site in sites) < 100
     assert sum(site.settings.subscribers for site in sites) < 200
     ordering = next(site for site in sites if site.probe == "ordering")
     each = message_bytes(ordering.settings.sizes)
     assert f"| {ordering.settings.rate / ordering.keys * each / 1e6:.2f} MB/s while a burst is sent |" in TEXT
     bursts = sum(site.settings.rate for site in sites) * each
-    assert 5e6 < bursts < 10e6  # "under 10 MB/s while bursts are sent"
+    assert 1e6 < bursts < 2e6  # "under 2 MB/s while bursts are sent"
     here = [(cost.runs, cost.traffic) for cost in (monthly_cost(site) for site in sites if site.target is ordering.target)]
     average = sum(runs * traffic.published for runs, traffic in here) * each / MONTH_S
     assert f"{average / 1e6:.1f} MB/s per target on average" in TEXT
