@@ -31,7 +31,7 @@ ENVIRONMENTS: Final = (*_FIRST, *sorted(_SHIPPED - set(_FIRST)))
 """Every values file that is shipped."""
 
 SERIES_ALONE, SERIES_PER_TARGET, SERIES_PER_SITE, SERIES_PER_SUBSCRIPTION, SERIES_OF_API = 75, 219, 27, 158, 69
-BYTES_PER_EVENT: Final = 16.3
+BYTES_PER_EVENT: Final = 14.2
 MORE_BYTES_WITH_RANDOM_IDS: Final = 1.6
 """Of each event, if message ids were random; those of the real service are something between."""
 EVENTS_PER_MESSAGE: Final = 2
