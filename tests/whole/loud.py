@@ -98,7 +98,7 @@ def play(scenario: Scenario, folder: Path, pace: float) -> Story:
         _report(scenario, "healthy; the fault begins")
         begun_at = wall_s()
         with scenario.inject(world):
-            _hear(story, scenario, world, watched, receiver, begun_at, pace)
+            _hear(story, scenario, world, watched, receiver, begun_at)
         _report(scenario, f"heard after {_seconds(story.heard_after_s)}; the fault ends")
         ended_t = monotonic_s()
         if _wait(lambda: not _open(receiver) and not _firing(scenario, watched), OVER_S / pace):
@@ -125,7 +125,7 @@ def _is_calm(world: World, watched: Chain) -> bool:
     return bool(scraped) and float(scraped[0]["value"][1]) >= expected - len(world.urls) and not watched.firing()
 
 
-def _hear(story: Story, scenario: Scenario, world: World, watched: Chain, receiver: Receiver, begun_at: float, pace: float) -> None:
+def _hear(story: Story, scenario: Scenario, world: World, watched: Chain, receiver: Receiver, begun_at: float) -> None:
     """Wait for the message, then note it and the status page."""
 
     def heard() -> bool:
