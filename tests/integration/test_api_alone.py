@@ -52,7 +52,7 @@ def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
     database = Database(url)
     store = StatusStore(database)
     store.prepare()
-    store.record([entry("run-1", Kind.ORDER_GAP)])
+    store.record([entry("run-1", Kind.ORDER_GAP, at=wall_s())])  # an older finding would be closed by the heartbeat
     store.heartbeat(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().sites)
     database.close()
     with alone(url, ORDERING_PROBER_API__TOKEN="t") as client:

@@ -62,7 +62,7 @@ def mute(folder: Path) -> Path:
 def at(place: str, alert: Labels) -> Labels:
     """The alert at a place of its own, by every label that rules compare."""
     rest = {"subscription": "s", "probe": "p", "drill": f"drill of {place}", "pair": place}
-    return {**rest, **alert, "target": place}
+    return {**rest, **alert, "target": place, "instance": place}
 
 
 def telling(rules: Sequence[Inhibition]) -> list[tuple[Labels, Labels]]:

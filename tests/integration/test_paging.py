@@ -29,14 +29,15 @@ PAGE_S = 60.0
 END_S = 200.0
 START_S = 90.0
 OF_REPORTS = (families.HOT_KEYS, families.REVERIFIED_FINDINGS)
+OF_LIBRARY = (families.LIBRARY_ANOMALIES,)
 PROBES = ("ordering", "redelivery", "affinity", "isolation")
 """Together they measure everything that an alert reads."""
 ABSENT = {
     family.full_name
     for family in FAMILIES
-    if family in OF_REPORTS or {"drill", "own_subscription", "candidate"} & set(family.labels)
+    if family in (*OF_REPORTS, *OF_LIBRARY) or {"drill", "own_subscription", "candidate"} & set(family.labels)
 }
-"""There are none without a nightly report, drills, own subscriptions and comparisons."""
+"""There are none without a nightly report, the library vantage, drills, own subscriptions and comparisons."""
 
 
 def missing(running: Chain) -> list[str]:

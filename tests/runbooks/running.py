@@ -97,6 +97,7 @@ def _labels(finding: dict[str, Any]) -> dict[str, str]:
         "OPERATION": "publish",
         "BASELINE": "production",
         "CANDIDATE": "canary",
+        "OWN_SUBSCRIPTION": "projects/p/subscriptions/orders",
     }
 
 

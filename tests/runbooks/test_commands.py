@@ -33,6 +33,7 @@ CODES = {
 NOT_RUN = {
     "kubectl": "there is no cluster: its command and its flags are held against a list; a command in a pod runs here",
     "python -m spark_jobs": "needs Java and a minute, tests/spark runs it: its arguments are parsed",
+    "ordering-prober observe": "reads a stream of the cloud and Cloud Monitoring: its options are parsed",
     "py-spy": "is not part of the project, and may need root",
 }
 KUBECTL = {
@@ -92,6 +93,9 @@ def test_what_is_not_run_is_well_formed(command: Command, here: Surroundings) ->
         known = next((flags for start, flags in KUBECTL.items() if " ".join(words).startswith(start)), None)
         assert known is not None, command.text
         assert {word.partition("=")[0] for word in words if word.startswith("-")} <= known, command.text
+    if command.text.startswith("ordering-prober observe"):
+        done = here.run(f"{command.filled(here.values)} --help")  # unknown options are refused before help is shown
+        assert done.returncode == 0, done.stderr
     if command.text.startswith("python -m spark_jobs"):
         parsed = _parser().parse_args(command.filled(here.values).split()[3:])
         assert (parsed.history, parsed.reports) == (here.values["HISTORY"], here.values["REPORTS"])

@@ -31,6 +31,7 @@ FAULTS = (
     "slow_ack_extension:p=0.02",
 )
 SETTINGS = {
+    "ORDERING_PROBER_PROBES__ORDERING__RATE": "4000",
     "ORDERING_PROBER_EMBEDDED__FAULTS": str(list(FAULTS)).replace("'", '"'),
     **{
         f"ORDERING_PROBER_PROBES__{probe}__{key}": value
