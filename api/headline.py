@@ -182,7 +182,7 @@ def _counts(snapshot: StatusSnapshot) -> str:
 
 
 def _progress(snapshot: StatusSnapshot) -> str:
-    known = sum(site.verdict is not None for site in snapshot.sites)
+    known = sum(site.status is not Condition.STARTING for site in snapshot.sites)
     return f"{number(known)} of {counted(len(snapshot.sites), 'probe')} have a verdict"
 
 

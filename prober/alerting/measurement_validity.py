@@ -46,7 +46,7 @@ from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import TARGET
 from prober.sinks.metrics.label_values import SkipReason
-from prober.slo.indicators import MEASURED_BY
+from prober.slo.indicators import MEASURED_BY, Indicator
 from prober.slo.objectives import MINUTE_S
 
 COVERAGE_WINDOW_S: Final = 30 * MINUTE_S
@@ -55,6 +55,10 @@ COVERAGE_FOR_S: Final = 5 * MINUTE_S
 UNKNOWN_SHARE_MAX: Final = 0.5
 RUNS_MIN: Final = 3
 """So many runs must be missing or undecided: a lost one is no news."""
+_LATENCIES: Final = {
+    Indicator.PUBLISH_LATENCY: families.PUBLISH_LATENCY,
+    Indicator.END_TO_END_LATENCY: families.END_TO_END_LATENCY,
+}
 CLOCK_DIFFERENCE_MAX_S: Final = 30.0
 """More than a scrape takes."""
 LAG_MAX_S: Final = 0.25
@@ -152,10 +156,8 @@ def _lagging() -> AlertingRule:
 def _doubtful() -> AlertingRule:
     """Also where the process lags too seldom to be called slow."""
     window = prom_duration(COVERAGE_WINDOW_S)
-    doubtful = increase_by(TARGET, series(families.UNDECIDED_DURATIONS), window)
-    measured = (
-        increase_by(TARGET, series(family, "_count"), window) for family in (families.PUBLISH_LATENCY, families.END_TO_END_LATENCY)
-    )
+    doubtful = increase_by(TARGET, series(families.UNDECIDED_DURATIONS, duration=_LATENCIES), window)
+    measured = (increase_by(TARGET, series(family, "_count"), window) for family in _LATENCIES.values())
     share = f"{doubtful} / ({' + '.join((doubtful, *measured))}) > {prom_number(DOUBTFUL_SHARE_MAX)}"
     return prober_alert(
         "PubsubProberLatenciesUndecided",

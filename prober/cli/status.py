@@ -18,6 +18,7 @@ import typer
 from prober.cli.process import ExitCode
 from prober.config.loading import load
 from prober.config.models import Api
+from prober.core.kinds import Symptom
 from prober.errors import BrokerUnavailable, ConfigError
 from prober.sinks.live.condition import Condition, worst_of
 
@@ -190,13 +191,15 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _time(text: str | None) -> str:
-    """A time of the API to the second; `never` without one."""
-    return "never" if text is None else f"{text[:19]}Z"
+    """A time of the API to the second; `none known` without one."""
+    return "none known" if text is None else f"{text[:19]}Z"
 
 
 def _incident(one: Answer) -> str:
     times = f"since {_time(one['first_at'])}, last seen {_time(one['last_at'])}"
     extent = f"{one['findings']} findings in {one['runs']} of {one['runs_total']} runs"
+    if one["symptom"] == Symptom.OUTAGE:
+        extent = f"{one['unsent']} publishes not sent, {one['runs']} runs could not reach the target"
     kinds = ", ".join(sorted({kind for site in one["affected"] for kind in site["kinds"]}))
     probes = ", ".join(sorted({site["probe"] for site in one["affected"]}))
     return (
@@ -210,7 +213,10 @@ def _site(site: Answer) -> str:
     if site["maintenance"] is not None:
         return f"{place}: under maintenance: {site['maintenance']}"
     reason = (site["last_run"] or {}).get("reason") or "the page of the probe has more"
-    return f"{place}: {site['status']} since {_time(site['since'])}; last PASS {_time(site['last_pass_at'])}; {reason}"
+    known = Condition(site["status"])
+    is_of_run = known is not Condition.OUTAGE and known.verdict == site["verdict"]  # when an outage began is in its incident
+    since = f" since {_time(site['since'])}" if is_of_run and site["since"] else ""
+    return f"{place}: {site['status']}{since}; last PASS {_time(site['last_pass_at'])}; {reason}"
 
 
 def _burning(slo: Answer) -> str:

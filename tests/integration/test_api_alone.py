@@ -79,7 +79,7 @@ def test_on_a_store_of_a_newer_form_it_stays_up_and_says_what_to_do(tmp_path: Pa
     database.close()
     with alone(url) as client:
         (problem,) = client.get("/readyz").json()["problems"]
-        assert problem.startswith("the status store has form 999, and this program knows ")
+        assert problem.startswith("the status store has schema 999, which this program does not know (its own is ")
         assert client.get("/healthz").status_code == 200
         assert client.get("/").status_code == 200
 

@@ -15,7 +15,7 @@ from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus
 from prober.runs.result import RunResult
 from prober.runs.site import Site
-from prober.sinks.live.condition import Condition, worst_of
+from prober.sinks.live.condition import Condition, of_run, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.slo.budgets import SloSnapshot
 
@@ -144,6 +144,11 @@ class SiteSnapshot:
     def is_counted(self) -> bool:
         """Whether it is not under maintenance."""
         return self.status is not Condition.MAINTENANCE
+
+    @property
+    def last_condition(self) -> Condition | None:
+        """Its condition after the newest run alone; None: no run has ended yet."""
+        return None if self.last_run is None else of_run(self.last_run.verdict, self.last_run.reason)
 
     @property
     def is_blind(self) -> bool:

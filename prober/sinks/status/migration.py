@@ -78,7 +78,8 @@ def _move(connection: Connection, revision: str) -> None:
     current = revision_of(connection)
     if current is not None and current not in known:
         raise StatusError(
-            f"the status store has form {current}, and this program knows {known[0]} and older ones: use the program that made the store"
+            f"the status store has schema {current}, which this program does not know (its own is {known[0]}): use the version that made "
+            "the store, or another store"
         )
     target = known[0] if revision == "head" else revision
     if current == target:

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from prober.config.workloads import is_fed
+from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict, worst
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
 from prober.sinks.live.condition import Condition, worst_of
@@ -122,6 +123,11 @@ class _Told:
         return worst_of(one.status for one in self.reporting)
 
     @property
+    def passes_at(self) -> list[float]:
+        """When each prober's last run that passed ended."""
+        return [one.last_pass_at for one in self.all if one.last_pass_at is not None]
+
+    @property
     def maintenance(self) -> str | None:
         reasons = [one.maintenance for one in self.reporting if one.maintenance is not None]
         return reasons[0] if reasons and self.status is Condition.MAINTENANCE else None
@@ -153,7 +159,7 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         running_since=newest.running_since if newest in told.reporting else None,
         next_run_at=min((one.next_run_at for one in told.reporting if one.next_run_at is not None), default=None),
         last_run=None if kept.last_run is None else LastRun.of(kept.last_run.result),
-        last_pass_at=max((one.last_pass_at for one in told.all if one.last_pass_at is not None), default=None),
+        last_pass_at=max((*told.passes_at, *_passed_at(kept.history)), default=None),
         history=kept.history,
         runs={verdict: sum(one.runs.get(verdict, 0) for one in told.all) for verdict in Verdict},
         findings=tuple(map(_shown, kept.failing.newest)),
@@ -163,6 +169,11 @@ def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
         last_skip=max((one.last_skip for one in told.all if one.last_skip is not None), key=lambda skip: skip.at, default=None),
         maintenance=told.maintenance,
     )
+
+
+def _passed_at(history: Iterable[RunSummary]) -> Iterator[float]:
+    """Ends of the runs that passed: a prober that restarted does not remember them."""
+    return (run.started_at + run.duration_s for run in history if run.verdict is Verdict.PASS)
 
 
 def _ended_at(history: Sequence[RunSummary]) -> float | None:
@@ -194,10 +205,13 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
 
 
 def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
-    """What a site counts for, and since when.
+    """What a site counts for, and since when: an outage since it began.
 
     While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
     """
+    if site.status is Condition.OUTAGE:
+        outages = (one for one in incidents if one.symptom is Symptom.OUTAGE and one.target == site.site.target)
+        return status, min((one.first_at for one in outages), default=None)
     begun = min((one.first_at for one in incidents if site.site.key in one.affected), default=None)
     if begun is None or status is Verdict.UNKNOWN:
         return status, site.since

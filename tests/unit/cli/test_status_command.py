@@ -68,11 +68,16 @@ class TestSummary:
 
     def test_the_status_before_the_first_run_and_in_an_outage_is_that_of_the_page(self) -> None:
         service = view(EUROPE)
-        assert condition(asked(service)[0], Chosen(target="europe")) is Condition.STARTING
+        answer, incidents = asked(service)
+        assert condition(answer, Chosen(target="europe")) is Condition.STARTING
+        assert any("): STARTING; last PASS none known;" in line for line in summary(answer, incidents, Chosen()))
         end(service, EUROPE, Verdict.UNKNOWN, unreachable=True)
         answer, incidents = asked(service)
         assert condition(answer, Chosen(target="europe")) is condition(answer, Chosen()) is Condition.OUTAGE
-        assert any("OUTAGE: europe cannot be reached since" in line for line in summary(answer, incidents, Chosen()))
+        lines = list(summary(answer, incidents, Chosen()))
+        (outage,) = (line for line in lines if "OUTAGE: europe cannot be reached since" in line)
+        assert "publishes not sent, 1 runs could not reach the target, by ordering" in outage
+        assert any("): OUTAGE; last PASS" in line for line in lines)
 
     def test_an_unknown_name_is_no_health(self, broken: StubView) -> None:
         answer, incidents = asked(broken)

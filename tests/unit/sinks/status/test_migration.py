@@ -97,7 +97,7 @@ class TestForm:
     def test_a_store_of_a_newer_program_is_left_alone(self, database: Database, store: StatusStore) -> None:
         with database.writing() as connection:
             connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '99'")
-        with pytest.raises(StatusError, match="has form 99"):
+        with pytest.raises(StatusError, match="has schema 99"):
             store.prepare()
 
     def test_before_it_is_made_the_store_is_not_there(self, database: Database) -> None:

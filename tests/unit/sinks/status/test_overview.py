@@ -16,7 +16,7 @@ from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, Overview
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import SILENT_AFTER_S, ProberRecord, Slice
+from prober.sinks.status.records import SILENT_AFTER_S, Entry, ProberRecord, Slice
 from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, begin_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.budgets import SloSnapshot, budget_left
@@ -104,6 +104,20 @@ class TestSites:
         assert (shown.verdict, shown.since) == (Verdict.FAIL, START + 2.0)
         tell(store, "p", START + 32.0 + QUIET_MAX_S, seen())
         assert overview.snapshot(onlooker(START + 32.0 + QUIET_MAX_S)).verdict is Verdict.PASS
+
+    def test_an_outage_began_with_the_last_success(self, store: StatusStore, overview: Overview) -> None:
+        out = result("run-2", Verdict.UNKNOWN, START + 20.0, unreachable=True)
+        record = replace(entry("run-2", at=START + 20.0).run, result=out)
+        store.record([entry("run-0", at=START - 100.0), entry("run-1", at=START), Entry(record, ())])
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW, result("run-1"), out).sites)
+        shown = overview.snapshot(onlooker())
+        assert (shown.status, shown.since) == (Condition.OUTAGE, START + 2.0)
+
+    def test_a_prober_that_restarted_does_not_lose_the_last_pass(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("run-0", at=START - 50.0), entry("run-1", Kind.GHOST, at=START - 40.0)])
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).sites)
+        (site,) = overview.snapshot(onlooker()).sites
+        assert (site.status, site.last_pass_at, site.last_condition) == (Condition.STARTING, START - 48.0, Condition.FAIL)
 
     def test_an_incident_counts_only_where_its_site_does(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("run-0", Kind.ORDER_GAP, site=LIBRARY)])
