@@ -299,6 +299,17 @@ STORIES = (
     ),
     Story(
         "PubsubProberRecordingsMissing",
+        "not for what a probe measures that need not be configured",
+        {
+            PASSED: "0+1x200",
+            named(OBJECTIVE, slo="order", indicator="order"): "0.9999x200",
+            named(OBJECTIVE, slo="head_of_line_delay", indicator="head_of_line_delay"): "0.99x200",
+            named(decided_series(300), slo="order", indicator="order", **HERE): "1x200",
+        },
+        {"11m": 0, "40m": 0},
+    ),
+    Story(
+        "PubsubProberRecordingsMissing",
         "not when nothing is probed",
         {named(OBJECTIVE, slo="order", indicator="order"): "0.9999x200"},
         {"20m": 0},

@@ -110,6 +110,18 @@ LEVELS = (
     ),
     Story(
         "PubsubTargetUnreachable",
+        "also while a prober that reached it until then has it under maintenance",
+        {
+            UNREACHABLE: "0x40 1+1x80",
+            of(families.UNREACHABLE_RUNS, subscription="other", instance="j"): "0x120",
+            CONFIRMED: "500x120",
+            of(families.PUBLISHES, topic="p", outcome="confirmed", instance="j"): "0+50x40 2000x80",
+            MAINTENANCE_J: "0x40 1x80",
+        },
+        {"9m": 0, "14m": 1, "20m": 1},
+    ),
+    Story(
+        "PubsubTargetUnreachable",
         "ends with the run that reaches it again and does not come back, also where runs are rare",
         {
             UNREACHABLE: "0x40 1x20 2x21 0x80",

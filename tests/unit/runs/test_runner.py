@@ -140,6 +140,14 @@ class TestUnreachable:
         result = run_of(act, check=fails(BrokerUnavailable("refused")))
         assert (result.unreachable, unsent(result)) == (True, SliCounts(bad=WANTED))
 
+    def test_a_target_that_never_answered_is_unreachable_also_if_the_run_ends_before_the_first_check(self) -> None:
+        async def act(_context: ProbeContext, _workload: Workload) -> None:
+            """A probe that pulls: nothing is delivered, and no call raises."""
+
+        result = run_of(act, check=fails(BrokerUnavailable("refused")))
+        assert (result.verdict, result.unreachable, unsent(result)) == (Verdict.UNKNOWN, True, SliCounts(bad=WANTED))
+        assert result.reason.startswith("the target did not answer at all")
+
     def test_messages_that_were_tried_again_and_again_count_by_themselves(self, clock: Clock) -> None:
         """Five attempts at each of five messages in the time of two runs: what is missing to their twenty messages was not sent."""
 
@@ -260,6 +268,18 @@ class TestNotTheTarget:
 
         result = run_of(publishes_all, create=hangs)
         assert (result.unreachable, unsent(result)) == (True, SliCounts(undecided=WANTED))
+
+    def test_a_pause_of_the_prober_is_no_outage(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
+        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+
+        async def act(context: ProbeContext, _workload: Workload) -> None:
+            await context.publish("key-0", 1)
+            clock.now += 60.0
+            await asyncio.sleep(0.01)
+
+        result = run_of(act, check=fails(BrokerUnavailable("refused")))
+        assert (result.unreachable, unsent(result)) == (False, SliCounts(undecided=WANTED - 1))
 
 
 class Ends:
