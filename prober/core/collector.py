@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.events import LONG_AGO
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
+from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Assumptions, Rules
 from prober.core.sessions import Arrival
@@ -201,6 +202,8 @@ class FindingsCollector:
         return ELSEWHERE if self.rules.depends_on_region(kind) else ""
 
     def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
+        if not self.key and KINDS[kind].promise in WITHIN_A_REGION:
+            return  # messages without an ordering key have no order (docs/model.md, section 11)
         numbers = set(witnesses)
         numbers.discard(0)
         proof = tuple(sorted(numbers)[:WITNESSES_MAX])

