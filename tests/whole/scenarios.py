@@ -81,7 +81,7 @@ SCENARIOS: Final = (
         "prober_killed",
         "one of two probers killed",
         prober_killed,
-        PROBER_TICKETS,
+        PROBER_PAGER,
         ("PubsubProberDown",),
         setting=Setting(probers=2),
     ),
