@@ -8,6 +8,7 @@ from itertools import combinations
 
 from prober.core.events import Delivered, Event, Opened
 from prober.core.findings import Kind
+from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.rules import Rules
 from tests.reference.explanation import Search
 from tests.reference.facts import Facts, Record, keys_of
@@ -45,7 +46,7 @@ def opinion(rules: Rules, events: Iterable[Event], by_subscription: dict[str, Ru
         for key, facts in keys.items():
             log = _judge_key(result, facts, [other for name, other in keys.items() if name != key])
             logs.setdefault(key, {})[subscription] = Log(facts, log)
-    for by_name in logs.values():
+    for by_name in (logs[key] for key in logs if key):
         for one, other in combinations(by_name.values(), 2):
             if _diverge(one, other):
                 result.add(frozenset({Kind.ORDER_DIVERGENCE}), f"{one.facts.subscription} {other.facts.subscription}")
@@ -59,6 +60,8 @@ def _subscriptions(events: list[Event]) -> list[str]:
 def _judge_key(result: Opinion, facts: Facts, others: list[Facts]) -> set[tuple[Record, ...]]:
     search = Search(facts)
     for breach in search.run():
+        if not facts.key:
+            break  # messages without an ordering key have no order
         result.add(breach.kinds, f"{facts.key} event {breach.number} t={breach.t:.3f}")
     result.gave_up |= search.gave_up
     for kind in integrity(facts):
@@ -66,7 +69,8 @@ def _judge_key(result: Opinion, facts: Facts, others: list[Facts]) -> set[tuple[
     logs = search.logs()
     if logs:
         for kind in Overdue(facts, others, min(logs)).kinds():
-            result.add(frozenset({kind}), facts.key)
+            if facts.key or KINDS[kind].promise not in WITHIN_A_REGION:
+                result.add(frozenset({kind}), facts.key)
     return logs
 
 

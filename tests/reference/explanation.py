@@ -317,6 +317,8 @@ class Send:
     def _need_not_come(self, record: Record, inside: bool) -> bool:
         if self.rules.dead_letter_max_attempts:
             return True
+        if self.rules.exactly_once and self.facts.was_confirmed(record[0], self.latest + self.rules.clock_error_s):
+            return True
         if self.facts.may_be_gone(record, self.facts.message_of(record), self.latest):
             return True
         acked = self.facts.acked(record, self.latest + self.rules.clock_error_s) and self._may_be_lost()

@@ -109,6 +109,7 @@ class Facts:
     _regions: dict[tuple[Record, Message], str | None] = field(default_factory=dict)
     end: float = 0.0
     drained: bool = False
+    is_cut_off: bool = False
 
     def __post_init__(self) -> None:
         stated: dict[str, bool] = {}
@@ -171,7 +172,7 @@ class Facts:
         elif isinstance(event, DeadLettered) and event.subscription == self.subscription and event.key == self.key:
             self.dead_lettered.add(event.message_id)
         elif isinstance(event, Ended):
-            self.drained = event.drained
+            self.drained, self.is_cut_off = event.drained, not event.drained
 
     def _delivered(self, number: int, event: Delivered, timed: bool) -> None:
         record = (event.message_id, event.publish_time if timed else None)
@@ -286,9 +287,20 @@ class Facts:
 
     def is_phantom(self, copy: Copy) -> bool:
         """Never handed over, as far as the record tells, though its epoch is known."""
+        if self._begins_with_a_repetition(copy.message[0]) or self._is_at_a_cut_end(copy):
+            return False
         if self.is_foreign(copy) or self.holes or copy.message not in self.publishes:
             return not self.is_foreign(copy) and not self.holes
         return self.invoked(copy.message) > copy.t + self.rules.clock_error_s
+
+    def _begins_with_a_repetition(self, epoch: str) -> bool:
+        """Whether the first publish on record was tried before: others of its epoch may have been published before the record."""
+        first = self.first_seq(epoch)
+        return first is not None and min(self.publishes[epoch, first], default=0) > 0
+
+    def _is_at_a_cut_end(self, copy: Copy) -> bool:
+        """Whether the record stops so soon after a delivery that its publish may be recorded later, by another clock."""
+        return self.is_cut_off and copy.t + self.rules.clock_error_s >= self.end and self.rules.clock_error_s > 0
 
     def is_unjudged(self, copy: Copy) -> bool:
         """Where anything may have been missed, in a grace period or on a stream from before a hole, or of a record that first came so."""
@@ -345,6 +357,10 @@ class Facts:
     def acked(self, record: Record, t: float) -> bool:
         """Whether an acknowledgement that may have meant the record had been sent by then."""
         return any(one <= t for copy in self.copies if copy.record == record for one in copy.acks)
+
+    def was_confirmed(self, message_id: str, t: float) -> bool:
+        """Whether an acknowledgement of the message had been confirmed by then (exactly-once)."""
+        return any(one.message_id == message_id and one.t <= t for one in self.confirmed_acks)
 
     def excused_since(self, start: float, until: float) -> bool:
         """Whether a control operation or a hole in the record falls into that time."""

@@ -43,7 +43,16 @@ def _redelivered_after_ack(facts: Facts) -> bool:
 
 
 def _sent_after(facts: Facts, copy: Copy, acked: Copy, t: float) -> bool:
-    return copy.record == acked.record and t + facts.rules.clock_error_s < copy.lo and not facts.excused_since(acked.lo, copy.t)
+    if copy.record != acked.record or t + facts.rules.clock_error_s >= copy.lo or facts.excused_since(acked.lo, copy.t):
+        return False
+    return not _belongs_to_an_earlier_run(facts, copy, acked)
+
+
+def _belongs_to_an_earlier_run(facts: Facts, copy: Copy, acked: Copy) -> bool:
+    """Whether something before it was redelivered, which brings all later messages with it, and had not been acknowledged."""
+    before = {one.record for one in facts.copies if one.number < acked.number} - {acked.record}
+    again = (one for one in facts.copies if one.record in before and acked.number < one.number < copy.number)
+    return any(not facts.was_confirmed(one.record[0], one.lo) for one in again)
 
 
 def conflicts(events: Iterable[Event]) -> set[Kind]:

@@ -120,7 +120,11 @@ class Clocks:
         """When the copy is certainly no longer outstanding."""
         rules = facts.rules
         ends = [self.lease_until(facts, copy)]
-        if not facts.stored_twice(copy.record[0]):  # else the answer may have meant the other record
+        if (
+            rules.mode is not Mode.STREAMING
+        ):  # an answer may be lost: then the lease goes on, unless what came later shows the opposite
+            ends.extend(one.t for one in facts.copies if one.number > copy.number and one.session is not copy.session)
+        elif not facts.stored_twice(copy.record[0]):  # else the answer may have meant the other record
             ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))
         if rules.mode is Mode.STREAMING:
             ends.append(copy.session.closed)
@@ -166,7 +170,7 @@ class Clocks:
         facts, rules = self.facts, self.facts.rules
         if any(begin <= t <= end for begin, end in facts.all_grace_periods()) or self._backed_off(t, before):
             return False
-        if t <= self._unknown_until or any(self._delays_since(other, t) <= start for other in self.others):
+        if t <= self._unknown_until or any(self._delays_since(other, t) < inf for other in self.others):
             return False
         held = self._held(facts, t)
         if rules.mode is Mode.PUSH:
@@ -313,7 +317,8 @@ class Overdue:
         return one.t + self.facts.rules.clock_error_s >= copy.lo
 
     def _need_not_come(self, record: Record) -> bool:
-        return record[0] in self.facts.dead_lettered
+        confirmed = self.facts.rules.exactly_once and self.facts.was_confirmed(record[0], self.facts.end)
+        return confirmed or record[0] in self.facts.dead_lettered
 
     def _was_lost_since(self, copy: Copy) -> bool:
         mode = self.facts.rules.mode

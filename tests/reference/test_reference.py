@@ -47,7 +47,9 @@ def agrees(rules: Rules, events: list[Event], expected: list[set[str]]) -> None:
     assert expected or not found, mine.where
 
 
-WRONG_TODAY = {"t101", "t102", "t103", "t105", "t106", "t107", "t108", "t109", "t110"}
+SUPERSEDED = {"it is held only since later"}
+"""Cases that the checker judges by an older rule: another key that is held is an excuse, whenever that began (docs/model.md, 8.3)."""
+WRONG_TODAY = {"t108", "t109", "t110"}
 """Traces that the reference does not judge by docs/model.md yet."""
 
 
@@ -72,7 +74,7 @@ def written_out() -> Iterator[ParameterSet]:
         for name, test in vars(import_module(f"tests.unit.core.test_amendments_{topic}")).items():
             for mark in getattr(test, "pytestmark", ()):
                 for one in mark.args[1] if mark.name == "parametrize" else ():
-                    if isinstance(one.values[0], cases.Definite):
+                    if isinstance(one.values[0], cases.Definite) and one.id not in SUPERSEDED:
                         yield pytest.param(one.values[0], id=f"{topic}-{name.removeprefix('test_')}-{one.id}")
 
 
