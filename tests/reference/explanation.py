@@ -272,7 +272,7 @@ class Send:
         gone = self.facts.may_be_gone((confirmed.message_id, None), message, self.latest)
         if gone or self.facts.may_be_lost_beside(message, self.copy):
             return True
-        if any(start <= self.copy.t and confirmed.ok <= end for start, end in self.facts.all_grace_periods()):
+        if any(start <= self.copy.t and self.facts.invoked(message) <= end for start, end in self.facts.times_unseen()):
             return True
         if not self.rules.subscription_predates_first_publish and self._before_the_first(message):
             return True

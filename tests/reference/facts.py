@@ -6,7 +6,7 @@ if every copy states one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeAlias
@@ -231,6 +231,16 @@ class Facts:
         """The attempt that was confirmed, if one was."""
         return next((one for one in self.publishes.get(message, {}).values() if one.ok < inf), None)
 
+    def stored(self, message: Message) -> Attempt | None:
+        """The attempt that was confirmed; or, if its outcome is not known, what another subscription received of it."""
+        return self.confirmed(message) or next(self._received_elsewhere(message), None)
+
+    def _received_elsewhere(self, message: Message) -> Iterator[Attempt]:
+        for event in self.events:
+            if isinstance(event, Delivered) and event.key == self.key and event.subscription != self.subscription:
+                if (event.epoch, event.seq) == message and event.defect is None:
+                    yield Attempt(self.invoked(message), "", 0, ok=event.t, message_id=event.message_id)
+
     def invoked(self, message: Message) -> float:
         """When the message was first handed over; long ago if that was not recorded."""
         return min((one.invoked for one in self.publishes.get(message, {}).values()), default=-inf)
@@ -308,7 +318,7 @@ class Facts:
 
     def _may_have_come_unseen(self, first: Copy) -> bool:
         """Published before the end of a grace period that began before its first receipt: it may have had a place before."""
-        return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.all_grace_periods())
+        return any(start <= first.t and self.invoked(first.message) <= end for start, end in self.times_unseen())
 
     def _was_lost_beside(self, first: Copy) -> bool:
         """It may have been sent, on another stream, before something that was published later and came first."""
@@ -333,7 +343,8 @@ class Facts:
 
     def _in_the_dark(self, copy: Copy) -> bool:
         """`Interrupted` ends a hole: of what lies before it any part may be missing."""
-        if any(copy.session.opened < hole or copy.t <= hole for hole in self.holes):
+        published = self.invoked(copy.message)
+        if any(copy.t <= hole or (copy.session.opened < hole and min(copy.lo, published) <= hole) for hole in self.holes):
             return True
         return any(start <= copy.t and copy.lo <= end for start, end in self.grace_periods)
 
@@ -369,6 +380,10 @@ class Facts:
     def all_grace_periods(self) -> list[tuple[float, float]]:
         """Grace periods with their ends; that of a hole lasts until a session opens after it, and until the old ones are closed."""
         return self.grace_periods + [(hole, self._hole_end(hole)) for hole in self.holes]
+
+    def times_unseen(self) -> list[tuple[float, float]]:
+        """When something may have been delivered that is not on record, or passed over: of what was published later, nothing was."""
+        return self.grace_periods + [(hole, hole) for hole in self.holes]
 
     def _hole_end(self, hole: float) -> float:
         reopened = min((session.opened for session in self.sessions.values() if session.opened > hole), default=inf)

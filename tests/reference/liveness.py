@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
+from prober.core.events import Event, Sought
 from prober.core.findings import Kind
 from prober.core.rules import Mode
 from tests.reference.facts import Copy, Facts, Message, Record, Session
@@ -246,6 +247,7 @@ class Overdue:
     def kinds(self) -> set[Kind]:
         found = {self._undelivered(message) for message in self.facts.publishes}
         found.add(Kind.REDELIVERY_STALL if any(self._stalled(number) for number in range(len(self.facts.copies))) else None)
+        found.add(Kind.REDELIVERY_STALL if any(map(self._not_brought_back, self.facts.events)) else None)
         found.add(Kind.UNACKED_STALL if any(map(self._not_again, self.facts.copies)) else None)
         return {kind for kind in found if kind is not None}
 
@@ -256,7 +258,7 @@ class Overdue:
 
     def _undelivered(self, message: Message) -> Kind | None:
         facts, rules = self.facts, self.facts.rules
-        confirmed = facts.confirmed(message)
+        confirmed = facts.stored(message)
         if confirmed is None or confirmed.message_id in facts.dead_lettered or rules.filtered:
             return None
         if facts.first_receipt(confirmed.message_id) == inf and facts.may_be_dead_lettered_unseen():
@@ -280,7 +282,8 @@ class Overdue:
 
     def _overtakes(self, copy: Copy, message: Message) -> bool:
         confirmed = self.facts.confirmed(message)
-        assert confirmed is not None
+        if confirmed is None:
+            return False
         if self.facts.region(copy.record, copy.message) != confirmed.region:
             return False
         return confirmed.ok + self.facts.rules.clock_error_s < self.facts.invoked(copy.message)
@@ -309,6 +312,21 @@ class Overdue:
         stop = min(facts.end, *(self._expires(facts.message_of(one)) for one in owed))
         sent = facts.invoked(facts.message_of(owed[-1]))
         return self.clocks.is_overdue(last, stop, rules.stall_deadline_s, sent)
+
+    def _not_brought_back(self, event: Event) -> bool:
+        """A seek back, after which something that it restores was not delivered again."""
+        facts = self.facts
+        if not isinstance(event, Sought) or event.subscription != facts.subscription or event.since_t is None or facts.holes:
+            return False
+        restored = [one for one in self.log if event.since_t + facts.rules.clock_error_s < facts.invoked(facts.message_of(one))]
+        came = {copy.record for copy in facts.copies if copy.t >= event.t}
+        missing = [one for one in restored if one not in came and not self._need_not_come(one)]
+        later = any(start > event.t for start, _ in facts.grace_periods)
+        if not missing or later or facts.rules.dead_letter_max_attempts or facts.rules.filtered:
+            return False
+        last = max([event.t + event.settle_s, *(copy.t for copy in facts.copies)])
+        stop = min(facts.end, *(self._expires(facts.message_of(one)) for one in missing))
+        return self.clocks.is_overdue(last, stop, facts.rules.stall_deadline_s, event.t)
 
     def _may_follow(self, one: Copy, copy: Copy) -> bool:
         """Whether `one` may have been sent after `copy`."""
