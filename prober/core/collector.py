@@ -12,10 +12,10 @@ by the check that would have told it (`chances`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from prober.core.events import LONG_AGO
+from prober.core.events import LONG_AGO, Delivered, Ended, Event
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
 from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.positions import ACKED, REMOVED, LearnedLog
@@ -215,6 +215,18 @@ class FindingsCollector:
         """After a failed push the same message came. A chance: a later one would have been told, if one waits."""
         sure = not flags & (ACKED | REMOVED) and not self.rules.dead_letter_max_attempts
         self.counts.chances_push_failed += sure and t > self.grace_until_t and owes(t)
+
+
+def excuse_cut_off(waiting: Sequence[tuple[Event, int]], collector_of: Callable[[Delivered], FindingsCollector]) -> None:
+    """Where clocks differ, the publishes of the last deliveries may have been recorded after a record that was cut off.
+
+    waiting     the events within the clock error of the end, the last one last.
+    """
+    last = waiting[-1][0] if waiting else None
+    if isinstance(last, Ended) and not last.drained:
+        for event, _ in waiting:
+            if isinstance(event, Delivered):
+                collector_of(event).excuse(last.t, CUT_OFF)
 
 
 def count_redelivery(counts: Counts, log: LearnedLog, arrival: Arrival, owed: Owed | None) -> None:

@@ -22,7 +22,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.core.collector import CUT_OFF, FILTER_CHANGE, HOLE, SEEK, Counts, FindingsCollector
+from prober.core.collector import FILTER_CHANGE, HOLE, SEEK, Counts, FindingsCollector, excuse_cut_off
 from prober.core.events import (
     LONG_AGO,
     AckConfirmed,
@@ -125,8 +125,7 @@ class Verifier:
         return decided
 
     def _take(self, event: Event) -> None:
-        t = event.t
-        queue = self._queue
+        t, queue = event.t, self._queue
         if queue and queue[0][0] < t and type(event) not in _TIMELESS:
             self._pass_time(t)
         if t > self._now:
@@ -151,7 +150,7 @@ class Verifier:
 
     def finish(self) -> Sequence[Finding]:
         """Settles what is on hold as if time went on, in doubt where the record stopped before; returns the findings decided so."""
-        self._excuse_the_last()
+        excuse_cut_off(self._waiting, lambda event: self._checker(event.subscription, event.key).collector)
         self._go_on_until(inf)
         for group in self._groups.values():
             for checker in group.checkers:
@@ -160,14 +159,6 @@ class Verifier:
         self._counts.keys = len(self._keys)
         decided, self._decided = self._decided, []
         return decided
-
-    def _excuse_the_last(self) -> None:
-        """Clocks differ, and the record was cut off: the publish of the last deliveries may have been recorded after its end."""
-        last = self._waiting[-1][0] if self._waiting else None
-        if isinstance(last, Ended) and not last.drained:
-            for event, _ in self._waiting:
-                if isinstance(event, Delivered):
-                    self._checker(event.subscription, event.key).collector.excuse(last.t, CUT_OFF)
 
     @property
     def counters(self) -> Counter[str]:
@@ -305,10 +296,10 @@ class Verifier:
         self._counts.interruptions += 1
 
     def _ended(self, event: Ended) -> None:
+        self._stopped_t = inf if event.drained else event.t
         if event.drained:
             self._pass_time(event.t)
             self._counts.chances_confirmed += sum(one.confirmations.take(event.t) for one in self._subscriptions.values())
-        self._stopped_t = inf if event.drained else event.t
 
     # --- routing -------------------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from prober.core.findings import Kind
 from prober.core.kinds import KINDS, WITHIN_A_REGION
 from prober.core.rules import Rules
 from tests.reference.explanation import Search
-from tests.reference.facts import Facts, Record, keys_of
+from tests.reference.facts import Facts, keys_of
 from tests.reference.integrity import conflicts, integrity
 from tests.reference.liveness import Overdue
+from tests.reference.values import Record
 
 
 @dataclass(slots=True)

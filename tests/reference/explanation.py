@@ -23,7 +23,8 @@ from math import inf
 
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
-from tests.reference.facts import Copy, Facts, Message, Record, Session
+from tests.reference.facts import Facts
+from tests.reference.values import Copy, Message, Record, Session
 
 TOO_MANY = 2000
 """Situations; beyond so many nothing is said about the rest of the key."""
@@ -64,9 +65,8 @@ class Search:
 
     def __post_init__(self) -> None:
         mode = self.facts.rules.mode
-        for session in self.facts.sessions.values():
-            if session.closed < inf and (mode is Mode.STREAMING or (mode is Mode.PULL and session.lost)):
-                self.lost.append(session)
+        closed = (session for session in self.facts.sessions.values() if session.closed < inf)
+        self.lost = [session for session in closed if mode is Mode.STREAMING or (mode is Mode.PULL and session.lost)]
 
     def earliest_loss(self, session: Session) -> float:
         """What was sent into a lost session since then may never have arrived."""
@@ -97,7 +97,7 @@ class Search:
 
     def logs(self) -> set[tuple[Record, ...]]:
         """The logs with which everything was explained."""
-        return set() if self.gave_up else {situation.log for situation in self.situations}
+        return set() if self.gave_up else {one.log for one in self.situations}
 
     def _blame(self, broken: list[tuple[frozenset[Kind], int, Situation]]) -> dict[Situation, None]:
         """The smallest breaches that let it go on; of these, those about the message that was received first."""
@@ -274,9 +274,8 @@ class Send:
             return True
         if any(start <= self.copy.t and self.facts.invoked(message) <= end for start, end in self.facts.times_unseen()):
             return True
-        if not self.rules.subscription_predates_first_publish and self._before_the_first(message):
-            return True
-        if self.facts.may_be_dead_lettered_unseen():
+        adopted = not self.rules.subscription_predates_first_publish and self._before_the_first(message)
+        if adopted or self.facts.may_be_dead_lettered_unseen():
             return True
         return self.rules.filtered and self.facts.first_receipt(confirmed.message_id) == inf
 
@@ -315,9 +314,8 @@ class Send:
         return self.facts.region(record, self.facts.message_of(record)) == self.region
 
     def _need_not_come(self, record: Record, inside: bool) -> bool:
-        if self.rules.dead_letter_max_attempts:
-            return True
-        if self.rules.exactly_once and self.facts.was_confirmed(record[0], self.latest + self.rules.clock_error_s):
+        confirmed = self.facts.was_confirmed(record[0], self.latest + self.rules.clock_error_s)
+        if self.rules.dead_letter_max_attempts or (self.rules.exactly_once and confirmed):
             return True
         if self.facts.may_be_gone(record, self.facts.message_of(record), self.latest):
             return True

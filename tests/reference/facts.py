@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeAlias
 
 from prober.core.events import (
     AckConfirmed,
@@ -32,58 +31,9 @@ from prober.core.events import (
     Sought,
 )
 from prober.core.rules import Mode, Rules
-
-Record: TypeAlias = tuple[str, int | float | str | None]
-Message: TypeAlias = tuple[str, int]
-"""Epoch and sequence number."""
+from tests.reference.values import Attempt, Copy, Message, Record, Session
 
 UNKNOWN = "?"
-
-
-@dataclass(slots=True)
-class Session:
-    """A stream, a response or a request; `closed` is infinite while nobody noticed an end."""
-
-    name: str
-    owner: str | None
-    opened: float = -inf
-    closed: float = inf
-    lost: bool = False
-    answered: float = inf
-    max_messages: float = inf
-    max_bytes: float = inf
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One publish of a sequence number: a generation of it."""
-
-    invoked: float
-    region: str
-    size: int
-    failed: bool = False
-    ok: float = inf
-    message_id: str = ""
-
-
-@dataclass(slots=True)
-class Copy:
-    """One delivery, sent between `lo` and `t`. `lo` and `t` of different sessions may be off by the clock error."""
-
-    number: int
-    t: float
-    session: Session
-    record: Record
-    message: Message
-    event: Delivered
-    lo: float = -inf
-    acks: list[float] = field(default_factory=list)
-    nacks: list[float] = field(default_factory=list)
-    leases: list[tuple[float, float]] = field(default_factory=list)
-
-    @property
-    def owner(self) -> str | None:
-        return self.session.owner
 
 
 @dataclass(slots=True)
@@ -237,9 +187,10 @@ class Facts:
 
     def _received_elsewhere(self, message: Message) -> Iterator[Attempt]:
         for event in self.events:
-            if isinstance(event, Delivered) and event.key == self.key and event.subscription != self.subscription:
-                if (event.epoch, event.seq) == message and event.defect is None:
-                    yield Attempt(self.invoked(message), "", 0, ok=event.t, message_id=event.message_id)
+            if not isinstance(event, Delivered) or event.key != self.key or event.subscription == self.subscription:
+                continue
+            if (event.epoch, event.seq) == message and event.defect is None:
+                yield Attempt(self.invoked(message), "", 0, ok=event.t, message_id=event.message_id)
 
     def invoked(self, message: Message) -> float:
         """When the message was first handed over; long ago if that was not recorded."""

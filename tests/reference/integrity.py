@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from prober.core.events import Delivered, Event, Published
 from prober.core.findings import Kind
-from tests.reference.facts import Copy, Facts
+from tests.reference.facts import Facts
+from tests.reference.values import Copy
 
 
 def integrity(facts: Facts) -> set[Kind]:

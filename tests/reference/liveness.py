@@ -13,7 +13,8 @@ from math import inf
 from prober.core.events import Event, Sought
 from prober.core.findings import Kind
 from prober.core.rules import Mode
-from tests.reference.facts import Copy, Facts, Message, Record, Session
+from tests.reference.facts import Facts
+from tests.reference.values import Copy, Message, Record, Session
 
 LEFT = 0.25
 """The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
