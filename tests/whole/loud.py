@@ -212,6 +212,7 @@ def page(stories: Sequence[Story]) -> str:
         "Written by `make loud`, which plays each fault through the real chain: target, prober, Prometheus, Alertmanager, receiver, page.",
         "The durations of the rules and of Alertmanager are divided by the pace; probes and the deadlines of the checker are not.",
         "`make loud PACE=1` takes hours and shows the real waits. The data is in [loud.json](loud.json).",
+        "Several faults are played at once on one machine, so tickets about a slow prober belong to the load and not to the fault.",
         "",
         "| fault | notified | after | message | first box of the status page | over after | other messages | pace |",
         "|---|---|---|---|---|---|---|---|",
