@@ -33,6 +33,7 @@ class Freedom(StrEnum):
     REDELIVERY_ELSEWHERE_WHILE_HELD = "redelivery_elsewhere_while_held"
     MOVE_WITHOUT_OUTSTANDING = "move_without_outstanding"
     SUCCESSORS_HELD = "successors_held"
+    SUCCESSORS_HELD_LONG = "successors_held_long"
     OTHER_KEYS_DELAYED = "other_keys_delayed"
     FLOW_CONTROL = "flow_control"
     STREAM_BROKEN_CLIENT_FIRST = "stream_broken_client_first"
@@ -74,7 +75,9 @@ class Freedom(StrEnum):
     FILTER = "filter"
     CLOCK_SKEW = "clock_skew"
     CUT_START = "cut_start"
+    CUT_START_IN_PUBLISH = "cut_start_in_publish"
     CUT_END = "cut_end"
+    CUT_END_BEFORE_PUBLISH = "cut_end_before_publish"
     HOLE = "hole"
     NOT_DRAINED = "not_drained"
 
@@ -83,8 +86,9 @@ SWITCHED_OFF: Final[Mapping[Freedom, str]] = {
     Freedom.UNORDERED: "the checker takes the empty key for an ordering key",
     Freedom.REDELIVERY_ELSEWHERE_WHILE_HELD: "the checker reports AFFINITY_SPLIT, the ordering page calls affinity not guaranteed",
     Freedom.ACK_DURING_REDELIVERY_ONCE: "the checker reports REDELIVERY_SKIP of a message whose acknowledgement is confirmed",
-    Freedom.PULL_REDELIVERY_WHILE_OUTSTANDING: "at-least-once delivery allows it, the ordering page allows one outstanding batch",
-    Freedom.PUSH_REDELIVERY_WHILE_OUTSTANDING: "at-least-once delivery allows it, the ordering page allows one outstanding message",
+    Freedom.SUCCESSORS_HELD_LONG: "the checker reports STUCK while a streaming client holds the message before",
+    Freedom.CUT_START_IN_PUBLISH: "the checker reports PHANTOM of a message whose publish was invoked before the record begins",
+    Freedom.CUT_END_BEFORE_PUBLISH: "the checker reports PHANTOM of a message whose publish a fast clock shows after the end",
     Freedom.SAME_ID_WITHOUT_PUBLISH_TIME: "the checker takes a message id for one record where no publish times are recorded",
 }
 """Freedoms that histories do not take by default, with the reason; `disputed.md` has the traces."""

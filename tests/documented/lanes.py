@@ -15,6 +15,8 @@ from tests.documented.publisher import Record
 from tests.documented.settings import RETENTION_S, SubscriptionSettings
 from tests.documented.world import World
 
+HELD_S = 60.0
+
 
 class AckResult(Enum):
     """Answer of the service to an acknowledgement."""
@@ -33,6 +35,7 @@ class Copy:
     record: Record
     attempt: int
     lease_until: float
+    sent_t: float = 0.0
     open: bool = True
     on_settled: Callable[[Copy], None] | None = None
 
@@ -40,6 +43,11 @@ class Copy:
     def current(self) -> bool:
         """Whether no later delivery of this message exists."""
         return self.lane.latest.get(self.position) is self
+
+    @property
+    def holds(self) -> bool:
+        """Whether the message is outstanding and no delivery of it was acknowledged."""
+        return self.open and self.position not in self.lane.acked
 
 
 class Sender(Protocol):
@@ -125,16 +133,26 @@ class Lane:
         messages for other ordering keys".
         """
         world = self.world
-        if self.blocker is not None and self.blocker.open:
+        if self.blocker is not None and self.blocker.holds:
             self.sender.kick(self, 1.0)
             return True
         if world.now < self.not_before:
             self.sender.kick(self, self.not_before - world.now)
             return True
-        if self.settings.successors_held and any(copy.position < self.cursor for copy in self.open_copies):
-            world.note(Freedom.SUCCESSORS_HELD)
-            return True
-        return False
+        return self.settings.successors_held and self._waits_for_acknowledgement()
+
+    def _waits_for_acknowledgement(self) -> bool:
+        """Tell whether earlier messages of this key hold back the next one."""
+        since_t = min((copy.sent_t for copy in self.open_copies if copy.holds and copy.position < self.cursor), default=None)
+        if since_t is None:
+            return False
+        self.world.note(Freedom.SUCCESSORS_HELD)
+        if self.world.now - since_t > HELD_S and Freedom.SUCCESSORS_HELD_LONG in self.world.switched_off:
+            return False
+        if self.world.now - since_t > HELD_S:
+            self.world.note(Freedom.SUCCESSORS_HELD_LONG)
+        self.sender.kick(self, HELD_S)
+        return True
 
     def send_next(self) -> Copy:
         """Begin the lease of the next message. Messages must be pending."""
@@ -144,7 +162,7 @@ class Lane:
         if position in self.latest and self.latest[position].open:
             self.world.note(Freedom.REDELIVERY_WHILE_LEASED)
         self.acked.discard(position)
-        copy = Copy(self, position, self.records[position], self._attempt(position), now + self.settings.ack_deadline_s)
+        copy = Copy(self, position, self.records[position], self._attempt(position), now + self.settings.ack_deadline_s, now)
         self.latest[position] = copy
         self.open_copies[copy] = None
         self.cursor += 1

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 
 from prober.core.events import Acked, Closed, Nacked, Opened
+from tests.documented.alarms import Alarms
 from tests.documented.clients import Consumer
 from tests.documented.freedoms import Freedom
 from tests.documented.lanes import Copy, Lane
@@ -21,7 +22,7 @@ class PushService:
         self.settings = settings
         self.lanes: list[Lane] = []
         self._numbers = count(1)
-        self._kicked: set[Lane] = set()
+        self._alarms = Alarms(world, self._pump)
 
     def pause(self) -> None:
         """Do nothing: an endpoint is always there."""
@@ -34,9 +35,7 @@ class PushService:
 
     def kick(self, lane: Lane, delay_s: float = 0.0) -> None:
         """Send pending messages soon."""
-        if lane not in self._kicked:
-            self._kicked.add(lane)
-            self.world.after(delay_s + self.world.between(0.001, 0.3), partial(self._pump, lane))
+        self._alarms.set(lane, delay_s)
 
     def _pump(self, lane: Lane) -> None:
         """Send the next message of a key.
@@ -44,7 +43,6 @@ class PushService:
         https://cloud.google.com/pubsub/docs/ordering: for push "only one outstanding message is supported for each ordering key at a
         time". https://cloud.google.com/pubsub/docs/push: a request that is not answered in time counts as refused.
         """
-        self._kicked.discard(lane)
         if lane.open_copies or lane.next_position() is None or lane.held_back():
             return
         copy = lane.send_next()

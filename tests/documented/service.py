@@ -10,8 +10,9 @@ from itertools import count
 from random import Random
 from typing import TypeAlias
 
-from prober.core.events import Ended, Event, Interrupted, Sought
+from prober.core.events import Ended, Event, Sought
 from prober.core.rules import Mode, Rules
+from tests.documented.cuts import cut
 from tests.documented.freedoms import SWITCHED_OFF, Freedom
 from tests.documented.lanes import Lane
 from tests.documented.publisher import KeyPublisher, Record
@@ -54,7 +55,7 @@ def history_of(settings: Settings, seed: int, rng: Random, switched_off: Collect
     topic = Topic(world)
     world.run()
     assert all(lane.quiet for subscription in topic.subscriptions for lane in subscription.service.lanes)
-    events = _cut(world, _ended(world))
+    events = cut(world, _ended(world))
     rules = {subscription.name: settings.rules(subscription) for subscription in settings.subscriptions}
     return History(settings.mode, seed, settings, events, rules, world.used)
 
@@ -65,25 +66,6 @@ def _ended(world: World) -> list[Event]:
         world.note(Freedom.CLOCK_SKEW)
     events = world.recorder.events()
     return [*events, Ended(events[-1].t + round(world.rng.uniform(10.0, 300.0), 3), drained=True)]
-
-
-def _cut(world: World, events: list[Event]) -> list[Event]:
-    """Cut a record as its settings demand: it begins late, or ends early with an end event or without."""
-    cut, at = world.settings.cut, world.rng.randrange(len(events))
-    if cut == "hole":
-        world.note(Freedom.HOLE)
-        end = min(at + world.rng.randint(1, 40), len(events) - 1)
-        return [*events[:at], Interrupted(events[end].t), *events[end:]]
-    if cut == "start":
-        world.note(Freedom.CUT_START)
-        return events[at:]
-    if cut == "end":
-        world.note(Freedom.CUT_END)
-        return events[: at + 1]
-    if cut == "stop":
-        world.note(Freedom.NOT_DRAINED)
-        return [*events[: at + 1], Ended(events[at].t + world.rng.random(), drained=False)]
-    return events
 
 
 class Subscription:
@@ -192,7 +174,7 @@ class Topic:
         world, lanes = self.world, subscription.service.lanes
         if not world.faults:
             return
-        holders = [lane for lane in lanes if lane.open_copies and not (lane.blocker and lane.blocker.open)]
+        holders = [lane for lane in lanes if lane.open_copies and not (lane.blocker and lane.blocker.holds)]
         others = [lane for lane in lanes if not any(copy.lane.blocker for copy in lane.open_copies)]
         if holders and others:
             holder, other = world.rng.choice(holders), world.rng.choice(others)

@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 
 from prober.core.events import Closed, Opened
+from tests.documented.alarms import Alarms
 from tests.documented.clients import Consumer
 from tests.documented.freedoms import Freedom
 from tests.documented.lanes import Copy, Lane
@@ -114,7 +115,7 @@ class StreamingService:
         self.assigned: dict[Lane, Stream] = {}
         self.may_move: set[Lane] = set()
         self.lanes: list[Lane] = []
-        self._kicked: set[Lane] = set()
+        self._alarms = Alarms(world, self._pump)
         self.clients = [Client(self, f"{settings.name}-{number}") for number in range(settings.clients)]
         for client in self.clients * world.rng.choice((1, 1, 2)):
             world.after(world.rng.uniform(0, 2), client.open_stream)
@@ -157,9 +158,7 @@ class StreamingService:
 
     def kick(self, lane: Lane, delay_s: float = 0.0) -> None:
         """Send pending messages soon."""
-        if lane not in self._kicked:
-            self._kicked.add(lane)
-            self.world.after(delay_s + self.world.between(0.001, 0.3), partial(self._pump, lane))
+        self._alarms.set(lane, delay_s)
 
     def restarted(self, lane: Lane) -> None:
         """Let a redelivery go to any stream.
@@ -174,7 +173,6 @@ class StreamingService:
             self.may_move.add(lane)
 
     def _pump(self, lane: Lane) -> None:
-        self._kicked.discard(lane)
         if lane.next_position() is None or lane.held_back():
             return
         stream = self._stream_for(lane)
