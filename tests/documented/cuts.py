@@ -27,10 +27,9 @@ def cut(world: World, events: list[Event]) -> list[Event]:
     if place == "start":
         return _cut_start(world, events, at)
     if place == "hole":
-        world.note(Freedom.HOLE)
-        end = min(at + world.rng.randint(1, 40), len(events) - 1)
-        return [*events[:at], Interrupted(events[end].t), *events[end:]]
+        return _cut_hole(world, events, at)
     if place in ("end", "stop"):
+        world.note(Freedom.CUT_END if place == "end" else Freedom.NOT_DRAINED)
         return _cut_end(world, events, at, stopped=place == "stop")
     return events
 
@@ -44,6 +43,14 @@ def _cut_start(world: World, events: list[Event], at: int) -> list[Event]:
     elif under_way[at]:
         world.note(Freedom.CUT_START_IN_PUBLISH)
     return events[at:]
+
+
+def _cut_hole(world: World, events: list[Event], at: int) -> list[Event]:
+    """Lose some events in the middle, after a part that could end there."""
+    world.note(Freedom.HOLE)
+    kept = _cut_end(world, events, at, stopped=False)
+    end = min(len(kept) + world.rng.randint(0, 40), len(events) - 1)
+    return [*kept, Interrupted(events[end].t), *events[end:]]
 
 
 def _publishes_under_way(events: list[Event]) -> list[int]:
@@ -61,7 +68,6 @@ def _publishes_under_way(events: list[Event]) -> list[int]:
 
 def _cut_end(world: World, events: list[Event], at: int, *, stopped: bool) -> list[Event]:
     """End early, where every delivered message was invoked unless the publisher's fast clock may show it later."""
-    world.note(Freedom.NOT_DRAINED if stopped else Freedom.CUT_END)
     early = _first_early_delivery(events[: at + 1])
     if early is not None:
         if Freedom.CUT_END_BEFORE_PUBLISH in world.switched_off:
