@@ -103,7 +103,7 @@ class Lane:
     def _passes_over(self, position: int) -> bool:
         """Exactly-once delivery never redelivers a message whose acknowledgement succeeded.
 
-        https://cloud.google.com/pubsub/docs/exactly-once-delivery: "No redelivery occurs once the message has been successfully
+        https://cloud.google.com/pubsub/docs/exactly-once-delivery: "No redelivery occurs after the message is successfully
         acknowledged".
         """
         once = self.settings.exactly_once and position in self.acked
@@ -155,7 +155,12 @@ class Lane:
         return True
 
     def send_next(self) -> Copy:
-        """Begin the lease of the next message. Messages must be pending."""
+        """Begin the lease of the next message. Messages must be pending.
+
+        With exactly-once delivery too, a redelivery brings subsequent messages whose leases are valid: the ordering page
+        (https://cloud.google.com/pubsub/docs/ordering) demands it, although the page of exactly-once delivery excludes a redelivery "while
+        a message is outstanding".
+        """
         position, now = self.cursor, self.world.now
         if position in self.acked:
             self.world.note(Freedom.REDELIVERY_OF_ACKED)
