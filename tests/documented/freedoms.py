@@ -83,12 +83,9 @@ class Freedom(StrEnum):
 
 
 SWITCHED_OFF: Final[Mapping[Freedom, str]] = {
-    Freedom.UNORDERED: "the checker takes the empty key for an ordering key",
     Freedom.REDELIVERY_ELSEWHERE_WHILE_HELD: "the checker reports AFFINITY_SPLIT, the ordering page calls affinity not guaranteed",
     Freedom.ACK_DURING_REDELIVERY_ONCE: "the checker reports REDELIVERY_SKIP of a message whose acknowledgement is confirmed",
     Freedom.SUCCESSORS_HELD_LONG: "the checker reports STUCK while a streaming client holds the message before",
-    Freedom.CUT_START_IN_PUBLISH: "the checker reports PHANTOM of a message whose publish was invoked before the record begins",
-    Freedom.CUT_END_BEFORE_PUBLISH: "the checker reports PHANTOM of a message whose publish a fast clock shows after the end",
     Freedom.SAME_ID_WITHOUT_PUBLISH_TIME: "the checker takes a message id for one record where no publish times are recorded",
 }
 """Freedoms that histories do not take by default, with the reason; `disputed.md` has the traces."""

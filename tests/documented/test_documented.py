@@ -32,7 +32,7 @@ def failures_of(history: History, events: list[Event] | None = None) -> list[Fin
 def freedoms_taken(mode: Mode, first: int) -> Counter[Freedom]:
     """Verify a batch of histories, and return the freedoms that they took."""
     used: Counter[Freedom] = Counter()
-    for seed in range(first, min(first + BATCH, SEEDS[mode])):
+    for seed in range(first, first + BATCH):
         history = legal_history(mode, seed)
         used += history.used
         failures = failures_of(history)
@@ -44,6 +44,7 @@ def freedoms_taken(mode: Mode, first: int) -> Counter[Freedom]:
 
 
 BATCHES = [(mode, first) for mode, seeds in SEEDS.items() for first in range(0, seeds, BATCH)]
+BATCHES += [(Mode.STREAMING, 1040)]  # a record that ends before a publish on a fast clock
 
 
 @pytest.mark.parametrize(("mode", "first"), BATCHES)
