@@ -81,7 +81,7 @@ SCENARIOS: Final = (
         "prober_killed",
         "one of two probers killed",
         prober_killed,
-        PROBER_PAGER,
+        PROBER_TICKETS,
         ("PubsubProberDown",),
         setting=Setting(probers=2),
     ),
@@ -100,7 +100,7 @@ SCENARIOS: Final = (
         store_killed,
         PROBER_TICKETS,
         ("PubsubProberStatusStoreDown",),
-        "status store",
+        "PASS",
     ),
     Scenario(
         "intermittent",
