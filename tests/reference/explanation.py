@@ -314,12 +314,12 @@ class Send:
         return self.facts.region(record, self.facts.message_of(record)) == self.region
 
     def _need_not_come(self, record: Record, inside: bool) -> bool:
-        confirmed = self.facts.was_confirmed(record[0], self.latest + self.rules.clock_error_s)
-        if self.rules.dead_letter_max_attempts or (self.rules.exactly_once and confirmed):
+        latest = self.latest + self.rules.clock_error_s
+        if self.rules.dead_letter_max_attempts or (self.rules.exactly_once and self.facts.was_confirmed(record[0], latest)):
             return True
         if self.facts.may_be_gone(record, self.facts.message_of(record), self.latest):
             return True
-        acked = self.facts.acked(record, self.latest + self.rules.clock_error_s) and self._may_be_lost()
+        acked = self.facts.acked(record, latest) and self._may_be_lost()
         return not inside and (acked or self.facts.may_be_lost_beside(self.facts.message_of(record), self.copy))
 
     def _may_be_lost(self) -> bool:

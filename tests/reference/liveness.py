@@ -122,9 +122,7 @@ class Clocks:
         """When the copy is certainly no longer outstanding."""
         rules = facts.rules
         ends = [self.lease_until(facts, copy)]
-        if (
-            rules.mode is not Mode.STREAMING
-        ):  # an answer may be lost: then the lease goes on, unless what came later shows the opposite
+        if rules.mode is not Mode.STREAMING:  # an answer may be lost: the lease goes on until a later delivery elsewhere
             ends.extend(one.t for one in facts.copies if one.number > copy.number and one.session is not copy.session)
         elif not facts.stored_twice(copy.record[0]):  # else the answer may have meant the other record
             ends.extend(t + rules.ack_settled_s for t in (*copy.acks, *copy.nacks))

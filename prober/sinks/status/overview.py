@@ -205,7 +205,7 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
 
 
 def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
-    """What a site counts for, and since when: an outage since it began.
+    """The verdict that a site counts with, and its beginning: an outage counts from its own.
 
     While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
     """
