@@ -220,7 +220,8 @@ def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_addre
     assert by_probe["publish"].verdict is Verdict.PASS or by_probe["publish"].reason == "ORDER_DIVERGENCE", by_probe[
         "publish"
     ].reason
-    assert by_probe["pull"].reason == "PULL_BATCH_ORDER"
+    # A response that the client was too slow to acknowledge is sent again without what follows it.
+    assert "PULL_BATCH_ORDER" in failures([by_probe["pull"]])
     assert (by_probe["push"].verdict, by_probe["push"].reason) == (Verdict.UNKNOWN, NO_KEYS)
     assert by_probe["redelivery"].verdict is Verdict.FAIL
     assert "REDELIVERY_SKIP" in failures([by_probe["redelivery"]])
