@@ -1,0 +1,30 @@
+"""What is counted while a history is checked: what was seen, how often each promise could have been seen broken, what was forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from prober.core.collector import Counts
+
+OWN: Final = ("holds", "unexplained", "windows_full")
+
+
+class Coverage(Counts):
+    """The counters of a history.
+
+    holds           deliveries that were not legal in the order of arrival.
+    unexplained     those with too many explanations.
+    windows_full    how often the order of deliveries was given up because there were too many at once.
+    """
+
+    __slots__ = OWN
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = self.unexplained = self.windows_full = 0
+
+    def by_name(self) -> Counter[str]:
+        """Everything that was counted at least once."""
+        own = {name: getattr(self, name) for name in OWN}
+        return super().by_name() + Counter({name: count for name, count in own.items() if count})

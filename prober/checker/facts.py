@@ -1,0 +1,230 @@
+"""What the record says about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
+
+Nothing here is a verdict. A time that nobody observed is given by its bounds: the earliest and the latest that it can have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.core.events import LONG_AGO
+from prober.core.rules import Mode, Rules
+
+if TYPE_CHECKING:
+    from prober.checker.publications import Publication
+
+NO_STAMP: Final = 0
+"""The publish time of a record that did not state one."""
+
+
+class Session:
+    """A stream, a pull response or a push request.
+
+    owner       who holds what it delivers: the client of a stream, else the session itself; None if its opening was not recorded.
+    opened_t    nothing was sent on it before.
+    closed_t    when its end was noticed, infinite while it is open.
+    lost        it is a pull that ended without an answer.
+    answered_t  when its first message came.
+    """
+
+    __slots__ = ("answered_t", "closed_t", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner")
+
+    def __init__(self, name: str, owner: str | None, opened_t: float) -> None:
+        self.name = name
+        self.owner = owner
+        self.opened_t = opened_t
+        self.closed_t = self.answered_t = inf
+        self.max_messages = self.max_bytes = inf
+        self.lost = False
+
+
+class Delivery:
+    """One delivery of a record.
+
+    number, t       its event.
+    token, stamp    the record: the hash of its message id, and of its publish time.
+    publication     its publish, None if that is not in the record.
+    position        its place in the log of its region, 0 while it has none.
+    first           whether it was the first delivery of its record.
+    acked_t, nacked_t, leases   answers that were sent to it.
+    older           the delivery of the same message id before it, as long as that may be meant by an answer.
+    """
+
+    __slots__ = (
+        "acked_t",
+        "attempt",
+        "epoch",
+        "first",
+        "generation",
+        "leases",
+        "message_id",
+        "nacked_t",
+        "number",
+        "older",
+        "position",
+        "publication",
+        "seq",
+        "session",
+        "stamp",
+        "t",
+        "token",
+    )
+
+    def __init__(
+        self,
+        number: int,
+        t: float,
+        session: Session,
+        token: int,
+        stamp: int,
+        epoch: str,
+        seq: int,
+        message_id: str,
+        publication: Publication | None,
+    ) -> None:
+        self.number = number
+        self.t = t
+        self.session = session
+        self.token = token
+        self.stamp = stamp
+        self.epoch = epoch
+        self.seq = seq
+        self.message_id = message_id
+        self.publication = publication
+        self.position = 0
+        self.first = False
+        self.acked_t = self.nacked_t = inf
+        self.leases: tuple[tuple[float, float], ...] = ()
+        self.older: Delivery | None = None
+        self.generation = self.attempt = 0
+
+    @property
+    def owner(self) -> str | None:
+        """Who holds it."""
+        return self.session.owner
+
+
+class Loss:
+    """A stream that broke, or a pull that ended without an answer: what was sent on it between two times may be lost."""
+
+    __slots__ = ("session", "since_t", "until_t")
+
+    def __init__(self, session: Session, since_t: float, until_t: float) -> None:
+        self.session = session
+        self.since_t = since_t
+        self.until_t = until_t
+
+
+def low(rules: Rules, one: Delivery) -> float:
+    """The earliest that a delivery can have been sent: 3, "When was it sent?"."""
+    bound_t = one.t - rules.delivery_delay_max_s
+    if one.session.opened_t > bound_t:
+        bound_t = one.session.opened_t
+    if one.publication is not None and one.publication.invoked_t - rules.clock_error_s > bound_t:
+        bound_t = one.publication.invoked_t - rules.clock_error_s
+    return min(bound_t, one.t)
+
+
+def earliest_end(rules: Rules, held: Delivery) -> float:
+    """Before then nothing but an acknowledgement can have ended the hold of a delivery: 7.4."""
+    end_t = low(rules, held) + rules.ack_deadline_s
+    if held.nacked_t < end_t:
+        end_t = held.nacked_t
+    for t, seconds in held.leases:
+        end_t = min(end_t, t + seconds)
+    if rules.mode is Mode.STREAMING and held.session.closed_t - rules.close_detection_max_s < end_t:
+        end_t = held.session.closed_t - rules.close_detection_max_s
+    return end_t
+
+
+def lease_until(rules: Rules, one: Delivery) -> float:
+    """When the lease of a delivery is certainly over, if nothing but time ends it: 7.4."""
+    end_t = one.t + rules.ack_deadline_s
+    for t, seconds in one.leases:
+        end_t = max(end_t, t + seconds)
+    return end_t + rules.delivery_delay_max_s + rules.clock_error_s
+
+
+def may_be_held_until(rules: Rules, one: Delivery) -> float:
+    """When a delivery is certainly not held any more: an answer is applied by then, or its lease is over, or its stream: 7.4."""
+    answered_t = min(one.acked_t, one.nacked_t)
+    if answered_t < inf:
+        return min(lease_until(rules, one), answered_t + rules.ack_settled_s + rules.clock_error_s)
+    end_t = lease_until(rules, one)
+    return min(end_t, one.session.closed_t + rules.clock_error_s) if rules.mode is Mode.STREAMING else end_t
+
+
+def provably_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether a delivery was sent before another, whatever the unknown times are: 3."""
+    if one.session is other.session:
+        return one.number < other.number
+    return one.t + rules.clock_error_s < low(rules, other)
+
+
+def must_precede(rules: Rules, one: Publication, one_token: int, other: Publication, other_token: int) -> bool:
+    """L3 and L4: whether a record of one publish stands before a record of another in every legal log of their region (section 4)."""
+    if one.token != one_token or one is other:
+        return False
+    if one.confirmed_t + rules.clock_error_s < other.ordered_t:
+        return True
+    in_session = one.epoch is other.epoch and one.seq < other.seq and one.ordered_t <= other.ordered_t
+    return in_session and other.token == other_token
+
+
+def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
+    """A delivery and those of the same message id before it, as far as they are remembered."""
+    while newest is not None:
+        yield newest
+        newest = newest.older
+
+
+def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
+    """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
+    end_t = inf
+    for other in deliveries_of(newest):
+        if other is held:
+            continue
+        for t in (other.acked_t, other.nacked_t):
+            if t == inf:
+                continue
+            if t >= held.t:
+                end_t = min(end_t, t)
+            elif t + rules.ack_lag_max_s + rules.clock_error_s >= low(rules, held):
+                end_t = min(end_t, low(rules, held))
+    return end_t
+
+
+def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = None) -> float:
+    """Before then a delivery is provably held, unless a redelivery at or below its position ended that: 7.4.
+
+    newest  the last delivery of the same message id.
+    """
+    end_t = min(earliest_end(rules, held), held.acked_t)
+    if rules.exactly_once or newest is None or (newest is held and held.older is None):
+        return end_t  # with exactly-once delivery an answer counts for its own delivery only
+    return min(end_t, answered_elsewhere(rules, held, newest))
+
+
+@dataclass(slots=True)
+class Grace:
+    """A time in which the record does not tell what happened: a control operation that settles, or a hole.
+
+    start_t, until_t    what was sent between them is not judged.
+    published_t         what was published up to then may have been delivered, or passed over, unseen.
+    """
+
+    start_t: float
+    until_t: float
+    published_t: float
+    cause: str
+    is_hole: bool = False
+    since_t: float = field(default=inf)
+
+
+def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:
+    """A grace period that overlaps a time, the one that ends last."""
+    found = [one for one in periods if one.start_t <= until_t and since_t <= one.until_t]
+    return max(found, key=lambda one: one.until_t, default=None)

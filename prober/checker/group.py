@@ -1,0 +1,27 @@
+"""One key of the topic: what was published under it, and its checker on each subscription."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prober.checker.publications import Ledger
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+
+
+class KeyGroup(Ledger):
+    """A key; `checkers` are in the order of the subscriptions' indices."""
+
+    __slots__ = ("checkers", "everybody", "key")
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self.checkers: tuple[KeyChecker, ...] = ()
+        self.everybody = 0
+
+    def add(self, checker: KeyChecker) -> None:
+        """A subscription of the key. What was published before it was known is not settled by it."""
+        self.checkers += (checker,)
+        self.everybody = (1 << len(self.checkers)) - 1

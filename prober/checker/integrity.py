@@ -1,0 +1,171 @@
+"""Promises about single messages (docs/model.md, sections 4 and 9): what is delivered was published, unchanged, once, and belongs here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prober.checker.facts import Delivery, low
+from prober.checker.publications import Publication
+from prober.core.events import AckConfirmed, Delivered
+from prober.core.findings import Facts, Kind
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+RACING = "the redelivery may have been sent before the acknowledgement was confirmed"
+OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, which had not been acknowledged"
+
+
+def record_of(one: Delivery) -> Facts:
+    """What names the record of a delivery."""
+    return {"seq": one.seq, "epoch": one.epoch, "message_id": one.message_id}
+
+
+def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
+    """What the recorder found in the message itself."""
+    if event.defect is not None:
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
+    if not event.matches_filter:
+        grace = key.subscription.grace_of(one)
+        doubt = "" if grace is None else f"{grace.cause} may explain it"
+        key.collector.violation(Kind.FILTER_LEAK, one.t, (one.number,), record_of(one), doubt)
+
+
+def judge_identity(key: KeyChecker, one: Delivery) -> bool:
+    """L5: a message id stands for one message; False if it came as another one before."""
+    older = one.older
+    if older is None or (older.seq == one.seq and older.epoch == one.epoch):
+        return True
+    facts: Facts = {**record_of(one), "first_seq": older.seq, "first_epoch": older.epoch}
+    key.collector.violation(Kind.ID_CONFLICT, one.t, (older.number, one.number), facts)
+    return False
+
+
+def judge_again(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
+    """A record that is delivered again: it is the same message, and with exactly-once delivery its acknowledgement was not confirmed."""
+    log = lane.log
+    if log.seq(position) != one.seq or log.epoch(position) != one.epoch:
+        facts: Facts = {**record_of(one), "first_seq": log.seq(position), "first_epoch": log.epoch(position)}
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (log.number(position), one.number), facts)
+    if key.rules.exactly_once:
+        _judge_confirmed(key, lane, one, position)
+
+
+def _judge_confirmed(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
+    """9: no redelivery after a confirmed acknowledgement."""
+    confirmation = key.confirmations.get(one.token)
+    if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
+        return
+    doubt = "" if confirmation.t + key.rules.clock_error_s < low(key.rules, one) else RACING
+    if not doubt and confirmation.out_of_order:
+        doubt = OUT_OF_ORDER
+    witnesses = (lane.log.number(position), confirmation.number, one.number)
+    facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
+    key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt)
+
+
+class Confirmation:
+    """A confirmed acknowledgement. `out_of_order`: something before it in the log had no confirmed acknowledgement then."""
+
+    __slots__ = ("number", "out_of_order", "stamp", "t")
+
+    def __init__(self, t: float, number: int, stamp: int, *, out_of_order: bool) -> None:
+        self.t = t
+        self.number = number
+        self.stamp = stamp
+        self.out_of_order = out_of_order
+
+
+def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None:
+    """An acknowledgement was confirmed; one that may mean several records proves nothing."""
+    token = hash(event.message_id)
+    meant = [one for one in key.answered_by(event.session, event.message_id) if one.t <= event.t]
+    if token in key.confirmations or len(meant) != 1:
+        return
+    (one,) = meant
+    for lane in key.lanes.values():
+        if one.position and lane.log.holds(one.position) and one.token == lane.log.tokens[one.position - lane.log.floor - 1]:
+            key.confirmations[token] = Confirmation(event.t, number, one.stamp, out_of_order=lane.is_unconfirmed_before(one.position))
+            key.counts.acks_confirmed += 1
+
+
+def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None) -> bool:
+    """L1: whether a record that comes for the first time cannot stem from the recorded publishes."""
+    if publication is None:
+        return _judge_unknown(key, one)
+    if publication.failed:
+        key.collector.violation(Kind.GHOST, one.t, (publication.invoked_number, one.number), record_of(one))
+        return True
+    named = key.group.primary(one.token)
+    if named is not None and named is not publication:
+        facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
+        witnesses = (named.invoked_number, named.confirmed_number, one.number)
+        key.collector.violation(Kind.ID_CONFLICT, one.t, witnesses, facts)
+    if publication.early_on(key.subscription.index) or (publication.token is not None and publication.token != one.token):
+        judge_duplicate(key, one, publication)
+    return False
+
+
+def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
+    """A record whose publication is settled, or was never made."""
+    epoch = key.group.epochs.get(one.epoch)
+    if epoch is None:
+        return False
+    named = key.group.primary(one.token)
+    if named is not None and (named.seq, named.epoch.name) != (one.seq, one.epoch):
+        facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
+        key.collector.violation(
+            Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts
+        )
+    if not epoch.was_invoked(one.seq):
+        key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
+        return True
+    certain = key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
+    key.counts.publisher_duplicates += 1
+    file = key.collector.violation if certain else key.collector.info
+    file(Kind.LATE_DUP, one.t, (one.number,), record_of(one))
+    return False
+
+
+def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
+    """A further record of a sequence number: a violation only where every attempt is on record and there are fewer."""
+    known = {early.token for early in publication.early_on(key.subscription.index)} | {publication.token, one.token}
+    records = len(known - {None})
+    if records < 2:
+        return
+    certain = key.rules.attempts_observed and publication.epoch.complete and records > publication.records_max
+    key.counts.publisher_duplicates += 1
+    file = key.collector.violation if certain else key.collector.info
+    file(Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
+
+
+def judge_confirmation(key: KeyChecker, lane: Lane, publication: Publication, t: float) -> None:
+    """A confirmation must not name the id of a message that was delivered as another one."""
+    assert publication.token is not None
+    older = key.live.get(publication.token)
+    position = 0 if older is not None else lane.log.find(publication.token, 0)
+    if older is None and not position:
+        return
+    seq, epoch, number = (
+        (older.seq, older.epoch, older.number) if older is not None else (lane.log.seq(position), lane.log.epoch(position), lane.log.number(position))
+    )
+    if (seq, epoch) == (publication.seq, publication.epoch.name):
+        return
+    facts: Facts = {"seq": seq, "epoch": epoch, "confirmed_seq": publication.seq, "confirmed_epoch": publication.epoch.name}
+    key.collector.violation(Kind.ID_CONFLICT, t, (number, publication.invoked_number, publication.confirmed_number), facts)
+
+
+def judge_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:
+    """A definite failure: nothing of it may have been delivered."""
+    if not publication.failed:
+        return
+    for early in publication.early_on(key.subscription.index):
+        facts: Facts = {"seq": publication.seq, "epoch": publication.epoch.name}
+        key.collector.violation(Kind.GHOST, t, (publication.invoked_number, number, early.number), facts)
+
+
+def note_service_duplicate(key: KeyChecker, one: Delivery) -> None:
+    """A known message id came with another publish time."""
+    key.counts.service_duplicates += 1
+    key.collector.info(Kind.SERVICE_DUP, one.t, (one.number,), record_of(one))

@@ -1,0 +1,357 @@
+"""One key on one subscription: what is delivered and answered under it, and what that says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.checker import integrity, report
+from prober.checker.coverage import Coverage
+from prober.checker.facts import Delivery, Grace, deliveries_of, may_be_held_until
+from prober.checker.lane import Lane
+from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED
+from prober.checker.model import OVERLAP, Problem
+from prober.checker.publications import Publication
+from prober.checker.subscription import Subscription
+from prober.core.collector import FindingsCollector
+from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
+from prober.core.findings import Kind
+from prober.core.rules import Rules
+
+if TYPE_CHECKING:
+    from prober.checker.group import KeyGroup
+
+LIVE_KEPT: Final = 2048
+"""Deliveries that are remembered as long as answers to them may come; beyond that the oldest are forgotten."""
+
+
+class KeyChecker:
+    """See the head of this file.
+
+    live        the last delivery of each message id to which an answer may come, or came not long ago.
+    lanes       the regions that the key was published in.
+    """
+
+    __slots__ = (
+        "_forget_at",
+        "_lane",
+        "collector",
+        "confirmations",
+        "counts",
+        "dead_lettered_ids",
+        "group",
+        "last_t",
+        "lanes",
+        "live",
+        "rules",
+        "subscription",
+    )
+
+    def __init__(self, collector: FindingsCollector, subscription: Subscription, group: KeyGroup, counts: Coverage) -> None:
+        self.collector = collector
+        self.subscription = subscription
+        self.group = group
+        self.counts = counts
+        self.rules: Rules = subscription.rules
+        self.live: dict[int, Delivery] = {}
+        self.lanes: dict[str, Lane] = {}
+        self._lane: Lane | None = None
+        self._forget_at = 64
+        self.dead_lettered_ids: set[int] = set()
+        self.confirmations: dict[int, integrity.Confirmation] = {}
+        self.last_t = LONG_AGO
+
+    # --- deliveries ----------------------------------------------------------------------------------------------------------
+
+    def delivered(self, event: Delivered, number: int) -> None:
+        """A message was delivered."""
+        t = self.last_t = event.t
+        session = self.subscription.session(event.session, t)
+        session.answered_t = min(session.answered_t, t)
+        token = hash(event.message_id)
+        stamp = 0 if event.publish_time is None else hash(event.publish_time) or 1
+        publication = self.group.find(event.epoch, event.seq)
+        one = Delivery(number, t, session, token, stamp, event.epoch, event.seq, event.message_id, publication)
+        one.generation, one.attempt = event.generation, event.delivery_attempt
+        if stamp:
+            self.collector.ids_alone = False
+        one.older = self.live.get(token)
+        if one.older is not None and stamp and one.older.stamp and one.older.stamp != stamp:
+            integrity.note_service_duplicate(self, one)
+        self.live[token] = one
+        if event.defect is not None or not event.matches_filter:
+            integrity.judge_content(self, one, event)
+        lane = self._place(one)
+        if lane is None:
+            self._unplaced(one)
+        else:
+            lane.deliver(one)
+        if len(self.live) > self._forget_at:
+            self._forget(t)
+
+    def _place(self, one: Delivery) -> Lane | None:
+        """The lane that a delivery belongs to; None if nobody can tell, or if it is not of the record at all."""
+        publication = one.publication
+        index = self.subscription.index
+        if publication is not None and publication.token == one.token and not publication.received >> index & 1:
+            if not integrity.judge_identity(self, one):
+                return None
+            return self._receive(one, publication)
+        known = self._known(one)
+        if known is not None:
+            return self._again(one, known)
+        return self._first(one, publication)
+
+    def _receive(self, one: Delivery, publication: Publication) -> Lane:
+        """The primary of a publication comes for the first time."""
+        one.first = True
+        publication.received |= 1 << self.subscription.index
+        lane = self.lane(publication.region)
+        lane.owed.pop(publication, None)
+        if publication in lane.overtaken:
+            self.report_late(lane, publication, one)
+        publication.epoch.settle(publication, self.group.everybody)
+        self.collector.count_first_delivery(recorded=True)
+        if publication.early:
+            integrity.judge_duplicate(self, one, publication)
+        self.counts.chances_order += lane.now.before is not None and not one.older
+        return lane
+
+    def _known(self, one: Delivery) -> Lane | None:
+        """The lane in which the record of a delivery is known."""
+        for lane in self.lanes.values():
+            if one.older is not None and one.older.first and one.older.stamp == one.stamp and one.older.publication is not None:
+                region = one.older.publication.region_of(one.token)
+                if region == lane.region:
+                    return lane
+            elif lane.position_of(one):
+                return lane
+            elif any((other.token, other.stamp) == (one.token, one.stamp) for other in lane.waiting):
+                return lane
+        return None
+
+    def _again(self, one: Delivery, lane: Lane) -> Lane:
+        self.counts.deliveries_redelivery += 1
+        position = lane.position_of(one)
+        if position:
+            integrity.judge_again(self, lane, one, position)
+            self.counts.redeliveries_of_acked += lane.log.flagged(position, ACKED)
+        return lane
+
+    def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
+        """A record that is not known to be a primary comes for the first time."""
+        if self._is_foreign(one, publication):
+            self.counts.deliveries_foreign += 1
+            return None
+        if integrity.judge_origin(self, one, publication):
+            self.counts.deliveries_unplaced += 1
+            return None
+        one.first = True
+        if publication is None:
+            region = self._settled_region(one)
+        else:
+            region = publication.region_of(one.token)
+            if not publication.receive_early(self.subscription.index, one):
+                region = None
+        self.collector.count_first_delivery(recorded=self.rules.publishes_recorded)
+        return None if region is None else self.lane(region)
+
+    def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
+        """10: of an epoch, or from a part of an epoch, that the record does not have."""
+        if publication is not None:
+            return publication.invoked_t == LONG_AGO
+        epoch = self.group.epochs.get(one.epoch)
+        if epoch is None:
+            return self.rules.publishes_recorded or not self._is_numbered(one)
+        return epoch.may_predate(one.seq)
+
+    def _is_numbered(self, one: Delivery) -> bool:
+        return False
+
+    def _settled_region(self, one: Delivery) -> str | None:
+        epoch = self.group.epochs.get(one.epoch)
+        if epoch is None:
+            return ""
+        return epoch.regions[0] if len(epoch.regions) == 1 else None
+
+    def _unplaced(self, one: Delivery) -> None:
+        for lane in self.lanes.values():
+            lane.unplaced(one)
+
+    def lane(self, region: str) -> Lane:
+        """The lane of a region."""
+        lane = self._lane
+        if lane is not None and lane.region == region:
+            return lane
+        lane = self.lanes.get(region)
+        if lane is None:
+            lane = self.lanes[region] = Lane(self, region)
+        self._lane = lane
+        return lane
+
+    # --- answers -------------------------------------------------------------------------------------------------------------
+
+    def answered_by(self, session: str, message_id: str) -> Iterator[Delivery]:
+        """What an answer may mean: on its session the last delivery of each record of the message id."""
+        stamps = set()
+        for one in deliveries_of(self.live.get(hash(message_id))):
+            if one.session.name == session and one.stamp not in stamps:
+                stamps.add(one.stamp)
+                yield one
+
+    def acked(self, event: Acked) -> None:
+        """An acknowledgement is sent."""
+        t = self.last_t = event.t
+        one = self.live.get(hash(event.message_id))
+        if one is not None and one.older is None and one.session.name == event.session:
+            self._ack(one, t)
+            return
+        answered = False
+        for one in self.answered_by(event.session, event.message_id):
+            self._ack(one, t)
+            answered = True
+        if not answered:
+            self._mark(event.message_id, ACKED, t)
+
+    def _ack(self, one: Delivery, t: float) -> None:
+        if t < one.acked_t:
+            one.acked_t = t
+        lane = self._lane
+        if lane is not None and one.position and len(self.lanes) == 1:
+            lane.log.mark(one.position, ACKED)
+            lane.log.answer(one.position, t)
+        else:
+            self._mark(one.message_id, ACKED, t)
+
+    def _mark(self, message_id: str, flag: int, t: float) -> None:
+        token = hash(message_id)
+        for lane in self.lanes.values():
+            for position in lane.log.positions_of(token):
+                lane.log.mark(position, flag)
+                lane.log.answer(position, t)
+
+    def nacked(self, event: Nacked | LeaseModified) -> None:
+        """A negative acknowledgement is sent."""
+        self.last_t = event.t
+        for one in self.answered_by(event.session, event.message_id):
+            one.nacked_t = min(one.nacked_t, event.t)
+
+    def lease_modified(self, event: LeaseModified) -> None:
+        """The lease of a delivery is changed."""
+        if event.seconds <= 0:
+            self.nacked(event)
+            return
+        self.last_t = event.t
+        for one in self.answered_by(event.session, event.message_id):
+            one.leases = (*one.leases[-7:], (event.t, event.seconds))
+
+    def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
+        """An acknowledgement was confirmed."""
+        if self.rules.exactly_once:
+            integrity.note_confirmation(self, event, number)
+            self._mark(event.message_id, ACK_CONFIRMED, event.t)
+
+    def dead_lettered(self, event: DeadLettered) -> None:
+        """A message left the subscription."""
+        token = hash(event.message_id)
+        self.dead_lettered_ids.add(token)
+        for lane in self.lanes.values():
+            for position in lane.log.positions_of(token):
+                lane.log.mark(position, REMOVED)
+            for publication in [one for one in lane.owed if one.token == token]:
+                del lane.owed[publication]
+                publication.received |= 1 << self.subscription.index
+                publication.epoch.settle(publication, self.group.everybody)
+            lane.now.held = [one for one in lane.now.held if one[1].token != token]
+            lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
+        self.collector.dead_letters += 1
+
+    # --- publishes -----------------------------------------------------------------------------------------------------------
+
+    def confirmed(self, publication: Publication, t: float) -> None:
+        """A publish was confirmed."""
+        index = self.subscription.index
+        first = next((one for one in publication.early_on(index) if one.token == publication.token), None)
+        if first is not None:
+            publication.received |= 1 << index
+        if publication.token in self.dead_lettered_ids:
+            publication.received |= 1 << index
+            return
+        lane = self.lane(publication.region)
+        lane.confirmed(publication, first, t)
+        integrity.judge_confirmation(self, lane, publication, t)
+
+    def newest(self, token: int) -> Delivery | None:
+        """The last delivery of a message id."""
+        return self.live.get(token)
+
+    # --- time and control ----------------------------------------------------------------------------------------------------
+
+    def control(self, grace: Grace) -> None:
+        """A control operation, or a hole in the record."""
+        for lane in self.lanes.values():
+            lane.control()
+        self.collector.excuse(grace.until_t, grace.cause)
+
+    @property
+    def due_t(self) -> float:
+        """When something has to be decided without a further event."""
+        return min((lane.due_t for lane in self.lanes.values()), default=inf)
+
+    def wake(self, now: float) -> None:
+        """Decides what was due before `now`."""
+        for lane in self.lanes.values():
+            lane.settle(now)
+
+    def _forget(self, t: float) -> None:
+        """Forgets deliveries to which no answer of any consequence can come any more."""
+        rules = self.rules
+        until_t = t - rules.ack_settled_s - rules.on_hold_s - rules.clock_error_s
+        kept = {token: one for token, one in self.live.items() if not self._is_over(one, until_t)}
+        if len(kept) > LIVE_KEPT:
+            kept = dict(list(kept.items())[-LIVE_KEPT:])
+        self.live = kept
+        self._forget_at = max(64, 2 * len(kept))
+
+    def _is_over(self, one: Delivery, until_t: float) -> bool:
+        answered_t = min(one.acked_t, one.nacked_t)
+        return answered_t < until_t and one.t < until_t
+
+    # --- findings ------------------------------------------------------------------------------------------------------------
+
+    def report(self, lane: Lane, one: Delivery, problem: Problem) -> None:
+        """Files what is not simply legal about a delivery."""
+        if problem.kind is Kind.ORDER_GAP:
+            report.gap(self, lane, one, problem)
+        elif problem.kind in OVERLAP.values():
+            report.overlap(self, lane, one, problem)
+        else:
+            report.REPORTS[problem.kind](self, lane, one, problem)
+
+    def report_late(self, lane: Lane, publication: Publication, one: Delivery) -> None:
+        """What a finding said to be missing has come."""
+        report.late(self, publication, one, lane.overtaken[publication])
+
+    def report_pair(self, lane: Lane, late: Publication | int, early: Publication | int) -> None:
+        """Two primaries are in the wrong order, which a late confirmation shows."""
+        report.pair(self, lane, late, early)
+
+    def moved(self, lane: Lane, one: Delivery) -> None:
+        """The key goes on at another session than before."""
+        before = lane.now.before
+        if before is None or before.owner == one.owner or not self.rules.redelivery_promised:
+            return
+        position = one.position or lane.log.frontier
+        others = [(at, held) for at, held in lane.now.held if held.owner != one.owner]
+        report.move(self, lane, one, position, others)
+
+    def held_until(self, one: Delivery) -> float:
+        """When a delivery is certainly not held any more."""
+        return may_be_held_until(self.rules, one)
+
+    def shared(self, position: int, lane: Lane) -> bool:
+        """Whether a message id stands for several records."""
+        return lane.log.flagged(position, SHARED)
+
+

@@ -1,0 +1,163 @@
+"""The log of one key on one subscription, as far as it was learned: which record stands at which position.
+
+Columns, one entry per position, the oldest forgotten first. A position whose order with the one before is not certain is *joined* to
+it; positions that are joined form a group, inside which any order may be the true one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Final
+
+ACKED: Final = 1
+"""An acknowledgement was sent."""
+REMOVED: Final = 2
+"""It went to the dead-letter topic."""
+PRIMARY: Final = 4
+"""It is the record that a confirmed publish named."""
+UNPLACED: Final = 8
+"""It may stand elsewhere: it came where something may be missing from the record."""
+JOINED: Final = 16
+"""Its order with the position before is not certain."""
+SHARED: Final = 32
+"""Another record has the same message id."""
+ACK_CONFIRMED: Final = 64
+"""With exactly-once delivery: an acknowledgement was confirmed."""
+
+
+class Log:
+    """Positions count from 1. `window` of them are kept; `floor` are forgotten."""
+
+    __slots__ = ("_window", "answered", "epochs", "flags", "floor", "invoked", "names", "numbers", "seqs", "stamps", "tokens")
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self.floor = 0
+        self.tokens = array("q")
+        self.stamps = array("q")
+        self.numbers = array("Q")
+        self.seqs = array("q")
+        self.invoked = array("d")
+        self.answered = array("d")
+        self.epochs = array("H")
+        self.flags = array("B")
+        self.names: list[str] = []
+
+    @property
+    def frontier(self) -> int:
+        """The last position."""
+        return self.floor + len(self.tokens)
+
+    def append(self, token: int, stamp: int, number: int, epoch: str, seq: int, invoked_t: float, flags: int) -> int:
+        """A record is sent for the first time; its position."""
+        self.tokens.append(token)
+        self.stamps.append(stamp)
+        self.numbers.append(number)
+        self.seqs.append(seq)
+        self.invoked.append(invoked_t)
+        self.answered.append(float("-inf"))
+        self.epochs.append(self._name(epoch))
+        self.flags.append(flags)
+        if len(self.tokens) > self._window + self._window // 4 + 16:
+            self._forget(len(self.tokens) - self._window)
+        return self.floor + len(self.tokens)
+
+    def _name(self, epoch: str) -> int:
+        names = self.names
+        if names and names[-1] == epoch:
+            return len(names) - 1
+        if epoch in names:
+            return names.index(epoch)
+        if len(names) >= 65_535:
+            names.clear()
+            self.forget()
+        names.append(epoch)
+        return len(names) - 1
+
+    def _forget(self, count: int) -> None:
+        for column in self._columns():
+            del column[:count]
+        self.floor += count
+
+    def forget(self) -> None:
+        """Forgets all positions; the numbering goes on."""
+        self._forget(len(self.tokens))
+
+    def truncate(self, frontier: int) -> None:
+        """Takes back what was learned above a position."""
+        for column in self._columns():
+            del column[max(0, frontier - self.floor) :]
+
+    def _columns(self) -> tuple[array[int] | array[float], ...]:
+        return self.tokens, self.stamps, self.numbers, self.seqs, self.invoked, self.answered, self.epochs, self.flags
+
+    def find(self, token: int, stamp: int) -> int:
+        """The position of a record, 0 if it is not known. Without a publish time the id alone decides."""
+        start = 0
+        while True:
+            try:
+                index = self.tokens.index(token, start)
+            except ValueError:
+                return 0
+            if not stamp or not self.stamps[index] or self.stamps[index] == stamp:
+                return self.floor + index + 1
+            start = index + 1
+
+    def positions_of(self, token: int) -> list[int]:
+        """The positions of all records of a message id."""
+        return [self.floor + index + 1 for index, one in enumerate(self.tokens) if one == token]
+
+    def holds(self, position: int) -> bool:
+        """Whether a position is known and not forgotten."""
+        return self.floor < position <= self.frontier
+
+    def mark(self, position: int, flag: int) -> None:
+        """Sets a flag of a position."""
+        if position > self.floor:
+            self.flags[position - self.floor - 1] |= flag
+
+    def flagged(self, position: int, flag: int) -> bool:
+        """Whether a position has one of the flags."""
+        return self.holds(position) and bool(self.flags[position - self.floor - 1] & flag)
+
+    def between(self, after: int, before: int) -> Iterator[int]:
+        """The positions strictly between two, as far as they are known."""
+        return iter(range(max(after, self.floor) + 1, min(before, self.frontier + 1)))
+
+    def low(self, position: int) -> int:
+        """The first position of the group of a position."""
+        while position - 1 > self.floor and self.flagged(position, JOINED):
+            position -= 1
+        return position
+
+    def high(self, position: int) -> int:
+        """The last position of the group of a position."""
+        while position < self.frontier and self.flagged(position + 1, JOINED):
+            position += 1
+        return position
+
+    def seq(self, position: int) -> int:
+        """The sequence number at a position, 0 if it is forgotten."""
+        return self.seqs[position - self.floor - 1] if self.holds(position) else 0
+
+    def epoch(self, position: int) -> str:
+        """The epoch at a position, empty if it is forgotten."""
+        return self.names[self.epochs[position - self.floor - 1]] if self.holds(position) else ""
+
+    def number(self, position: int) -> int:
+        """The event of the first delivery of a position, 0 if it is forgotten."""
+        return self.numbers[position - self.floor - 1] if self.holds(position) else 0
+
+    def invoked_t(self, position: int) -> float:
+        """When the publish of a position was invoked; long ago if that is not known."""
+        return self.invoked[position - self.floor - 1] if self.holds(position) else float("-inf")
+
+    def answer(self, position: int, t: float) -> None:
+        """An answer to any delivery of a position was sent."""
+        if self.holds(position):
+            self.answered[position - self.floor - 1] = t
+
+    def answered_t(self, position: int) -> float:
+        """When the last answer to any delivery of a position was sent; long ago if none was."""
+        return self.answered[position - self.floor - 1] if self.holds(position) else float("-inf")

@@ -1,0 +1,235 @@
+"""What a legal service may do: docs/model.md in code. The numbers in this file are its sections.
+
+A `Send` is one delivery with the state that it is sent into. Each rule answers with the problems that it sees: a problem with a `doubt`
+rests on something that was not recorded, one without cannot be explained. A legal send has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from prober.checker.facts import Delivery, earliest_release, low
+from prober.core.findings import Kind
+from prober.core.rules import Mode, Rules
+
+if TYPE_CHECKING:
+    from prober.checker.publications import Publication
+    from prober.checker.subscription import Subscription
+
+OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
+
+DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
+LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
+BESIDE: Final = "what is missing may have been sent on another stream of the same subscriber, which broke"
+UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
+GRACE: Final = "{} may explain it"
+FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
+CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a send is not simply legal.
+
+    doubt       what may explain it all the same; empty: nothing does.
+    positions   the records that it is about: those skipped, or held.
+    publications    those that are missing.
+    others      deliveries that it is about: the one before, those held.
+    """
+
+    kind: Kind
+    doubt: str = ""
+    positions: tuple[int, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    others: tuple[Delivery, ...] = ()
+
+
+class View(Protocol):
+    """The log that a delivery is sent from."""
+
+    def skipped(self, after: int, before: int) -> Sequence[int]:
+        """The positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
+
+    def low(self, position: int) -> int:
+        """The first position of the group of a position."""
+
+    def high(self, position: int) -> int:
+        """The last position of the group of a position."""
+
+    def acked(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement that may have meant a position was sent by a time."""
+
+    def ack_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position was confirmed by a time."""
+
+    def invoked_t(self, position: int) -> float:
+        """When the publish of a position was invoked."""
+
+    def newest(self, token: int) -> Delivery | None:
+        """The last delivery of a message id."""
+
+
+@dataclass(slots=True)
+class Send:
+    """A delivery that is sent next.
+
+    position    of its record; if that is new, the next one.
+    before      the send before it in its region, if that is known.
+    held        what may be held, the lowest position first.
+    missing     publications that had to be in the log before it and are not.
+    latest_t    it was sent by then.
+    """
+
+    subscription: Subscription
+    view: View
+    delivery: Delivery
+    position: int
+    before: Delivery | None
+    before_position: int
+    held: Iterable[tuple[int, Delivery]]
+    missing: Sequence[Publication]
+    latest_t: float
+    rules: Rules = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rules = self.subscription.rules
+
+    def problems(self) -> list[Problem]:
+        """Everything that is not simply legal about it."""
+        grace = self.subscription.grace_of(self.delivery)
+        found = [*self.order(), *self.step(), *self.holder(), *self.exactly_once()]
+        if grace is None:
+            return found
+        return [Problem(one.kind, GRACE.format(grace.cause), one.positions, one.publications, one.others) for one in found]
+
+    # --- 4: order ------------------------------------------------------------------------------------------------------------
+
+    def order(self) -> list[Problem]:
+        """L3 and L4: nothing that was confirmed and stands before it is missing."""
+        breaches = [one for one in self.missing if not self.absence(one)]
+        if breaches:
+            return [Problem(Kind.ORDER_GAP, "", publications=tuple(breaches))]
+        doubts = {self.absence(one): one for one in self.missing if self._is_counted(one)}
+        return [Problem(Kind.ORDER_GAP, doubt, publications=(one,)) for doubt, one in doubts.items()]
+
+    def absence(self, missing: Publication) -> str:
+        """What may explain that a publication is not in the log before this one; empty if nothing does."""
+        if self._is_gone(missing.invoked_t):
+            return "it may be older than the retention"
+        grace = self.subscription.may_have_come_unseen(missing.invoked_t, self.delivery.t)
+        if grace is not None:
+            return GRACE.format(grace.cause)
+        if self.subscription.may_have_lost_beside(missing.invoked_t, self.delivery):
+            return BESIDE
+        if self.rules.dead_letter_max_attempts and self.subscription.may_have_attempted_unseen():
+            return UNSEEN_ATTEMPTS
+        return FILTERED if self.rules.filtered else ""
+
+    def _is_counted(self, missing: Publication) -> bool:
+        """Whether the doubt is worth a finding: what is too old, or filtered out, is simply not in the log."""
+        return not self.rules.filtered and not self._is_gone(missing.invoked_t)
+
+    def _is_gone(self, invoked_t: float) -> bool:
+        """6.4: older than the retention."""
+        return self.latest_t + self.rules.clock_error_s - invoked_t > self.rules.message_retention_s
+
+    # --- 6.2: the step -------------------------------------------------------------------------------------------------------
+
+    def step(self) -> list[Problem]:
+        """The position of a send is at most one above that of the send before it."""
+        before = self.before
+        if before is None or not self.rules.redelivery_promised:
+            return []
+        inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session
+        if inside and self.position <= self.before_position:
+            same_group = self.view.high(self.position) > self.view.low(self.before_position)
+            return [] if same_group else [Problem(Kind.PULL_BATCH_ORDER, others=(before,))]
+        lowest, highest = self.view.low(self.position), self.view.high(self.before_position)
+        if lowest <= highest + 1:
+            return []
+        skipped = [one for one in self.view.skipped(highest, lowest) if not self._is_gone(self.view.invoked_t(one))]
+        excuses = {one: self._excuse(one, before, inside=inside) for one in skipped}
+        owed = [one for one, doubt in excuses.items() if not doubt]
+        kind = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP
+        if owed:
+            return [Problem(kind, "", tuple(skipped), others=(before,))]
+        doubts = [doubt for doubt in excuses.values() if doubt != CONFIRMED_AHEAD]
+        return [Problem(kind, doubts[0], tuple(skipped), others=(before,))] if doubts else []
+
+    def _excuse(self, position: int, before: Delivery, *, inside: bool) -> str:
+        """6.3 and 6.4: why a position may have been passed over; empty if it may not."""
+        latest_t = self.latest_t + self.rules.clock_error_s
+        if self.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        if self.rules.exactly_once and self.view.ack_confirmed(position, latest_t):
+            return CONFIRMED_AHEAD
+        if inside:
+            return ""
+        if self.view.acked(position, latest_t) and self._may_have_lost(low(self.rules, before)):
+            return LOST
+        return BESIDE if self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery) else ""
+
+    def _may_have_lost(self, since_t: float) -> bool:
+        return self.subscription.may_have_lost(since_t, self.latest_t, self.delivery.session)
+
+    # --- 7: holders ----------------------------------------------------------------------------------------------------------
+
+    def holder(self) -> list[Problem]:
+        """Nothing below it is provably held elsewhere."""
+        if not self.rules.redelivery_promised:
+            return []
+        below = [(position, held) for position, held in self.held if position < self.position and self._elsewhere(held)]
+        if not below:
+            return []
+        if self.rules.mode is Mode.PUSH:
+            return self._push(below)
+        certain = [(at, held) for at, held in below if self._is_held(held) and not self._dropped_unseen(at, held)]
+        if not certain:
+            return []
+        return [Problem(OVERLAP[self.rules.mode], "", tuple(at for at, _ in certain), others=tuple(held for _, held in certain))]
+
+    def _push(self, below: Sequence[tuple[int, Delivery]]) -> list[Problem]:
+        """7.3: push goes on only after success."""
+        latest_t = self.latest_t + self.rules.clock_error_s
+        found: dict[Kind, list[tuple[int, Delivery]]] = {}
+        for at, held in below:
+            if self.view.acked(at, latest_t) or self.rules.dead_letter_max_attempts or self._is_gone(self.view.invoked_t(at)):
+                continue
+            released = earliest_release(self.rules, held, self.view.newest(held.token)) <= latest_t
+            found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
+        return [Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()]
+
+    def _elsewhere(self, held: Delivery) -> bool:
+        return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
+
+    def _is_held(self, held: Delivery) -> bool:
+        newest = self.view.newest(held.token)
+        return earliest_release(self.rules, held, newest) > self.latest_t + self.rules.clock_error_s
+
+    def _dropped_unseen(self, position: int, held: Delivery) -> bool:
+        """A run that was lost may have dropped it: all of it, if it was acknowledged; or its beginning, on a stream beside."""
+        acked = self.view.acked(position, self.latest_t + self.rules.clock_error_s)
+        if acked and self._may_have_lost(low(self.rules, held)):
+            return True
+        return self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery)
+
+    # --- 9: exactly-once delivery --------------------------------------------------------------------------------------------
+
+    def exactly_once(self) -> list[Problem]:
+        """A run does not begin with what is provably outstanding; what follows in a run is dragged along."""
+        before = self.before
+        if not self.rules.exactly_once or before is None or self.position > self.before_position:
+            return []
+        latest_t = self.latest_t + self.rules.clock_error_s
+        for at, held in self.held:
+            if at == self.position and earliest_release(self.rules, held) > latest_t and not self._lower_may_come_again(before):
+                return [Problem(Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "", (at,), others=(held,))]
+        return []
+
+    def _lower_may_come_again(self, before: Delivery) -> bool:
+        """Whether the run may have begun below, with something that was lost on its way, or that left the subscription."""
+        if self.rules.dead_letter_max_attempts:
+            return True
+        return self.position > 1 and self._may_have_lost(low(self.rules, before))

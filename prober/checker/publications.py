@@ -1,0 +1,330 @@
+"""What was published under a key, shared by its subscriptions: which sequence numbers, when, where, with which outcome.
+
+A publish is confirmed, certainly failed, or unknown, and unknown is never turned into either. The confirmed attempt names the *primary*
+record of the sequence number. A publication is kept until its outcome is known and every subscription has received its primary, so the
+size follows what is published and undelivered, not the length of the history.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.core.events import LONG_AGO
+
+if TYPE_CHECKING:
+    from prober.checker.facts import Delivery
+
+EPOCHS_KEPT: Final = 64
+"""Epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
+OPEN_KEPT: Final = 65_536
+"""Unsettled publications per epoch; beyond that the oldest are forgotten and no longer judged."""
+EXCEPTIONS_KEPT: Final = 64
+"""Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
+DUPLICATES_KEPT: Final = 16
+"""Records of a publication per subscription that are told apart."""
+
+
+class Attempt:
+    """One call that published a sequence number: a generation of it."""
+
+    __slots__ = ("failed", "invoked_t", "open", "region")
+
+    def __init__(self, invoked_t: float, region: str) -> None:
+        self.invoked_t = invoked_t
+        self.region = region
+        self.open = True
+        self.failed = False
+
+
+class Publication:
+    """One sequence number of an epoch.
+
+    rank        its place among all invocations of the key.
+    ordered_t   when the confirmed attempt was invoked; while there is none, the first.
+    received    the subscriptions that received the primary, as bits.
+    early       first deliveries of its records that were not known to be the primary when they came, by subscription.
+    attempts    by generation; None while the first attempt is the only one and has not failed.
+    """
+
+    __slots__ = (
+        "abandoned",
+        "attempts",
+        "confirmed_number",
+        "confirmed_t",
+        "early",
+        "epoch",
+        "failed",
+        "invoked_number",
+        "invoked_t",
+        "ordered_t",
+        "rank",
+        "received",
+        "region",
+        "seq",
+        "size",
+        "token",
+        "unknown",
+    )
+
+    def __init__(self, epoch: Epoch, seq: int, rank: int, t: float, number: int, region: str, size: int) -> None:
+        self.epoch = epoch
+        self.seq = seq
+        self.rank = rank
+        self.invoked_t = self.ordered_t = t
+        self.invoked_number = number
+        self.region = region
+        self.size = size
+        self.token: int | None = None
+        self.confirmed_t = inf
+        self.confirmed_number = 0
+        self.received = 0
+        self.unknown = self.failed = self.abandoned = False
+        self.attempts: dict[int, Attempt] | None = None
+        self.early: tuple[tuple[int, Delivery], ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether an attempt has no outcome yet."""
+        if self.attempts is None:
+            return self.token is None
+        return any(one.open for one in self.attempts.values())
+
+    @property
+    def several_regions(self) -> bool:
+        """Whether attempts were made in several regions, so that a record other than the primary may be of any."""
+        return self.attempts is not None and len({one.region for one in self.attempts.values()}) > 1
+
+    @property
+    def records_max(self) -> float:
+        """How many records its attempts may have stored, if no client retries by itself."""
+        return 1 if self.attempts is None else sum(not one.failed for one in self.attempts.values())
+
+    def region_of(self, token: int) -> str | None:
+        """The region of a record; None if nobody can tell."""
+        return self.region if token == self.token or not self.several_regions else None
+
+    def invoked_of(self, generation: int) -> float:
+        """When the attempt of a generation was invoked; the first one if it is not on record."""
+        attempt = None if self.attempts is None else self.attempts.get(generation)
+        return self.invoked_t if attempt is None else attempt.invoked_t
+
+    def repeat(self, generation: int, t: float, region: str) -> None:
+        """Another attempt of the publisher."""
+        self._all()[generation] = Attempt(t, region)
+
+    def begun_before(self, generation: int) -> None:
+        """The first recorded attempt was not the first."""
+        attempts = self._all()
+        attempts[generation] = attempts.pop(0)
+        earlier = attempts[generation - 1] = Attempt(LONG_AGO, self.region)
+        earlier.open, self.unknown = False, True
+
+    def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
+        """A confirmation; True if it names the primary, which only the first does. An abandoned number has no primary."""
+        if self.attempts is not None and generation in self.attempts:
+            self.attempts[generation].open = False
+        if self.token is not None or self.abandoned:
+            self.unknown = True
+            return False
+        self.token, self.confirmed_t, self.confirmed_number = token, t, number
+        if self.attempts is not None and generation in self.attempts:
+            attempt = self.attempts[generation]
+            self.ordered_t, self.region = attempt.invoked_t, attempt.region
+        return True
+
+    def end(self, generation: int, *, failed: bool) -> None:
+        """An attempt ended without a confirmation: it stored nothing, or nobody knows."""
+        attempts = self._all()
+        attempt = attempts.get(generation) or next((one for one in attempts.values() if one.open), None)
+        if attempt is not None:
+            attempt.open = False
+            attempt.failed = failed
+        self.unknown = self.unknown or not failed
+        self.failed = self.token is None and not self.unknown and all(one.failed for one in attempts.values())
+
+    def receive_early(self, subscription: int, delivery: Delivery) -> bool:
+        """A first delivery of a record that is not known to be the primary; False if there are too many to tell them apart."""
+        if len(self.early_on(subscription)) >= DUPLICATES_KEPT:
+            self.abandoned = True
+            return False
+        self.early += ((subscription, delivery),)
+        return True
+
+    def early_on(self, subscription: int) -> list[Delivery]:
+        """The first deliveries on a subscription that were not known to be the primary when they came."""
+        return [delivery for index, delivery in self.early if index == subscription]
+
+    def _all(self) -> dict[int, Attempt]:
+        if self.attempts is None:
+            first = Attempt(self.invoked_t, self.region)
+            first.open = self.token is None
+            self.attempts = {0: first}
+        return self.attempts
+
+
+class Epoch:
+    """One incarnation of a publisher on one key. `open`: its unsettled publications, in the order of their invocations.
+
+    complete    False once the record may have a hole: then an unrecorded number proves nothing.
+    """
+
+    __slots__ = ("_repeated", "_skipped", "began_t", "complete", "ended_unseen", "first", "last", "name", "open", "regions")
+
+    def __init__(self, name: str, *, complete: bool = True) -> None:
+        self.name = name
+        self.complete = complete
+        self.first = self.last = self.ended_unseen = 0
+        self.began_t = LONG_AGO
+        self.regions: tuple[str, ...] = ()
+        self.open: dict[int, Publication] = {}
+        self._skipped: tuple[tuple[int, int], ...] = ()
+        self._repeated: frozenset[int] = frozenset()
+
+    def was_invoked(self, seq: int) -> bool:
+        """Whether a publish of `seq` is on record; True also where the record does not tell."""
+        if seq in self.open or not self.complete:
+            return True
+        if 0 < seq < self.first:
+            return True  # the record begins in the middle of the epoch
+        return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
+
+    def may_predate(self, seq: int) -> bool:
+        """Whether a record of `seq` may be of an attempt before the record of the epoch, or in its hole."""
+        return not self.complete or 0 < seq < self.first or seq <= self.ended_unseen
+
+    def was_attempted_once(self, seq: int) -> bool:
+        """Whether exactly one attempt to publish a settled number is on record."""
+        return self.complete and seq >= self.first and seq not in self._repeated and self.was_invoked(seq)
+
+    def settle(self, publication: Publication, everybody: int) -> None:
+        """Forgets a publication whose outcome is known and that all subscriptions have received."""
+        if publication.received != everybody or publication.token is None or publication.open:
+            return
+        if publication.attempts is not None and len(publication.attempts) > 1:
+            self._repeat(publication.seq)
+        self.open.pop(publication.seq, None)
+
+    def note(self, seq: int) -> bool:
+        """A number is invoked; True if it is one that was settled before."""
+        if not self.last:
+            self.first = self.last = seq
+        elif seq == self.last + 1:
+            self.last = seq
+        elif seq > self.last:
+            self._skip(self.last + 1, seq - 1)
+            self.last = seq
+        elif seq < self.first:
+            self._skip(seq + 1, self.first - 1)
+            self.first = seq
+        elif self.was_invoked(seq):
+            self._repeat(seq)
+            return True
+        else:
+            self._fill(seq)
+        return False
+
+    def forget(self) -> None:
+        """The record has a hole."""
+        self.complete = False
+        self.open.clear()
+
+    def _repeat(self, seq: int) -> None:
+        if len(self._repeated) < EXCEPTIONS_KEPT:
+            self._repeated |= {seq}
+        else:
+            self.complete = False
+
+    def _skip(self, low: int, high: int) -> None:
+        if low > high:
+            return
+        if len(self._skipped) < EXCEPTIONS_KEPT:
+            self._skipped += ((low, high),)
+        else:
+            self.complete = False
+
+    def _fill(self, seq: int) -> None:
+        low, high = next((hole for hole in self._skipped if hole[0] <= seq <= hole[1]), (seq, seq))
+        self._skipped = tuple(hole for hole in self._skipped if hole != (low, high))
+        self._skip(low, seq - 1)
+        self._skip(seq + 1, high)
+
+
+class Ledger:
+    """The publishes of one key by epoch.
+
+    holed       whether publishes may be missing from the record so far.
+    forgotten   how many epochs, and publications, were forgotten.
+    """
+
+    __slots__ = ("_ended", "epochs", "forgotten", "holed", "rank")
+
+    def __init__(self) -> None:
+        self.epochs: dict[str, Epoch] = {}
+        self.rank = self.forgotten = 0
+        self.holed = False
+        self._ended: dict[str, int] | None = None
+
+    def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
+        """A publish is invoked; its publication, None if that was settled before."""
+        epoch = self.epochs.get(name)
+        if epoch is None:
+            epoch = self._begin(name, seq, t, generation)
+        publication = epoch.open.get(seq)
+        if publication is not None:
+            publication.repeat(generation, t, region)
+            return publication
+        if seq == epoch.last + 1 and epoch.last:
+            epoch.last = seq
+        elif epoch.note(seq):
+            return None
+        if region not in epoch.regions:
+            epoch.regions += (region,)
+        self.rank += 1
+        publication = epoch.open[seq] = Publication(epoch, seq, self.rank, t, number, region, size)
+        if generation > 0:
+            publication.begun_before(generation)
+        if len(epoch.open) > OPEN_KEPT:
+            del epoch.open[next(iter(epoch.open))]
+            epoch.complete = False
+            self.forgotten += 1
+        return publication
+
+    def find(self, name: str, seq: int) -> Publication | None:
+        """The publication of a sequence number, if it is not settled."""
+        epoch = self.epochs.get(name)
+        if epoch is None:
+            self._note_end(name, seq)
+            return None
+        return epoch.open.get(seq)
+
+    def primary(self, token: int) -> Publication | None:
+        """The unsettled publication that was confirmed with this token."""
+        for epoch in self.epochs.values():
+            for publication in epoch.open.values():
+                if publication.token == token:
+                    return publication
+        return None
+
+    def interrupt(self) -> None:
+        """The record has a hole."""
+        self.holed = True
+        for epoch in self.epochs.values():
+            epoch.complete = False
+
+    def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
+        if len(self.epochs) >= EPOCHS_KEPT:
+            del self.epochs[next(iter(self.epochs))]
+            self.forgotten += 1
+        epoch = self.epochs[name] = Epoch(name, complete=(seq == 1 or not self.holed) and generation == 0)
+        epoch.began_t = t
+        if self._ended:
+            epoch.ended_unseen = self._ended.pop(name, 0)
+        return epoch
+
+    def _note_end(self, name: str, seq: int) -> None:
+        """An attempt ended of an epoch of which none was seen to begin."""
+        ended = self._ended = self._ended or {}
+        ended[name] = max(seq, ended.pop(name, 0))
+        if len(ended) > EPOCHS_KEPT:
+            del ended[next(iter(ended))]

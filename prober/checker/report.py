@@ -1,0 +1,204 @@
+"""Problems as findings: the facts that a sentence needs, and the events that prove it. Nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from prober.checker.facts import Delivery, earliest_release
+from prober.checker.integrity import record_of
+from prober.checker.model import OVERLAP, Problem
+from prober.checker.publications import Publication
+from prober.core.collector import SEQS_SHOWN
+from prober.core.findings import Fact, Facts, Kind
+from prober.core.rules import Mode
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+EARLY: Final = "the service may redeliver from the lowest message held, or below, before its lease is over"
+RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+
+
+def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """Messages are missing before a delivery: ORDER_GAP; and what came late meanwhile."""
+    came = {missing: lane.arrival_of(missing) for missing in problem.publications}
+    absent = [missing for missing, arrival in came.items() if _was_missing(key, missing, one, arrival)]
+    if absent:
+        _gap(key, one, absent, problem.doubt)
+    if problem.doubt:
+        return
+    for missing, arrival in came.items():
+        lane.overtaken[missing] = one
+        if arrival is not None:
+            late(key, missing, arrival, one)
+
+
+def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: Delivery | None) -> bool:
+    """Whether it was missing when the order of the two was known; across epochs, whether it has not come at all."""
+    if arrival is None:
+        return True
+    if not _in_session(missing, one):
+        return False
+    assert one.publication is not None
+    return arrival.t > max(one.t, missing.confirmed_t, one.publication.confirmed_t)
+
+
+def _in_session(missing: Publication, one: Delivery) -> bool:
+    publication = one.publication
+    return publication is not None and publication.epoch is missing.epoch and publication.token == one.token
+
+
+def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], doubt: str) -> None:
+    shown = missing[:SEQS_SHOWN]
+    witnesses = [one.number, *(() if one.publication is None else (one.publication.confirmed_number,))]
+    for publication in shown[:3]:
+        witnesses += [publication.invoked_number, publication.confirmed_number]
+    facts: Facts = {
+        "seq": one.seq,
+        "epoch": one.epoch,
+        "missing": tuple(publication.seq for publication in shown),
+        "missing_count": len(missing),
+        "missing_epoch": missing[0].epoch.name,
+    }
+    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, doubt)
+
+
+def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delivery) -> None:
+    """A message that was missing before `early` came late."""
+    eps, before = key.rules.clock_error_s, early.publication
+    facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "after": early.seq, "after_epoch": early.epoch}
+    confirmed = 0 if before is None else before.confirmed_number
+    if _in_session(publication, early):
+        witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
+        key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts)
+    if before is not None and publication.confirmed_t + eps < before.ordered_t:
+        times: Facts = {**facts, "confirmed_t": publication.confirmed_t, "invoked_t": before.ordered_t}
+        witnesses = (publication.confirmed_number, before.invoked_number, early.number, one.number)
+        key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times)
+
+
+def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int | Publication) -> None:
+    """A late confirmation shows that two primaries are in the wrong order, or that one is missing before the other."""
+    if isinstance(early, Publication):
+        return
+    after, number = lane.log.seq(early), lane.log.number(early)
+    facts: dict[str, Fact] = {"epoch": lane.log.epoch(early), "after": after, "after_epoch": lane.log.epoch(early)}
+    if isinstance(behind, Publication):
+        t = behind.confirmed_t
+        gap_facts: Facts = {
+            "seq": after,
+            "epoch": lane.log.epoch(early),
+            "missing": (behind.seq,),
+            "missing_count": 1,
+            "missing_epoch": behind.epoch.name,
+        }
+        witnesses = (number, behind.invoked_number, behind.confirmed_number)
+        key.collector.violation(Kind.ORDER_GAP, t, witnesses, gap_facts)
+        return
+    facts["seq"] = lane.log.seq(behind)
+    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, (number, lane.log.number(behind)), facts)
+
+
+def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """REDELIVERY_SKIP and PULL_BATCH_ORDER."""
+    log, shown = lane.log, problem.positions[:SEQS_SHOWN]
+    (before,) = problem.others
+    facts: dict[str, Fact] = {
+        **record_of(one),
+        "after": before.seq,
+        "skipped": tuple(log.seq(position) for position in shown),
+        "skipped_count": len(problem.positions),
+        "subscriber": one.session.owner or one.session.name,
+        "mode": key.rules.mode.value,
+    }
+    epochs = tuple(log.epoch(position) for position in shown)
+    if any(epoch != one.epoch for epoch in epochs):
+        facts["skipped_epochs"] = epochs
+    if before.epoch != one.epoch:
+        facts["after_epoch"] = before.epoch
+    witnesses = (before.number, *(log.number(position) for position in shown[:5]), one.number)
+    key.collector.violation(problem.kind, one.t, witnesses, facts, problem.doubt)
+
+
+def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP."""
+    if key.rules.mode is Mode.STREAMING and not problem.doubt:
+        key.counts.affinity_moves_outstanding_yes += 1
+    _overlap(key, lane, one, problem.others, problem.doubt)
+
+
+def _overlap(key: KeyChecker, lane: Lane, one: Delivery, held: Sequence[Delivery], doubt: str, holder: str = "") -> None:
+    del lane
+    shown = held[:SEQS_SHOWN]
+    facts: dict[str, Fact] = {
+        **record_of(one),
+        "subscriber": one.session.owner or one.session.name,
+        "holder": (shown[0].session.owner or shown[0].session.name) if shown else holder,
+        "held": tuple(other.seq for other in shown),
+    }
+    epochs = tuple(other.epoch for other in shown)
+    if any(epoch != one.epoch for epoch in epochs):
+        facts["held_epochs"] = epochs
+    witnesses = (*(other.number for other in held[:5]), one.number)
+    key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt)
+
+
+def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """PUSH_ADVANCE_PAST_NACK."""
+    (position, *_), (nacked, *_) = problem.positions, problem.others
+    facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch}
+    witnesses = (lane.log.number(position), nacked.number, one.number)
+    key.collector.violation(Kind.PUSH_ADVANCE_PAST_NACK, one.t, witnesses, facts, problem.doubt)
+
+
+def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """EOD_REDELIVERY_WHILE_OUTSTANDING."""
+    del lane
+    (held,) = problem.others
+    facts: Facts = {
+        **record_of(one),
+        "subscriber": one.session.owner or one.session.name,
+        "holder": held.session.owner or held.session.name,
+        "mode": key.rules.mode.value,
+    }
+    key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt)
+
+
+def move(key: KeyChecker, lane: Lane, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
+    """7.1: the key goes on at another owner. What others certainly hold at or above it was redelivered early; what they may hold is told."""
+    if lane.is_reported(one, OVERLAP[key.rules.mode]):
+        return
+    eps, before = key.rules.clock_error_s, lane.now.before
+    assert before is not None
+    certain = [
+        held
+        for at, held in others
+        if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
+    ]
+    perhaps = bool(certain) or any(key.held_until(held) > one.t for held in (*(held for _, held in others), before))
+    streaming = key.rules.mode is Mode.STREAMING
+    if certain or perhaps:
+        key.counts.early_redeliveries += bool(certain)
+        key.counts.affinity_moves_outstanding_unknown += streaming
+        doubt = EARLY if certain else RELEASED
+        _overlap(key, lane, one, certain, doubt, before.session.owner or before.session.name)
+    elif streaming and None not in (before.owner, one.owner):
+        key.counts.affinity_moves_outstanding_no += 1
+        facts: Facts = {"seq": one.seq, "epoch": one.epoch, "subscriber": one.owner or "", "holder": before.owner or ""}
+        key.collector.info(Kind.AFFINITY_MOVE, one.t, (before.number, one.number), facts)
+
+
+Report = Callable[["KeyChecker", "Lane", Delivery, Problem], None]
+
+REPORTS: Final[Mapping[Kind, Report]] = MappingProxyType(
+    {
+        Kind.REDELIVERY_SKIP: skip,
+        Kind.PULL_BATCH_ORDER: skip,
+        Kind.PUSH_ADVANCE_PAST_NACK: past_nack,
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: held_twice,
+    }
+)

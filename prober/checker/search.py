@@ -1,0 +1,344 @@
+"""Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
+
+Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
+explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from typing import Final, NamedTuple, TypeAlias
+
+from prober.checker.assumptions import UNPLACED, Cost, cost_of
+from prober.checker.facts import Delivery, low, must_precede
+from prober.checker.log import ACKED, Log
+from prober.checker.model import Problem, Send
+from prober.checker.publications import Publication
+from prober.checker.subscription import Subscription
+from prober.core.findings import Kind
+from prober.core.rules import Mode
+
+SITUATIONS_MAX: Final = 20_000
+"""Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
+
+Record: TypeAlias = tuple[int, int]
+
+
+class Hold(NamedTuple):
+    """What may be held, as a list from the highest position down. `owner`: of all of them, None if they differ."""
+
+    position: int
+    delivery: Delivery
+    rest: Hold | None
+    signature: int
+
+    def __iter__(self) -> Iterator[tuple[int, Delivery]]:  # type: ignore[override]
+        """The highest position first."""
+        hold: Hold | None = self
+        while hold is not None:
+            yield hold.position, hold.delivery
+            hold = hold.rest
+
+
+def held_on(hold: Hold | None, position: int, delivery: Delivery) -> Hold:
+    """What may be held after a send: a redelivery ends the holds at and above its position."""
+    while hold is not None and hold.position >= position:
+        hold = hold.rest
+    return Hold(position, delivery, hold, hash((position, delivery.number, hold.signature if hold is not None else 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What was sent so far: the deliveries below `front`, and those in `ahead`; `learned` are the records in order, new ones only."""
+
+    front: int
+    ahead: frozenset[int]
+    learned: tuple[int, ...]
+    before: Delivery | None
+    before_position: int
+    hold: Hold | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Situations with the same key go on alike."""
+        before = None if self.before is None else self.before.number
+        return self.front, self.ahead, self.learned, before, None if self.hold is None else self.hold.signature
+
+    def was_sent(self, index: int) -> bool:
+        """Whether a delivery was sent."""
+        return index < self.front or index in self.ahead
+
+
+class Step(NamedTuple):
+    """One send of an explanation; None as its problems says that it may have been sent before everything that is remembered."""
+
+    index: int
+    problems: tuple[Problem, ...]
+    placed: bool
+
+
+class Explanation(NamedTuple):
+    """The best order of sends. `gave_up`: there were too many, and this is the order of arrival."""
+
+    steps: tuple[Step, ...]
+    gave_up: bool
+
+
+@dataclass(slots=True)
+class SearchView:
+    """The log in a situation."""
+
+    search: Search
+    situation: Situation
+
+    def skipped(self, after: int, before: int) -> list[int]:
+        """See `model.View`."""
+        search = self.search
+        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.may_be_owed(one)]
+        return [*committed, *range(max(after, search.frontier) + 1, before)]
+
+    def low(self, position: int) -> int:
+        """See `model.View`."""
+        return position if position > self.search.frontier else self.search.log.low(position)
+
+    def high(self, position: int) -> int:
+        """See `model.View`."""
+        search = self.search
+        return position if position > search.frontier else min(search.log.high(position), search.frontier)
+
+    def acked(self, position: int, by_t: float) -> bool:
+        """See `model.View`."""
+        return any(one.acked_t <= by_t for one in self.search.deliveries_at(self.situation, position)) or (
+            position <= self.search.frontier and self.search.log.flagged(position, ACKED)
+        )
+
+    def ack_confirmed(self, position: int, by_t: float) -> bool:
+        """See `model.View`."""
+        return self.search.confirmed(self.search.token_at(self.situation, position), by_t)
+
+    def invoked_t(self, position: int) -> float:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.invoked_t(position)
+        one = self.search.deliveries_at(self.situation, position)[0]
+        return -inf if one.publication is None else one.publication.invoked_t
+
+    def newest(self, token: int) -> Delivery | None:
+        """See `model.View`."""
+        return self.search.newest(token)
+
+
+@dataclass(slots=True)
+class Search:
+    """One search: what was delivered since the last certain moment of a key, and the state then.
+
+    items       the deliveries in order of arrival. The first `mandatory` have to be explained, the others may have been sent before them.
+    frontier    the positions up to it were learned before.
+    known       the position of each delivery whose record was learned before, else 0.
+    owed        confirmed publications of the region that have not come.
+    blurred_until_t   what may have been sent until then may have been sent before the last certain moment.
+    """
+
+    subscription: Subscription
+    log: Log
+    items: Sequence[Delivery]
+    mandatory: int
+    start: Situation
+    frontier: int
+    known: Sequence[int]
+    owed: Sequence[Publication]
+    blurred_until_t: float
+    newest: Callable[[int], Delivery | None]
+    confirmed: Callable[[int, float], bool]
+    may_be_owed: Callable[[int], bool]
+    waived: Callable[[Publication], bool]
+    reported: Set[tuple[int, Kind]]
+    situations_max: int = SITUATIONS_MAX
+    _lows: list[float] = field(default_factory=list)
+    _records: list[int] = field(default_factory=list)
+    _required: dict[int, tuple[list[int], list[Publication]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rules = self.subscription.rules
+        self._lows = [low(rules, one) for one in self.items]
+        first: dict[Record, int] = {}
+        for index, one in enumerate(self.items):
+            self._records.append(first.setdefault((one.token, one.stamp), index))
+
+    # --- the search ----------------------------------------------------------------------------------------------------------
+
+    def run(self, *, final: bool) -> Explanation | None:
+        """The best explanation; while that is not `final`, None unless there is one without any problem."""
+        counter = 0
+        queue: list[tuple[Cost, int, int, Situation, tuple[Step, ...] | None]] = []
+        came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {self.start.key: None}
+        heappush(queue, (Cost(), 0, counter, self.start, None))
+        done: set[tuple[object, ...]] = set()
+        best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
+        while queue and len(done) <= self.situations_max:
+            cost, _, _, situation, _ = heappop(queue)
+            key = situation.key
+            if key in done:
+                continue
+            if not final and cost > Cost(0, 0, UNPLACED * len(self.items)):
+                return None
+            done.add(key)
+            if situation.front >= self.mandatory:
+                return Explanation(self._path(came, key), gave_up=False)
+            for step, after in self._next(situation):
+                following, after_key = cost + cost_of(step.problems, placed=step.placed), after.key
+                if after_key in done or (after_key in best and best[after_key] <= following):
+                    continue
+                best[after_key] = following
+                came[after_key] = key, step
+                counter += 1
+                heappush(queue, (following, -(after.front + len(after.ahead)), -counter, after, None))
+        return Explanation((), gave_up=True) if final else None
+
+    def _path(
+        self, came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None], key: tuple[object, ...]
+    ) -> tuple[Step, ...]:
+        steps = []
+        while (origin := came[key]) is not None:
+            key, step = origin
+            steps.append(step)
+        return tuple(reversed(steps))
+
+    # --- orders of sending: 3 ------------------------------------------------------------------------------------------------
+
+    def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+        for index in self._candidates(situation):
+            yield self._send(situation, index)
+            if self._lows[index] <= self.blurred_until_t:
+                yield Step(index, (), placed=False), self._after(situation, index)
+
+    def _candidates(self, situation: Situation) -> Iterator[int]:
+        """What may have been sent next: nothing that is still to be sent was provably sent before."""
+        rest = self._rest_of_response(situation)
+        if rest is not None:
+            yield rest
+            return
+        eps = self.subscription.rules.clock_error_s
+        unsent = [index for index in range(situation.front, len(self.items)) if index not in situation.ahead]
+        first_t = min((self.items[index].t for index in unsent), default=inf)
+        sessions = set()
+        for index in unsent:
+            session = self.items[index].session
+            if session in sessions:
+                continue
+            sessions.add(session)
+            if self._lows[index] <= first_t + eps or all(
+                self.items[other].t + eps >= self._lows[index] for other in unsent if self.items[other].session is not session
+            ):
+                yield index
+
+    def _rest_of_response(self, situation: Situation) -> int | None:
+        """7.2: a pull response is sent at once."""
+        if self.subscription.rules.mode is not Mode.PULL or situation.before is None:
+            return None
+        session = situation.before.session
+        for index in range(situation.front, len(self.items)):
+            if self.items[index].session is session and index not in situation.ahead:
+                return index
+        return None
+
+    def _latest(self, situation: Situation, index: int) -> float:
+        """It was sent by then: before it was received, and before anything that is still to be sent was received."""
+        latest_t, eps = self.items[index].t, self.subscription.rules.clock_error_s
+        for other in range(situation.front, len(self.items)):
+            one = self.items[other]
+            if one.t + eps >= latest_t:
+                break
+            if other != index and other not in situation.ahead:
+                latest_t = one.t + eps
+        return latest_t
+
+    # --- one send ------------------------------------------------------------------------------------------------------------
+
+    def _send(self, situation: Situation, index: int) -> tuple[Step, Situation]:
+        one = self.items[index]
+        position = self._position(situation, index)
+        learned = situation.learned if position else (*situation.learned, self._records[index])
+        missing = [] if position else self._missing(situation, index)
+        position = position or self.frontier + len(learned)
+        after = self._after(situation, index)
+        after = Situation(after.front, after.ahead, learned, one, position, held_on(situation.hold, position, one))
+        held = tuple(situation.hold) if situation.hold is not None else ()
+        view = SearchView(self, after)
+        latest_t = self._latest(situation, index)
+        send = Send(
+            self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t
+        )
+        problems = tuple(one for one in send.problems() if (self.items[index].number, one.kind) not in self.reported)
+        return Step(index, problems, placed=True), after
+
+    def _after(self, situation: Situation, index: int) -> Situation:
+        front, ahead = situation.front, situation.ahead
+        if index != front:
+            ahead |= {index}
+        else:
+            front += 1
+            if ahead:
+                while front in ahead:
+                    front += 1
+                ahead = frozenset(one for one in ahead if one > front)
+        return Situation(front, ahead, situation.learned, situation.before, situation.before_position, situation.hold)
+
+    def _position(self, situation: Situation, index: int) -> int:
+        """The position of a record, 0 if it is sent for the first time."""
+        if self.known[index]:
+            return self.known[index]
+        record = self._records[index]
+        return self.frontier + 1 + situation.learned.index(record) if record in situation.learned else 0
+
+    def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
+        """The deliveries of a position among those that are searched."""
+        if position > self.frontier:
+            record = situation.learned[position - self.frontier - 1]
+            return [one for index, one in enumerate(self.items) if self._records[index] == record]
+        return [one for index, one in enumerate(self.items) if self.known[index] == position]
+
+    def token_at(self, situation: Situation, position: int) -> int:
+        """The message id of a position."""
+        if position > self.frontier:
+            return self.items[situation.learned[position - self.frontier - 1]].token
+        return self.log.tokens[position - self.log.floor - 1] if self.log.holds(position) else 0
+
+    # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
+
+    def _missing(self, situation: Situation, index: int) -> list[Publication]:
+        if self.items[index].publication is None:
+            return []
+        records, never_came = self._required.get(index) or self._require(index)
+        late = [record for record in records if record not in situation.learned and not self._was_delivered(situation, record)]
+        publications = [self.items[record].publication for record in late]
+        return [*never_came, *(one for one in publications if one is not None and not self.waived(one))]
+
+    def _was_delivered(self, situation: Situation, record: int) -> bool:
+        """Whether any delivery of a record was sent, placed or not."""
+        return any(
+            situation.was_sent(index) for index in range(record, len(self.items)) if self._records[index] == record
+        )
+
+    def _require(self, index: int) -> tuple[list[int], list[Publication]]:
+        rules, one, publication = self.subscription.rules, self.items[index], self.items[index].publication
+        assert publication is not None
+        records = []
+        for other_index, other in enumerate(self.items):
+            before = other.publication
+            if before is None or self._records[other_index] != other_index or self.known[other_index]:
+                continue
+            if must_precede(rules, before, other.token, publication, one.token):
+                records.append(other_index)
+        never = [
+            before
+            for before in self.owed
+            if before.token is not None
+            and not self.waived(before)
+            and must_precede(rules, before, before.token, publication, one.token)
+        ]
+        self._required[index] = records, never
+        return records, never

@@ -1,0 +1,56 @@
+"""The state of one key on one subscription after a send (docs/model.md, section 5): the last send, and what may be held."""
+
+from __future__ import annotations
+
+from prober.checker.facts import Delivery
+from prober.checker.search import Hold, held_on
+
+TRIM_AT = 64
+"""Holds above which those that were answered are dropped; then twice as many as are left."""
+
+
+class State:
+    """`held` are the deliveries that may be outstanding, by ascending position: a redelivery ends the holds at and above its own.
+
+    before, before_position     the send before the next one; None where that is not known.
+    """
+
+    __slots__ = ("_trim_at", "before", "before_position", "held")
+
+    def __init__(self) -> None:
+        self.before: Delivery | None = None
+        self.before_position = 0
+        self.held: list[tuple[int, Delivery]] = []
+        self._trim_at = TRIM_AT
+
+    def sent(self, position: int, delivery: Delivery) -> None:
+        """A delivery was sent."""
+        held = self.held
+        while held and held[-1][0] >= position:
+            held.pop()
+        held.append((position, delivery))
+        self.before = delivery
+        self.before_position = position
+        if len(held) > self._trim_at:
+            self.held = [one for one in held if one[1].acked_t == one[1].nacked_t]
+            self._trim_at = max(TRIM_AT, 2 * len(self.held))
+
+    def reset(self) -> None:
+        """Nothing is known any more."""
+        self.before = None
+        self.before_position = 0
+        self.held = []
+
+    def copy(self) -> State:
+        """Another one like it."""
+        other = State()
+        other.before, other.before_position = self.before, self.before_position
+        other.held = list(self.held)
+        return other
+
+    def hold(self) -> Hold | None:
+        """What may be held, as the search has it."""
+        hold = None
+        for position, delivery in self.held:
+            hold = held_on(hold, position, delivery)
+        return hold

@@ -1,0 +1,168 @@
+"""One subscription: its sessions, what may have been lost with them, and its control operations. What it knows concerns every key."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import Final
+
+from prober.checker.facts import Delivery, Grace, Loss, Session, low
+from prober.core.events import LONG_AGO, Closed, Opened
+from prober.core.rules import Assumptions, Mode, Rules
+
+SESSIONS_KEPT: Final = 4096
+"""Open sessions remembered, and sessions that were lost; beyond that the oldest are forgotten."""
+GRACE_KEPT: Final = 64
+SEEK: Final = "a seek or purge"
+FILTER_CHANGE: Final = "a change of the filter"
+HOLE: Final = "a hole in the record"
+
+
+class Subscription:
+    """What happened to a subscription as a whole.
+
+    index       its place among the subscriptions of the topic.
+    sessions    the open ones, by name.
+    losses      what may have been lost, in the order in which it was noticed.
+    lost_upto_t losses before then are forgotten.
+    graces      control operations and holes.
+    first_seen_t    when it showed itself first.
+    """
+
+    def __init__(self, name: str, index: int, rules: Rules) -> None:
+        self.name = name
+        self.index = index
+        self.rules = rules
+        self.assumptions = Assumptions(rules)
+        self.streaming = rules.mode is Mode.STREAMING
+        self.sessions: dict[str, Session] = {}
+        self.losses: deque[Loss] = deque(maxlen=SESSIONS_KEPT)
+        self.ended: deque[Session] = deque(maxlen=SESSIONS_KEPT)
+        self.lost_upto_t = LONG_AGO
+        self.graces: list[Grace] = []
+        self.first_seen_t = inf
+        self.unseen_owner = False
+        self.closed_t = LONG_AGO
+
+    # --- sessions ------------------------------------------------------------------------------------------------------------
+
+    def opened(self, event: Opened) -> None:
+        """A session begins."""
+        opened_t = event.t if event.invoked_t is None else event.invoked_t
+        session = self._begin(Session(event.session, event.subscriber if self.streaming else event.session, opened_t), event.t)
+        session.max_messages = event.max_outstanding_messages or inf
+        session.max_bytes = event.max_outstanding_bytes or inf
+
+    def session(self, name: str, t: float) -> Session:
+        """The session of a delivery; one whose opening was not recorded may be anybody's if it is a stream."""
+        session = self.sessions.get(name)
+        if session is None:
+            session = self._begin(Session(name, None if self.streaming else name, LONG_AGO), t)
+            self.unseen_owner = self.unseen_owner or self.streaming
+        return session
+
+    def closed(self, event: Closed) -> None:
+        """The end of a session was noticed."""
+        session = self.sessions.pop(event.session, None)
+        if session is None:
+            return
+        session.closed_t, session.lost = event.t, event.lost
+        self.closed_t = event.t
+        rules = self.rules
+        if self.streaming:
+            since_t = event.t - rules.close_detection_max_s - rules.delivery_delay_max_s
+            self._lose(Loss(session, max(session.opened_t, since_t), event.t))
+        elif event.lost and rules.mode is Mode.PULL:
+            self._lose(Loss(session, session.opened_t, event.t))
+
+    def alone(self, session: Session) -> bool:
+        """Whether nothing that was sent before can arrive after what this session delivers."""
+        return self.streaming and len(self.sessions) == 1 and session.closed_t == inf and not self.rules.clock_error_s
+
+    def _begin(self, session: Session, t: float) -> Session:
+        self.sessions[session.name] = session
+        self.first_seen_t = min(self.first_seen_t, t)
+        if len(self.sessions) > SESSIONS_KEPT and not self.streaming:
+            del self.sessions[next(iter(self.sessions))]
+        return session
+
+    def _lose(self, loss: Loss) -> None:
+        if len(self.losses) == self.losses.maxlen:
+            self.lost_upto_t = self.losses[0].until_t
+        self.losses.append(loss)
+
+    # --- what may have been lost: 6.3 ----------------------------------------------------------------------------------------
+
+    def may_have_lost(self, since_t: float, until_t: float, besides: Session | None = None) -> bool:
+        """Whether something that was sent between two times may have been lost, on another session than `besides`."""
+        eps = self.rules.clock_error_s
+        if since_t - eps <= self.lost_upto_t:
+            return True
+        for loss in reversed(self.losses):
+            if loss.until_t + eps < since_t and self.streaming:
+                return False
+            if loss.session is not besides and loss.since_t - eps <= until_t and since_t - eps <= loss.until_t:
+                return True
+        return False
+
+    def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
+        """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke."""
+        if not self.streaming or one.owner is None:
+            return False
+        rules = self.rules
+        eps = rules.clock_error_s
+        sent_t = max(invoked_t, low(rules, one)) - eps
+        latest_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
+        return any(
+            loss.session is not one.session
+            and loss.session.owner == one.owner
+            and loss.session.opened_t <= one.t + eps
+            and sent_t <= loss.until_t <= latest_t
+            for loss in self.losses
+        )
+
+    def may_have_attempted_unseen(self) -> bool:
+        """Whether attempts to deliver may have gone where nobody saw them."""
+        if self.streaming:
+            return bool(self.losses) or self.lost_upto_t > LONG_AGO
+        return self.rules.mode is Mode.PUSH or bool(self.losses) or bool(self.sessions)
+
+    # --- control operations --------------------------------------------------------------------------------------------------
+
+    def settle(self, start_t: float, until_t: float, cause: str, since_t: float = inf) -> Grace:
+        """A control operation, which settles within a time; `since_t`: what was published since then is to be delivered again."""
+        return self._grace(Grace(start_t, until_t, until_t, cause, since_t=since_t))
+
+    def interrupted(self, t: float) -> Grace:
+        """The record has a hole that ends at `t`: sessions from before it may have delivered unseen."""
+        return self._grace(Grace(LONG_AGO, t, t, HOLE, is_hole=True))
+
+    def _grace(self, grace: Grace) -> Grace:
+        self.graces.append(grace)
+        if len(self.graces) > GRACE_KEPT:
+            merged, *rest = self.graces
+            rest[0].start_t = min(rest[0].start_t, merged.start_t)
+            rest[0].published_t = max(rest[0].published_t, merged.published_t)
+            self.graces = rest
+        return grace
+
+    def grace_of(self, one: Delivery) -> Grace | None:
+        """The grace period in which a delivery may have been sent: it is not judged (section 10)."""
+        for grace in reversed(self.graces):
+            if grace.is_hole:
+                before = one.t <= grace.until_t
+                if before or (one.session.opened_t < grace.until_t and min(low(self.rules, one), self._published(one)) <= grace.until_t):
+                    return grace
+            elif grace.start_t <= one.t and low(self.rules, one) <= grace.until_t:
+                return grace
+        return None
+
+    def may_have_come_unseen(self, invoked_t: float, t: float) -> Grace | None:
+        """A grace period in which something that was published then may have been delivered, or passed over, before `t`."""
+        for grace in reversed(self.graces):
+            if grace.start_t <= t and invoked_t <= grace.published_t:
+                return grace
+        return None
+
+    def _published(self, one: Delivery) -> float:
+        return LONG_AGO if one.publication is None else one.publication.invoked_t

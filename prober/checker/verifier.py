@@ -1,0 +1,282 @@
+"""The checker as a whole: a history of events goes in, findings with their proof come out."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from prober.checker import integrity
+from prober.checker.coverage import Coverage
+from prober.checker.group import KeyGroup
+from prober.checker.key import KeyChecker
+from prober.checker.subscription import FILTER_CHANGE, SEEK, Subscription
+from prober.core.collector import FindingsCollector, excuse_cut_off
+from prober.core.events import (
+    LONG_AGO,
+    AckConfirmed,
+    Acked,
+    Closed,
+    DeadLettered,
+    Delivered,
+    Ended,
+    Event,
+    FilterChanged,
+    Interrupted,
+    LeaseModified,
+    Nacked,
+    Opened,
+    PublishAbandoned,
+    Published,
+    PublishFailed,
+    PublishInvoked,
+    PublishUnknown,
+    Sought,
+)
+from prober.core.findings import Finding
+from prober.core.rules import Rules
+
+_TIMELESS = (Ended, Interrupted)
+_TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
+"""What others may have recorded late: it explains what was received before it, by its receiver's clock."""
+
+
+class Verifier:
+    """Judges a topic: any number of keys on any number of subscriptions. Event numbers count from 1 in the order of `observe`."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        subscriptions: Iterable[str] = (),
+        rules_by_subscription: Mapping[str, Rules] | None = None,
+    ) -> None:
+        self._counts = Coverage()
+        self._rules = rules
+        self._rules_by_subscription = dict(rules_by_subscription or {})
+        self._observed = self._number = self._queued = 0
+        self._now, self._stopped_t = LONG_AGO, inf
+        self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
+        self._waiting: deque[tuple[Event, int]] = deque()
+        self._queue: list[tuple[float, int, KeyChecker]] = []
+        self._groups: dict[str, KeyGroup] = {}
+        self._subscriptions: dict[str, Subscription] = {}
+        self._decided: list[Finding] = []
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            PublishInvoked: self._invoked,
+            Published: self._published,
+            PublishFailed: self._failed,
+            PublishUnknown: self._unknown,
+            PublishAbandoned: self._abandoned,
+            Opened: self._opened,
+            Closed: self._closed,
+            Delivered: self._delivered,
+            Acked: self._acked,
+            Nacked: self._nacked,
+            AckConfirmed: self._ack_confirmed,
+            LeaseModified: self._lease_modified,
+            DeadLettered: self._dead_lettered,
+            Sought: self._sought,
+            FilterChanged: self._sought,
+            Interrupted: self._interrupted,
+            Ended: self._ended,
+        }
+        for name in subscriptions:
+            self._subscription(name)
+
+    def observe(self, event: Event) -> Sequence[Finding]:
+        """Takes the next event and returns the findings decided by it, or by the time that passed before it (often none)."""
+        self._observed += 1
+        if self._clock_error_s:
+            self._take_in_any_order(event)
+        else:
+            self._number = self._observed
+            self._take(event)
+        if not self._decided:
+            return ()
+        decided, self._decided = self._decided, []
+        return decided
+
+    def _take(self, event: Event) -> None:
+        t, queue = event.t, self._queue
+        if queue and queue[0][0] < t and type(event) not in _TIMELESS:
+            self._pass_time(t)
+        if t > self._now:
+            self._now = t
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def _take_in_any_order(self, event: Event) -> None:
+        """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
+        self._go_on_until(event.t - self._clock_error_s)
+        if isinstance(event, _TAKEN_AHEAD):
+            self._number = self._observed
+            self._handlers[type(event)](event)
+        else:
+            self._waiting.append((event, self._observed))
+
+    def _go_on_until(self, t: float) -> None:
+        while self._waiting and self._waiting[0][0].t <= t:
+            event, self._number = self._waiting.popleft()
+            self._take(event)
+
+    def finish(self) -> Sequence[Finding]:
+        """Settles what is on hold as if time went on; returns the findings decided so."""
+        excuse_cut_off(self._waiting, lambda event: self._checker(event.subscription, event.key).collector)
+        self._go_on_until(inf)
+        for group in self._groups.values():
+            for checker in group.checkers:
+                checker.wake(inf)
+        self._counts.keys = len(self._groups)
+        decided, self._decided = self._decided, []
+        return decided
+
+    @property
+    def counters(self) -> Counter[str]:
+        """What was seen and judged, by name."""
+        return self._counts.by_name()
+
+    # --- publish events ------------------------------------------------------------------------------------------------------
+
+    def _invoked(self, event: PublishInvoked) -> None:
+        self._counts.publishes_invoked += 1
+        self._group(event.key).invoke(
+            event.epoch, event.seq, event.generation, event.t, self._number, event.region, event.size
+        )
+
+    def _published(self, event: Published) -> None:
+        self._counts.publishes_confirmed += 1
+        group = self._group(event.key)
+        publication = group.find(event.epoch, event.seq)
+        if publication is None or not publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
+            return
+        for checker in group.checkers:
+            checker.confirmed(publication, event.t)
+            self._watch(checker)
+        publication.epoch.settle(publication, group.everybody)
+
+    def _failed(self, event: PublishFailed) -> None:
+        self._counts.publishes_rejected += 1
+        group = self._group(event.key)
+        publication = group.find(event.epoch, event.seq)
+        if publication is not None:
+            publication.end(event.generation, failed=True)
+            for checker in group.checkers:
+                integrity.judge_failure(checker, publication, event.t, self._number)
+
+    def _unknown(self, event: PublishUnknown) -> None:
+        self._counts.publishes_unknown += 1
+        publication = self._group(event.key).find(event.epoch, event.seq)
+        if publication is not None:
+            publication.end(event.generation, failed=False)
+
+    def _abandoned(self, event: PublishAbandoned) -> None:
+        self._counts.publishes_abandoned += 1
+        publication = self._group(event.key).find(event.epoch, event.seq)
+        if publication is not None and publication.token is None:
+            publication.abandoned = True
+
+    # --- delivery events -----------------------------------------------------------------------------------------------------
+
+    def _delivered(self, event: Delivered) -> None:
+        checker = self._checker(event.subscription, event.key)
+        checker.delivered(event, self._number)
+        self._watch(checker)
+
+    def _acked(self, event: Acked) -> None:
+        self._counts.acks += 1
+        self._checker(event.subscription, event.key).acked(event)
+
+    def _nacked(self, event: Nacked) -> None:
+        self._counts.nacks += 1
+        self._checker(event.subscription, event.key).nacked(event)
+
+    def _ack_confirmed(self, event: AckConfirmed) -> None:
+        self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
+
+    def _lease_modified(self, event: LeaseModified) -> None:
+        self._checker(event.subscription, event.key).lease_modified(event)
+
+    def _dead_lettered(self, event: DeadLettered) -> None:
+        self._counts.dead_lettered += 1
+        self._checker(event.subscription, event.key).dead_lettered(event)
+
+    # --- session and control events ------------------------------------------------------------------------------------------
+
+    def _opened(self, event: Opened) -> None:
+        self._subscription(event.subscription).opened(event)
+
+    def _closed(self, event: Closed) -> None:
+        self._counts.sessions_closed += 1
+        self._subscription(event.subscription).closed(event)
+
+    def _sought(self, event: Sought | FilterChanged) -> None:
+        self._counts.seeks += 1
+        subscription = self._subscription(event.subscription)
+        cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
+        until_t = event.t + event.settle_s + subscription.rules.clock_error_s
+        grace = subscription.settle(event.t, until_t, cause)
+        for group in self._groups.values():
+            group.checkers[subscription.index].control(grace)
+
+    def _interrupted(self, event: Interrupted) -> None:
+        self._counts.interruptions += 1
+        graces = [subscription.interrupted(event.t) for subscription in self._subscriptions.values()]
+        for group in self._groups.values():
+            group.interrupt()
+            for checker, grace in zip(group.checkers, graces, strict=True):
+                checker.control(grace)
+
+    def _ended(self, event: Ended) -> None:
+        self._stopped_t = inf if event.drained else event.t
+        if event.drained:
+            self._pass_time(event.t)
+
+    # --- routing and time ----------------------------------------------------------------------------------------------------
+
+    def _subscription(self, name: str) -> Subscription:
+        subscription = self._subscriptions.get(name)
+        if subscription is None:
+            rules = self._rules_by_subscription.get(name, self._rules)
+            subscription = self._subscriptions[name] = Subscription(name, len(self._subscriptions), rules)
+            for group in self._groups.values():
+                self._add_checker(group, subscription)
+        return subscription
+
+    def _group(self, key: str) -> KeyGroup:
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = KeyGroup(key)
+            for subscription in self._subscriptions.values():
+                self._add_checker(group, subscription)
+        return group
+
+    def _checker(self, subscription: str, key: str) -> KeyChecker:
+        known = self._subscriptions.get(subscription) or self._subscription(subscription)
+        return (self._groups.get(key) or self._group(key)).checkers[known.index]
+
+    def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
+        collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._file, self._counts)
+        group.add(KeyChecker(collector, subscription, group, self._counts))
+
+    def _watch(self, checker: KeyChecker) -> None:
+        due_t = checker.due_t
+        if due_t < inf:
+            self._queued += 1
+            heappush(self._queue, (due_t, self._queued, checker))
+
+    def _pass_time(self, now: float) -> None:
+        """Decides everything that was due before `now`."""
+        queue = self._queue
+        while queue and queue[0][0] < now:
+            due_t, _, checker = heappop(queue)
+            if due_t == checker.due_t:
+                checker.wake(now)
+                self._watch(checker)
+
+    def _file(self, finding: Finding) -> None:
+        self._decided.append(finding)
+        self._counts.findings[finding.status] += 1
