@@ -48,7 +48,9 @@ class Delivery:
     token, stamp    the record: the hash of its message id, and of its publish time.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
+    region          where its record was published, None if nobody can tell.
     first           whether it was the first delivery of its record.
+    copy            whether another record of the message id came before: the service stored the message twice.
     acked_t, nacked_t, leases   answers that were sent to it.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
     """
@@ -56,6 +58,7 @@ class Delivery:
     __slots__ = (
         "acked_t",
         "attempt",
+        "copy",
         "epoch",
         "first",
         "generation",
@@ -66,6 +69,7 @@ class Delivery:
         "older",
         "position",
         "publication",
+        "region",
         "seq",
         "session",
         "stamp",
@@ -95,7 +99,8 @@ class Delivery:
         self.message_id = message_id
         self.publication = publication
         self.position = 0
-        self.first = False
+        self.region: str | None = None
+        self.first = self.copy = False
         self.acked_t = self.nacked_t = inf
         self.leases: tuple[tuple[float, float], ...] = ()
         self.older: Delivery | None = None
@@ -105,6 +110,11 @@ class Delivery:
     def owner(self) -> str | None:
         """Who holds it."""
         return self.session.owner
+
+    @property
+    def primary(self) -> bool:
+        """Whether its record is the one that the confirmed publish named."""
+        return self.publication is not None and self.publication.token == self.token and not self.copy
 
 
 class Loss:
@@ -164,14 +174,21 @@ def provably_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
     return one.t + rules.clock_error_s < low(rules, other)
 
 
-def must_precede(rules: Rules, one: Publication, one_token: int, other: Publication, other_token: int) -> bool:
-    """L3 and L4: whether a record of one publish stands before a record of another in every legal log of their region (section 4)."""
-    if one.token != one_token or one is other:
+def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
+    """L3 and L4: whether the primary of a publish stands before a record in every legal log of their region (section 4)."""
+    publication = other.publication
+    if one.token is None or publication is None or one is publication:
         return False
-    if one.confirmed_t + rules.clock_error_s < other.ordered_t:
+    if one.confirmed_t + rules.clock_error_s < publication.ordered_t:
         return True
-    in_session = one.epoch is other.epoch and one.seq < other.seq and one.ordered_t <= other.ordered_t
-    return in_session and other.token == other_token
+    in_session = one.epoch is publication.epoch and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
+    return in_session and other.primary
+
+
+def hold_s(rules: Rules) -> float:
+    """How long after a delivery all that was sent before it has come, and a stream that was lost then is known to be."""
+    close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
+    return close_s + rules.delivery_delay_max_s + rules.clock_error_s
 
 
 def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:

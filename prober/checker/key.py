@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker import integrity, report
 from prober.checker.coverage import Coverage
-from prober.checker.facts import Delivery, Grace, deliveries_of, may_be_held_until
+from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_held_until
 from prober.checker.lane import Lane
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED
 from prober.checker.model import OVERLAP, Problem
@@ -86,6 +86,7 @@ class KeyChecker:
         if lane is None:
             self._unplaced(one)
         else:
+            one.region = lane.region
             lane.deliver(one)
         if len(self.live) > self._forget_at:
             self._forget(t)
@@ -120,16 +121,10 @@ class KeyChecker:
 
     def _known(self, one: Delivery) -> Lane | None:
         """The lane in which the record of a delivery is known."""
-        for lane in self.lanes.values():
-            if one.older is not None and one.older.first and one.older.stamp == one.stamp and one.older.publication is not None:
-                region = one.older.publication.region_of(one.token)
-                if region == lane.region:
-                    return lane
-            elif lane.position_of(one):
-                return lane
-            elif any((other.token, other.stamp) == (one.token, one.stamp) for other in lane.waiting):
-                return lane
-        return None
+        for older in deliveries_of(one.older):
+            if older.stamp == one.stamp and older.region is not None:
+                return self.lanes[older.region]
+        return next((lane for lane in self.lanes.values() if lane.log.find(one.token, one.stamp)), None)
 
     def _again(self, one: Delivery, lane: Lane) -> Lane:
         self.counts.deliveries_redelivery += 1
@@ -148,6 +143,7 @@ class KeyChecker:
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True
+        one.copy = self._is_copy(one, publication)
         if publication is None:
             region = self._settled_region(one)
         else:
@@ -156,6 +152,13 @@ class KeyChecker:
                 region = None
         self.collector.count_first_delivery(recorded=self.rules.publishes_recorded)
         return None if region is None else self.lane(region)
+
+    def _is_copy(self, one: Delivery, publication: Publication | None) -> bool:
+        """Whether another record of its message id came before."""
+        if any(older.stamp != one.stamp for older in deliveries_of(one.older)):
+            return True
+        named = publication is not None and publication.token == one.token
+        return named and bool(publication is not None and publication.received >> self.subscription.index & 1)
 
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
@@ -218,7 +221,7 @@ class KeyChecker:
         if t < one.acked_t:
             one.acked_t = t
         lane = self._lane
-        if lane is not None and one.position and len(self.lanes) == 1:
+        if lane is not None and one.position and one.region == lane.region:
             lane.log.mark(one.position, ACKED)
             lane.log.answer(one.position, t)
         else:
@@ -307,7 +310,7 @@ class KeyChecker:
     def _forget(self, t: float) -> None:
         """Forgets deliveries to which no answer of any consequence can come any more."""
         rules = self.rules
-        until_t = t - rules.ack_settled_s - rules.on_hold_s - rules.clock_error_s
+        until_t = t - rules.ack_settled_s - hold_s(rules)
         kept = {token: one for token, one in self.live.items() if not self._is_over(one, until_t)}
         if len(kept) > LIVE_KEPT:
             kept = dict(list(kept.items())[-LIVE_KEPT:])

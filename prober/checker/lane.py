@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, low, must_precede, provably_before
+from prober.checker.facts import Delivery, hold_s, low, must_precede, provably_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -29,6 +29,9 @@ OPTIONAL_MAX: Final = 512
 WAITING_MAX: Final = 65_536
 """Deliveries that may wait on hold; beyond that it is decided at once."""
 COMMIT_AT: Final = 16
+
+KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED
+"""What is known of a record, wherever it stands."""
 
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 
@@ -49,7 +52,9 @@ class Lane:
 
     __slots__ = (
         "_commit_at",
+        "_flags",
         "_frontier",
+        "_hold_s",
         "_in_grace",
         "_key",
         "_reported",
@@ -82,6 +87,8 @@ class Lane:
         self._commit_at = COMMIT_AT
         self._reported: set[tuple[int, Kind]] = set()
         self._in_grace = False
+        self._hold_s = hold_s(key.rules)
+        self._flags: dict[tuple[int, int], tuple[int, float]] = {}
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -97,13 +104,13 @@ class Lane:
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
-        self.due_t = one.t + self._key.rules.on_hold_s
+        self.due_t = one.t + self._hold_s
 
     def position_of(self, one: Delivery) -> int:
         """The position of the record of a delivery, 0 if it is new."""
         older = one.older
         while older is not None:
-            if older.position and older.stamp == one.stamp and self.log.holds(older.position):
+            if older.region == self.region and older.position and older.stamp == one.stamp and self.log.holds(older.position):
                 return older.position
             older = older.older
         return 0 if one.first else self.log.find(one.token, one.stamp)
@@ -151,7 +158,7 @@ class Lane:
         for other in self.owed:
             if other.rank >= publication.rank:
                 break
-            if other not in self.overtaken and must_precede(self._key.rules, other, other.token or 0, publication, one.token):
+            if other not in self.overtaken and must_precede(self._key.rules, other, one):
                 found.append(other)
         if self.waiting:
             found += [other for other in self._waiting_before(one, publication) if other not in self.overtaken]
@@ -159,10 +166,10 @@ class Lane:
 
     def _waiting_before(self, one: Delivery, publication: Publication) -> Iterator[Publication]:
         for other in self.waiting:
-            if other is one or other.publication is None or not other.first or other.publication is publication:
-                continue
-            if must_precede(self._key.rules, other.publication, other.token, publication, one.token):
-                yield other.publication
+            before = other.publication
+            if other is not one and other.first and other.primary and before is not None and before is not publication:
+                if must_precede(self._key.rules, before, one):
+                    yield before
 
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
         send = Send(
@@ -194,16 +201,20 @@ class Lane:
         flags = 0
         invoked_t = -inf
         if publication is not None:
-            invoked_t = publication.invoked_of(one.generation) if publication.token != one.token else publication.ordered_t
-            if publication.token == one.token:
+            invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
+            if one.primary:
                 flags = PRIMARY
             graces = self._key.subscription.graces
             if graces and self._key.subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
                 flags |= UNPLACED
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
+        learned = self._flags.get((one.token, one.stamp))
+        if learned is not None:
+            self.log.mark(position, learned[0] & KEPT)
+            self.log.answer(position, learned[1])
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
-            self.log.answer(position, one.acked_t)
+            self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
         if self.window and self.window[-1].session is not one.session:
             self._join(one, position)
         return position
@@ -216,8 +227,8 @@ class Lane:
                 break
             if other.number != self.log.number(other.position):
                 continue
-            both = other.publication, one.publication
-            if both[0] is None or both[1] is None or not must_precede(rules, both[0], other.token, both[1], one.token):
+            before = other.publication
+            if before is None or not other.primary or not must_precede(rules, before, one):
                 lowest = min(lowest, other.position)
         for joined in range(lowest + 1, position + 1):
             self.log.mark(joined, JOINED)
@@ -325,7 +336,7 @@ class Lane:
             if not self._accept(one):
                 self._key.counts.holds += 1
                 self.waiting.insert(0, one)
-                self.due_t = one.t + self._key.rules.on_hold_s
+                self.due_t = one.t + self._hold_s
                 return
 
     def _search(self, items: list[Delivery], mandatory: int) -> Search:
@@ -346,6 +357,7 @@ class Lane:
 
     def _adopt(self, search: Search, steps: tuple[Step, ...]) -> None:
         """Takes an explanation for what happened."""
+        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self._frontier, self.log.frontier + 1)}
         self.log.truncate(self._frontier)
         window = set(map(id, self.window))
         self.window = []
@@ -362,6 +374,7 @@ class Lane:
                 self._key.moved(self, one)
             self.window.append(one)
             self.now.sent(one.position, one)
+        self._flags = {}
 
     def _relearned(self, one: Delivery) -> int:
         """The position of a record that was learned in the window before."""
@@ -416,8 +429,8 @@ class Lane:
         elif delivery.position:
             self.log.mark(delivery.position, PRIMARY)
         if self._is_out_of_order(publication, delivery):
-            self.deferred.append((t + self._key.rules.on_hold_s, publication))
-            self.due_t = min(self.due_t, t + self._key.rules.on_hold_s)
+            self.deferred.append((t + self._hold_s, publication))
+            self.due_t = min(self.due_t, t + self._hold_s)
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
         """The first delivery of a primary, if it came."""

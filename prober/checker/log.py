@@ -153,6 +153,16 @@ class Log:
         """When the publish of a position was invoked; long ago if that is not known."""
         return self.invoked[position - self.floor - 1] if self.holds(position) else float("-inf")
 
+    def record(self, position: int) -> tuple[int, int]:
+        """The record at a position: its message id and publish time, as hashes."""
+        index = position - self.floor - 1
+        return self.tokens[index], self.stamps[index]
+
+    def state(self, position: int) -> tuple[int, float]:
+        """The flags of a position, and when it was answered last."""
+        index = position - self.floor - 1
+        return self.flags[index], self.answered[index]
+
     def answer(self, position: int, t: float) -> None:
         """An answer to any delivery of a position was sent."""
         if self.holds(position):

@@ -112,6 +112,7 @@ class Publication:
     def repeat(self, generation: int, t: float, region: str) -> None:
         """Another attempt of the publisher."""
         self._all()[generation] = Attempt(t, region)
+        self.failed = False
 
     def begun_before(self, generation: int) -> None:
         """The first recorded attempt was not the first."""

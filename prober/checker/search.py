@@ -324,21 +324,14 @@ class Search:
         )
 
     def _require(self, index: int) -> tuple[list[int], list[Publication]]:
-        rules, one, publication = self.subscription.rules, self.items[index], self.items[index].publication
-        assert publication is not None
+        rules, one = self.subscription.rules, self.items[index]
         records = []
         for other_index, other in enumerate(self.items):
-            before = other.publication
-            if before is None or self._records[other_index] != other_index or self.known[other_index]:
+            if not other.primary or self._records[other_index] != other_index or self.known[other_index]:
                 continue
-            if must_precede(rules, before, other.token, publication, one.token):
+            assert other.publication is not None
+            if must_precede(rules, other.publication, one):
                 records.append(other_index)
-        never = [
-            before
-            for before in self.owed
-            if before.token is not None
-            and not self.waived(before)
-            and must_precede(rules, before, before.token, publication, one.token)
-        ]
+        never = [before for before in self.owed if not self.waived(before) and must_precede(rules, before, one)]
         self._required[index] = records, never
         return records, never
