@@ -179,7 +179,8 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
     publication = other.publication
     if one.token is None or publication is None or one is publication:
         return False
-    if one.confirmed_t + rules.clock_error_s < publication.ordered_t:
+    invoked_t = publication.ordered_t if other.primary else publication.invoked_of(other.generation)
+    if one.confirmed_t + rules.clock_error_s < invoked_t:
         return True
     in_session = one.epoch is publication.epoch and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
     return in_session and other.primary

@@ -36,6 +36,8 @@ class KeyChecker:
     __slots__ = (
         "_forget_at",
         "_lane",
+        "adopts",
+        "baseline_t",
         "collector",
         "confirmations",
         "counts",
@@ -61,6 +63,8 @@ class KeyChecker:
         self.dead_lettered_ids: set[int] = set()
         self.confirmations: dict[int, integrity.Confirmation] = {}
         self.last_t = LONG_AGO
+        self.adopts = not self.rules.subscription_predates_first_publish
+        self.baseline_t = LONG_AGO
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -82,6 +86,8 @@ class KeyChecker:
         self.live[token] = one
         if event.defect is not None or not event.matches_filter:
             integrity.judge_content(self, one, event)
+        if self.adopts:
+            self._adopt_baseline(one)
         lane = self._place(one)
         if lane is None:
             self._unplaced(one)
@@ -90,6 +96,20 @@ class KeyChecker:
             lane.deliver(one)
         if len(self.live) > self._forget_at:
             self._forget(t)
+
+    def _adopt_baseline(self, one: Delivery) -> None:
+        """10: the subscription may be younger than what was published before the first message that it delivers."""
+        self.adopts = False
+        self.baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
+        for lane in self.lanes.values():
+            for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other is not one.publication]:
+                del lane.owed[publication]
+                self._excuse(publication)
+
+    def _excuse(self, publication: Publication) -> None:
+        """The subscription need not receive a publication."""
+        publication.received |= 1 << self.subscription.index
+        publication.epoch.settle(publication, self.group.everybody)
 
     def _place(self, one: Delivery) -> Lane | None:
         """The lane that a delivery belongs to; None if nobody can tell, or if it is not of the record at all."""
@@ -139,7 +159,7 @@ class KeyChecker:
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
             return None
-        if integrity.judge_origin(self, one, publication):
+        if self._may_be_forgotten(one, publication) or integrity.judge_origin(self, one, publication):
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True
@@ -152,6 +172,15 @@ class KeyChecker:
                 region = None
         self.collector.count_first_delivery(recorded=self.rules.publishes_recorded)
         return None if region is None else self.lane(region)
+
+    def _may_be_forgotten(self, one: Delivery, publication: Publication | None) -> bool:
+        """Whether a record may have come before and have left the window since."""
+        forgot = any(lane.log.floor for lane in self.lanes.values())
+        if publication is None:
+            return forgot
+        if any((early.token, early.stamp) == (one.token, one.stamp) for early in publication.early_on(self.subscription.index)):
+            return True
+        return forgot and publication.token == one.token
 
     def _is_copy(self, one: Delivery, publication: Publication | None) -> bool:
         """Whether another record of its message id came before."""
@@ -264,8 +293,7 @@ class KeyChecker:
                 lane.log.mark(position, REMOVED)
             for publication in [one for one in lane.owed if one.token == token]:
                 del lane.owed[publication]
-                publication.received |= 1 << self.subscription.index
-                publication.epoch.settle(publication, self.group.everybody)
+                self._excuse(publication)
             lane.now.held = [one for one in lane.now.held if one[1].token != token]
             lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
         self.collector.dead_letters += 1
@@ -278,8 +306,9 @@ class KeyChecker:
         first = next((one for one in publication.early_on(index) if one.token == publication.token), None)
         if first is not None:
             publication.received |= 1 << index
-        if publication.token in self.dead_lettered_ids:
-            publication.received |= 1 << index
+        before = not self.adopts and publication.invoked_t <= self.baseline_t and first is None
+        if before or publication.token in self.dead_lettered_ids:
+            self._excuse(publication)
             return
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.facts import Delivery, hold_s, low, must_precede, provably_before
-from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, UNPLACED, Log
+from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
 from prober.checker.search import Search, Situation, Step
@@ -30,7 +30,7 @@ WAITING_MAX: Final = 65_536
 """Deliveries that may wait on hold; beyond that it is decided at once."""
 COMMIT_AT: Final = 16
 
-KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED
+KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
 """What is known of a record, wherever it stands."""
 
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
@@ -212,6 +212,9 @@ class Lane:
         if learned is not None:
             self.log.mark(position, learned[0] & KEPT)
             self.log.answer(position, learned[1])
+        if one.copy:
+            for other in self.log.positions_of(one.token):
+                self.log.mark(other, SHARED)
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
@@ -492,7 +495,7 @@ class Lane:
                 return
 
     def _is_primary(self, position: int, epoch: str) -> bool:
-        return self.log.flagged(position, PRIMARY) and not self.log.flagged(position, UNPLACED) and self.log.epoch(position) == epoch
+        return self.log.flagged(position, PRIMARY) and not self.log.flagged(position, UNPLACED | SHARED) and self.log.epoch(position) == epoch
 
     # --- the log as a view: see `model.View` ---------------------------------------------------------------------------------
 

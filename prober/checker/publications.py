@@ -271,6 +271,8 @@ class Ledger:
         epoch = self.epochs.get(name)
         if epoch is None:
             epoch = self._begin(name, seq, t, generation)
+        if region not in epoch.regions:
+            epoch.regions += (region,)
         publication = epoch.open.get(seq)
         if publication is not None:
             publication.repeat(generation, t, region)
@@ -279,8 +281,6 @@ class Ledger:
             epoch.last = seq
         elif epoch.note(seq):
             return None
-        if region not in epoch.regions:
-            epoch.regions += (region,)
         self.rank += 1
         publication = epoch.open[seq] = Publication(epoch, seq, self.rank, t, number, region, size)
         if generation > 0:

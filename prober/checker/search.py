@@ -159,7 +159,8 @@ class Search:
     situations_max: int = SITUATIONS_MAX
     _lows: list[float] = field(default_factory=list)
     _records: list[int] = field(default_factory=list)
-    _required: dict[int, tuple[list[int], list[Publication]]] = field(default_factory=dict)
+    _required: dict[int, list[Publication]] = field(default_factory=dict)
+    _copies: dict[int, list[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rules = self.subscription.rules
@@ -167,6 +168,7 @@ class Search:
         first: dict[Record, int] = {}
         for index, one in enumerate(self.items):
             self._records.append(first.setdefault((one.token, one.stamp), index))
+            self._copies.setdefault(one.token, []).append(index)
 
     # --- the search ----------------------------------------------------------------------------------------------------------
 
@@ -310,28 +312,24 @@ class Search:
     # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
 
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
+        """What has to be in the log before a new record, and is not; any record of its message id will do."""
         if self.items[index].publication is None:
             return []
-        records, never_came = self._required.get(index) or self._require(index)
-        late = [record for record in records if record not in situation.learned and not self._was_delivered(situation, record)]
-        publications = [self.items[record].publication for record in late]
-        return [*never_came, *(one for one in publications if one is not None and not self.waived(one))]
+        required = self._required.get(index)
+        if required is None:
+            required = self._required[index] = self._require(index)
+        return [one for one in required if not any(map(situation.was_sent, self._copies.get(one.token or 0, ())))]
 
-    def _was_delivered(self, situation: Situation, record: int) -> bool:
-        """Whether any delivery of a record was sent, placed or not."""
-        return any(
-            situation.was_sent(index) for index in range(record, len(self.items)) if self._records[index] == record
-        )
-
-    def _require(self, index: int) -> tuple[list[int], list[Publication]]:
+    def _require(self, index: int) -> list[Publication]:
         rules, one = self.subscription.rules, self.items[index]
-        records = []
-        for other_index, other in enumerate(self.items):
-            if not other.primary or self._records[other_index] != other_index or self.known[other_index]:
-                continue
-            assert other.publication is not None
-            if must_precede(rules, other.publication, one):
-                records.append(other_index)
-        never = [before for before in self.owed if not self.waived(before) and must_precede(rules, before, one)]
-        self._required[index] = records, never
-        return records, never
+        came = (other.publication for other in self.items if other.primary)
+        candidates = dict.fromkeys((*(before for before in came if before is not None), *self.owed))
+        return [
+            before
+            for before in candidates
+            if not self._was_known(before) and not self.waived(before) and must_precede(rules, before, one)
+        ]
+
+    def _was_known(self, publication: Publication) -> bool:
+        """Whether the primary of a publication was learned before."""
+        return any(self.known[copy] for copy in self._copies.get(publication.token or 0, ()))
