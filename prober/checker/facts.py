@@ -241,6 +241,11 @@ class Grace:
     is_hole: bool = False
     since_t: float = field(default=inf)
 
+    @property
+    def begun_t(self) -> float:
+        """When what was known before became uncertain."""
+        return self.until_t if self.is_hole else self.start_t
+
 
 def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:
     """A grace period that overlaps a time, the one that ends last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.checker.publications import Ledger
+from prober.checker.publications import Epoch, Ledger
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
@@ -25,3 +25,9 @@ class KeyGroup(Ledger):
         """A subscription of the key. What was published before it was known is not settled by it."""
         self.checkers += (checker,)
         self.everybody = (1 << len(self.checkers)) - 1
+
+    def evict(self, epoch: Epoch) -> None:
+        """An epoch is forgotten: nothing of it is owed any more."""
+        super().evict(epoch)
+        for checker in self.checkers:
+            checker.evict(epoch)

@@ -12,7 +12,7 @@ from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_
 from prober.checker.lane import Lane
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED
 from prober.checker.model import OVERLAP, Problem
-from prober.checker.publications import Publication
+from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
@@ -313,6 +313,12 @@ class KeyChecker:
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
         integrity.judge_confirmation(self, lane, publication, t)
+
+    def evict(self, epoch: Epoch) -> None:
+        """An epoch was forgotten."""
+        for lane in self.lanes.values():
+            for publication in [one for one in lane.owed if one.epoch is epoch]:
+                del lane.owed[publication]
 
     def newest(self, token: int) -> Delivery | None:
         """The last delivery of a message id."""

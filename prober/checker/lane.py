@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, hold_s, low, must_precede, provably_before
+from prober.checker.facts import Delivery, Session, hold_s, low, must_precede, provably_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -58,6 +58,7 @@ class Lane:
         "_in_grace",
         "_key",
         "_reported",
+        "blurred_by",
         "blurred_until_t",
         "deferred",
         "due_t",
@@ -80,6 +81,7 @@ class Lane:
         self.waiting: list[Delivery] = []
         self.due_t = inf
         self.blurred_until_t = -inf
+        self.blurred_by: Session | None = None
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
@@ -130,11 +132,19 @@ class Lane:
                 return False
             if grace is not None:
                 self._file(one, problems)
-            elif self._in_grace:
+            elif self._in_grace or self._was_controlled(one):
                 state.reset()
             self._in_grace = grace is not None
         self._take(one, known)
         return True
+
+    def _was_controlled(self, one: Delivery) -> bool:
+        """Whether a control operation came between the last send and this one, by clocks that differ."""
+        before, graces = self.now.before, self._key.subscription.graces
+        eps = self._key.rules.clock_error_s
+        if before is None or not graces or not eps:
+            return False
+        return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t + eps for grace in graces)
 
     def _is_simple(self, state: State, one: Delivery, position: int) -> bool:
         """Whether a send at a position is legal at sight: the next message or an earlier one, and only its own subscriber was there."""
@@ -218,7 +228,7 @@ class Lane:
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        if self.window and self.window[-1].session is not one.session:
+        if self.window:
             self._join(one, position)
         return position
 
@@ -227,7 +237,7 @@ class Lane:
         lowest, rules = position, self._key.rules
         for other in reversed(self.window):
             if provably_before(rules, other, one):
-                break
+                continue
             if other.number != self.log.number(other.position):
                 continue
             before = other.publication
@@ -289,7 +299,7 @@ class Lane:
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
         gone, rest = self.window[:count], self.window[count:]
-        self.blurred_until_t = max(self.blurred_until_t, *(one.t for one in gone))
+        self._blur(gone)
         sessions = {one.session.name for one in self.window}
         if len(sessions) > 1:
             self.settled.reset()
@@ -323,6 +333,9 @@ class Lane:
         explanation = search.run(final=final)
         if explanation is None:
             return
+        if explanation.is_breach and now < inf and self._key.subscription.loss_may_show(first.t):
+            self.due_t = now + self._hold_s
+            return
         if explanation.gave_up:
             self._give_up(first)
             self.waiting = rest
@@ -354,7 +367,7 @@ class Lane:
         owed = (*self.owed, *(one for one in later if one is not None))
         return Search(
             *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),
-            *(self.blurred_until_t, self._key.newest, self.ack_confirmed_token, self.may_be_owed),
+            *(self.blurred_until_t, self.blurred_by, self._key.newest, self.ack_confirmed_token, self.may_be_owed),
             *(self.overtaken.__contains__, self._reported),
         )
 
@@ -389,7 +402,9 @@ class Lane:
         problems = self._problems(self.now, one, known or self.log.frontier + 1, [] if known else self._missing(one))
         self._file(one, [Problem(each.kind, TOO_MUCH, each.positions, each.publications, each.others) for each in problems])
         self._key.counts.unexplained += 1
-        self.reset()
+        for other in self.window:
+            self.log.mark(other.position, UNPLACED)
+        self.reset(one)
         self._take(one, known)
         if not known:
             self.log.mark(one.position, UNPLACED)
@@ -402,8 +417,19 @@ class Lane:
 
     # --- what else happens ---------------------------------------------------------------------------------------------------
 
-    def reset(self) -> None:
+    def _blur(self, deliveries: list[Delivery]) -> None:
+        """Something else may have been sent among these, or before: what that does to the state is not known any more."""
+        if not deliveries:
+            return
+        sessions = {one.session for one in deliveries}
+        recent = self.blurred_until_t + self._hold_s >= deliveries[-1].t
+        self.blurred_by = sessions.pop() if len(sessions) == 1 and (not recent or self.blurred_by in sessions) else None
+        self.blurred_until_t = max(self.blurred_until_t, *(one.t for one in deliveries))
+
+    def reset(self, *since: Delivery) -> None:
         """Nothing is known about the last send and the holds."""
+        before = self.now.before
+        self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()
         self._frontier = self.log.frontier
         self.window = []
@@ -412,9 +438,9 @@ class Lane:
     def unplaced(self, one: Delivery) -> None:
         """A delivery without a place in the record: the service may go on from anywhere."""
         if self.waiting and low(self._key.rules, one) <= self.waiting[0].t + self._key.rules.clock_error_s:
-            self.reset()
+            self.reset(one)
             self._go_on()
-        self.reset()
+        self.reset(one)
 
     def control(self) -> None:
         """A control operation, or a hole in the record."""
@@ -532,6 +558,10 @@ class Lane:
     def invoked_t(self, position: int) -> float:
         """When the publish of a position was invoked."""
         return self.log.invoked_t(position)
+
+    def knows(self, position: int) -> bool:
+        """Whether a position is not forgotten."""
+        return self.log.holds(position)
 
     def newest(self, token: int) -> Delivery | None:
         """The last delivery of a message id."""

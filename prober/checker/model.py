@@ -67,6 +67,9 @@ class View(Protocol):
     def invoked_t(self, position: int) -> float:
         """When the publish of a position was invoked."""
 
+    def knows(self, position: int) -> bool:
+        """Whether what is known of a position is not forgotten."""
+
     def newest(self, token: int) -> Delivery | None:
         """The last delivery of a message id."""
 
@@ -180,7 +183,7 @@ class Send:
         """Nothing below it is provably held elsewhere."""
         if not self.rules.redelivery_promised:
             return []
-        below = [(position, held) for position, held in self.held if position < self.position and self._elsewhere(held)]
+        below = [(position, held) for position, held in self.held if self._matters(position, held)]
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:
@@ -201,10 +204,15 @@ class Send:
             found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
         return [Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()]
 
+    def _matters(self, position: int, held: Delivery) -> bool:
+        return position < self.position and self.view.knows(position) and self._elsewhere(held)
+
     def _elsewhere(self, held: Delivery) -> bool:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
 
     def _is_held(self, held: Delivery) -> bool:
+        if any(low(self.rules, held) <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
+            return False
         newest = self.view.newest(held.token)
         return earliest_release(self.rules, held, newest) > self.latest_t + self.rules.clock_error_s
 

@@ -258,12 +258,13 @@ class Ledger:
     forgotten   how many epochs, and publications, were forgotten.
     """
 
-    __slots__ = ("_ended", "epochs", "forgotten", "holed", "rank")
+    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "rank")
 
     def __init__(self) -> None:
         self.epochs: dict[str, Epoch] = {}
         self.rank = self.forgotten = 0
         self.holed = False
+        self._latest = ""
         self._ended: dict[str, int] | None = None
 
     def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
@@ -271,6 +272,9 @@ class Ledger:
         epoch = self.epochs.get(name)
         if epoch is None:
             epoch = self._begin(name, seq, t, generation)
+        elif name != self._latest:
+            self.epochs[name] = self.epochs.pop(name)
+        self._latest = name
         if region not in epoch.regions:
             epoch.regions += (region,)
         publication = epoch.open.get(seq)
@@ -315,13 +319,17 @@ class Ledger:
 
     def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
         if len(self.epochs) >= EPOCHS_KEPT:
-            del self.epochs[next(iter(self.epochs))]
-            self.forgotten += 1
+            self.evict(self.epochs.pop(next(iter(self.epochs))))
         epoch = self.epochs[name] = Epoch(name, complete=(seq == 1 or not self.holed) and generation == 0)
         epoch.began_t = t
         if self._ended:
             epoch.ended_unseen = self._ended.pop(name, 0)
         return epoch
+
+    def evict(self, epoch: Epoch) -> None:
+        """An epoch is forgotten."""
+        del epoch
+        self.forgotten += 1
 
     def _note_end(self, name: str, seq: int) -> None:
         """An attempt ended of an epoch of which none was seen to begin."""

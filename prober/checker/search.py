@@ -13,7 +13,7 @@ from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
-from prober.checker.facts import Delivery, low, must_precede
+from prober.checker.facts import Delivery, Session, low, must_precede
 from prober.checker.log import ACKED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -23,6 +23,8 @@ from prober.core.rules import Mode
 
 SITUATIONS_MAX: Final = 20_000
 """Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
+GLANCE: Final = 500
+"""The same for a search that may be repeated later."""
 
 Record: TypeAlias = tuple[int, int]
 
@@ -86,6 +88,11 @@ class Explanation(NamedTuple):
     steps: tuple[Step, ...]
     gave_up: bool
 
+    @property
+    def is_breach(self) -> bool:
+        """Whether it is none without a breach."""
+        return any(not problem.doubt for step in self.steps for problem in step.problems)
+
 
 @dataclass(slots=True)
 class SearchView:
@@ -126,6 +133,10 @@ class SearchView:
         one = self.search.deliveries_at(self.situation, position)[0]
         return -inf if one.publication is None else one.publication.invoked_t
 
+    def knows(self, position: int) -> bool:
+        """See `model.View`."""
+        return position > self.search.frontier or self.search.log.holds(position)
+
     def newest(self, token: int) -> Delivery | None:
         """See `model.View`."""
         return self.search.newest(token)
@@ -139,7 +150,7 @@ class Search:
     frontier    the positions up to it were learned before.
     known       the position of each delivery whose record was learned before, else 0.
     owed        confirmed publications of the region that have not come.
-    blurred_until_t   what may have been sent until then may have been sent before the last certain moment.
+    blurred_until_t   what may have been sent until then may have been sent before the last certain moment, but on `blurred_by`.
     """
 
     subscription: Subscription
@@ -151,6 +162,7 @@ class Search:
     known: Sequence[int]
     owed: Sequence[Publication]
     blurred_until_t: float
+    blurred_by: Session | None
     newest: Callable[[int], Delivery | None]
     confirmed: Callable[[int, float], bool]
     may_be_owed: Callable[[int], bool]
@@ -180,7 +192,8 @@ class Search:
         heappush(queue, (Cost(), 0, counter, self.start, None))
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
-        while queue and len(done) <= self.situations_max:
+        situations_max = self.situations_max if final else GLANCE
+        while queue and len(done) <= situations_max:
             cost, _, _, situation, _ = heappop(queue)
             key = situation.key
             if key in done:
@@ -214,7 +227,7 @@ class Search:
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         for index in self._candidates(situation):
             yield self._send(situation, index)
-            if self._lows[index] <= self.blurred_until_t:
+            if self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
                 yield Step(index, (), placed=False), self._after(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:

@@ -27,6 +27,7 @@ class Subscription:
     lost_upto_t losses before then are forgotten.
     graces      control operations and holes.
     first_seen_t    when it showed itself first.
+    over        whether the record is over: a pull that has no answer by now may have had one that was lost.
     """
 
     def __init__(self, name: str, index: int, rules: Rules) -> None:
@@ -43,6 +44,7 @@ class Subscription:
         self.first_seen_t = inf
         self.unseen_owner = False
         self.closed_t = LONG_AGO
+        self.over = False
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -103,7 +105,13 @@ class Subscription:
                 return False
             if loss.session is not besides and loss.since_t - eps <= until_t and since_t - eps <= loss.until_t:
                 return True
-        return False
+        return self.over and self.loss_may_show(until_t)
+
+    def loss_may_show(self, t: float) -> bool:
+        """Whether a pull that had begun by then has no answer yet: it may turn out to be lost."""
+        if self.rules.mode is not Mode.PULL:
+            return False
+        return any(one.opened_t <= t + self.rules.clock_error_s and one.answered_t == inf for one in self.sessions.values())
 
     def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
         """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke."""

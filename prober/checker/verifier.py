@@ -127,6 +127,8 @@ class Verifier:
         """Settles what is on hold as if time went on; returns the findings decided so."""
         excuse_cut_off(self._waiting, lambda event: self._checker(event.subscription, event.key).collector)
         self._go_on_until(inf)
+        for subscription in self._subscriptions.values():
+            subscription.over = True
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.wake(inf)
