@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prober.checker.facts import Delivery, low
+from prober.checker.log import ACK_CONFIRMED
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
 from prober.core.findings import Facts, Kind
@@ -58,19 +59,29 @@ def _judge_confirmed(key: KeyChecker, lane: Lane, one: Delivery, position: int) 
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
     doubt = "" if confirmation.t + key.rules.clock_error_s < low(key.rules, one) else RACING
-    if not doubt and confirmation.out_of_order:
+    if not doubt and (confirmation.out_of_order or _follows_in_a_run(lane, position, confirmation.acked)):
         doubt = OUT_OF_ORDER
     witnesses = (lane.log.number(position), confirmation.number, one.number)
     facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
     key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt)
 
 
+def _follows_in_a_run(lane: Lane, position: int, acked: int) -> bool:
+    """Whether something before it was delivered again since, without a confirmed acknowledgement: that brings what follows with it."""
+    again = (at for at, held in lane.now.held if at < position and held.number > acked)
+    return bool(lane.waiting) or any(not lane.log.flagged(at, ACK_CONFIRMED) for at in again)
+
+
 class Confirmation:
-    """A confirmed acknowledgement. `out_of_order`: something before it in the log had no confirmed acknowledgement then."""
+    """A confirmed acknowledgement. `out_of_order`: something before it in the log had no confirmed acknowledgement then.
 
-    __slots__ = ("number", "out_of_order", "stamp", "t")
+    acked   the delivery that was acknowledged.
+    """
 
-    def __init__(self, t: float, number: int, stamp: int, *, out_of_order: bool) -> None:
+    __slots__ = ("acked", "number", "out_of_order", "stamp", "t")
+
+    def __init__(self, t: float, number: int, stamp: int, acked: int, *, out_of_order: bool) -> None:
+        self.acked = acked
         self.t = t
         self.number = number
         self.stamp = stamp
@@ -86,7 +97,8 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
     (one,) = meant
     for lane in key.lanes.values():
         if one.position and lane.log.holds(one.position) and one.token == lane.log.tokens[one.position - lane.log.floor - 1]:
-            key.confirmations[token] = Confirmation(event.t, number, one.stamp, out_of_order=lane.is_unconfirmed_before(one.position))
+            out_of_order = lane.is_unconfirmed_before(one.position)
+            key.confirmations[token] = Confirmation(event.t, number, one.stamp, one.number, out_of_order=out_of_order)
             key.counts.acks_confirmed += 1
 
 

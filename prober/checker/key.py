@@ -10,7 +10,7 @@ from prober.checker import integrity, report
 from prober.checker.coverage import Coverage
 from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_held_until
 from prober.checker.lane import Lane
-from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED
+from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
@@ -319,6 +319,9 @@ class KeyChecker:
         for lane in self.lanes.values():
             for publication in [one for one in lane.owed if one.epoch is epoch]:
                 del lane.owed[publication]
+            for position in lane.log.between(0, lane.log.frontier + 1):
+                if lane.log.epoch(position) == epoch.name:
+                    lane.log.mark(position, UNPLACED)  # it would not be recognised if it came again
 
     def newest(self, token: int) -> Delivery | None:
         """The last delivery of a message id."""

@@ -122,7 +122,7 @@ class Lane:
         state = self.now
         known = self.position_of(one)
         position = known or self.log.frontier + 1
-        missing = [] if known or not self.owed else self._missing(one)
+        missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
             if any(not problem.doubt for problem in problems):
@@ -381,9 +381,9 @@ class Lane:
         for step in steps:
             one = search.items[step.index]
             one.position = search.known[step.index]
+            self._file(one, step.problems)
             if not step.placed:
                 continue
-            self._file(one, step.problems)
             known = one.position or self._relearned(one)
             one.position = known or self._learn(one)
             if id(one) not in window and self.now.before is not None and self.now.before.session is not one.session:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from prober.checker.facts import Delivery, earliest_release, low
+from prober.checker.facts import Delivery, earliest_end, earliest_release, low
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
@@ -26,6 +26,7 @@ BESIDE: Final = "what is missing may have been sent on another stream of the sam
 UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 GRACE: Final = "{} may explain it"
 FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
+MAYBE_CONFIRMED: Final = "its acknowledgement may have been applied without a confirmation, and then it need not come again"
 CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
 
 
@@ -168,6 +169,8 @@ class Send:
             return DEAD_LETTER
         if self.rules.exactly_once and self.view.ack_confirmed(position, latest_t):
             return CONFIRMED_AHEAD
+        if self.rules.exactly_once and self.view.acked(position, latest_t):
+            return MAYBE_CONFIRMED
         if inside:
             return ""
         if self.view.acked(position, latest_t) and self._may_have_lost(low(self.rules, before)):
@@ -240,4 +243,10 @@ class Send:
         """Whether the run may have begun below, with something that was lost on its way, or that left the subscription."""
         if self.rules.dead_letter_max_attempts:
             return True
-        return self.position > 1 and self._may_have_lost(low(self.rules, before))
+        return self._may_have_lost(low(self.rules, before)) and self._lower_may_be_free()
+
+    def _lower_may_be_free(self) -> bool:
+        """Whether the hold of something below may be over, an acknowledgement apart; what is not remembered may be free."""
+        latest_t = self.latest_t + self.rules.clock_error_s
+        lower = [held for at, held in self.held if at < self.position]
+        return len(lower) < self.position - 1 or any(earliest_end(self.rules, held) <= latest_t for held in lower)

@@ -132,7 +132,6 @@ def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> Non
 
 
 def _overlap(key: KeyChecker, lane: Lane, one: Delivery, held: Sequence[Delivery], doubt: str, holder: str = "") -> None:
-    del lane
     shown = held[:SEQS_SHOWN]
     facts: dict[str, Fact] = {
         **record_of(one),
@@ -143,7 +142,8 @@ def _overlap(key: KeyChecker, lane: Lane, one: Delivery, held: Sequence[Delivery
     epochs = tuple(other.epoch for other in shown)
     if any(epoch != one.epoch for epoch in epochs):
         facts["held_epochs"] = epochs
-    witnesses = (*(other.number for other in held[:5]), one.number)
+    before = lane.now.before
+    witnesses = (*(other.number for other in held[:5]), 0 if before is None else before.number, one.number)
     key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt)
 
 

@@ -6,7 +6,7 @@ explained in about as many steps as it has deliveries, and a breach is told only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -228,7 +228,7 @@ class Search:
         for index in self._candidates(situation):
             yield self._send(situation, index)
             if self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
-                yield Step(index, (), placed=False), self._after(situation, index)
+                yield self._send_before(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:
         """What may have been sent next: nothing that is still to be sent was provably sent before."""
@@ -287,8 +287,21 @@ class Search:
         send = Send(
             self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t
         )
-        problems = tuple(one for one in send.problems() if (self.items[index].number, one.kind) not in self.reported)
-        return Step(index, problems, placed=True), after
+        return Step(index, self._new(index, send.problems()), placed=True), after
+
+    def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
+        """It was sent before the last certain moment; what has to be in the log before it is missing all the same."""
+        one = self.items[index]
+        missing = [] if self._position(situation, index) else self._missing(situation, index)
+        after = self._after(situation, index)
+        view = SearchView(self, after)
+        send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index))
+        return Step(index, self._new(index, send.order()), placed=False), after
+
+    def _new(self, index: int, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """The problems that no finding was filed about."""
+        number = self.items[index].number
+        return tuple(one for one in problems if (number, one.kind) not in self.reported)
 
     def _after(self, situation: Situation, index: int) -> Situation:
         front, ahead = situation.front, situation.ahead

@@ -79,7 +79,8 @@ class Subscription:
 
     def alone(self, session: Session) -> bool:
         """Whether nothing that was sent before can arrive after what this session delivers."""
-        return self.streaming and len(self.sessions) == 1 and session.closed_t == inf and not self.rules.clock_error_s
+        only = len(self.sessions) == 1 and session.closed_t == inf and not self.unseen_owner
+        return self.streaming and only and not self.rules.clock_error_s
 
     def _begin(self, session: Session, t: float) -> Session:
         self.sessions[session.name] = session
