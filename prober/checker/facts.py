@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.events import LONG_AGO
 from prober.core.rules import Mode, Rules
 
 if TYPE_CHECKING:
@@ -78,25 +77,18 @@ class Delivery:
     )
 
     def __init__(
-        self,
-        number: int,
-        t: float,
-        session: Session,
-        token: int,
-        stamp: int,
-        epoch: str,
-        seq: int,
-        message_id: str,
-        publication: Publication | None,
+        self, event: Delivered, number: int, session: Session, token: int, stamp: int, publication: Publication | None
     ) -> None:
         self.number = number
-        self.t = t
+        self.t = event.t
         self.session = session
         self.token = token
         self.stamp = stamp
-        self.epoch = epoch
-        self.seq = seq
-        self.message_id = message_id
+        self.epoch = event.epoch
+        self.seq = event.seq
+        self.message_id = event.message_id
+        self.generation = event.generation
+        self.attempt = event.delivery_attempt
         self.publication = publication
         self.position = 0
         self.region: str | None = None
@@ -104,7 +96,6 @@ class Delivery:
         self.acked_t = self.nacked_t = inf
         self.leases: tuple[tuple[float, float], ...] = ()
         self.older: Delivery | None = None
-        self.generation = self.attempt = 0
 
     @property
     def owner(self) -> str | None:

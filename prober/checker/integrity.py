@@ -61,6 +61,8 @@ def _judge_confirmed(key: KeyChecker, lane: Lane, one: Delivery, position: int) 
     doubt = "" if confirmation.t + key.rules.clock_error_s < low(key.rules, one) else RACING
     if not doubt and (confirmation.out_of_order or _follows_in_a_run(lane, position, confirmation.acked)):
         doubt = OUT_OF_ORDER
+    if doubt:
+        del key.confirmations[one.token]  # it is outstanding again
     witnesses = (lane.log.number(position), confirmation.number, one.number)
     facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
     key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt)
@@ -127,9 +129,7 @@ def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
     named = key.group.primary(one.token)
     if named is not None and (named.seq, named.epoch.name) != (one.seq, one.epoch):
         facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
-        key.collector.violation(
-            Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts
-        )
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts)
     if not epoch.was_invoked(one.seq):
         key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
         return True
@@ -155,13 +155,14 @@ def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) ->
 def judge_confirmation(key: KeyChecker, lane: Lane, publication: Publication, t: float) -> None:
     """A confirmation must not name the id of a message that was delivered as another one."""
     assert publication.token is not None
-    older = key.live.get(publication.token)
-    position = 0 if older is not None else lane.log.find(publication.token, 0)
-    if older is None and not position:
-        return
-    seq, epoch, number = (
-        (older.seq, older.epoch, older.number) if older is not None else (lane.log.seq(position), lane.log.epoch(position), lane.log.number(position))
-    )
+    older, log = key.live.get(publication.token), lane.log
+    if older is not None:
+        seq, epoch, number = older.seq, older.epoch, older.number
+    else:
+        position = log.find(publication.token, 0)
+        if not position:
+            return
+        seq, epoch, number = log.seq(position), log.epoch(position), log.number(position)
     if (seq, epoch) == (publication.seq, publication.epoch.name):
         return
     facts: Facts = {"seq": seq, "epoch": epoch, "confirmed_seq": publication.seq, "confirmed_epoch": publication.epoch.name}

@@ -43,8 +43,8 @@ class KeyChecker:
         "counts",
         "dead_lettered_ids",
         "group",
-        "last_t",
         "lanes",
+        "last_t",
         "live",
         "rules",
         "subscription",
@@ -76,8 +76,7 @@ class KeyChecker:
         token = hash(event.message_id)
         stamp = 0 if event.publish_time is None else hash(event.publish_time) or 1
         publication = self.group.find(event.epoch, event.seq)
-        one = Delivery(number, t, session, token, stamp, event.epoch, event.seq, event.message_id, publication)
-        one.generation, one.attempt = event.generation, event.delivery_attempt
+        one = Delivery(event, number, session, token, stamp, publication)
         if stamp:
             self.collector.ids_alone = False
         one.older = self.live.get(token)
@@ -102,7 +101,9 @@ class KeyChecker:
         self.adopts = False
         self.baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
         for lane in self.lanes.values():
-            for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other is not one.publication]:
+            for publication in [
+                other for other in lane.owed if other.invoked_t <= self.baseline_t and other is not one.publication
+            ]:
                 del lane.owed[publication]
                 self._excuse(publication)
 
@@ -394,5 +395,3 @@ class KeyChecker:
     def shared(self, position: int, lane: Lane) -> bool:
         """Whether a message id stands for several records."""
         return lane.log.flagged(position, SHARED)
-
-

@@ -177,9 +177,10 @@ class Lane:
     def _waiting_before(self, one: Delivery, publication: Publication) -> Iterator[Publication]:
         for other in self.waiting:
             before = other.publication
-            if other is not one and other.first and other.primary and before is not None and before is not publication:
-                if must_precede(self._key.rules, before, one):
-                    yield before
+            if other is one or not other.first or not other.primary or before is None or before is publication:
+                continue
+            if must_precede(self._key.rules, before, one):
+                yield before
 
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
         send = Send(
@@ -341,7 +342,7 @@ class Lane:
             self.waiting = rest
         else:
             self._adopt(search, explanation.steps)
-            sent = {search.items[step.index].number for step in explanation.steps}
+            sent = {search.items[step.item].number for step in explanation.steps}
             self.waiting = [one for one in self.waiting if one.number not in sent]
         self._go_on()
 
@@ -379,8 +380,8 @@ class Lane:
         self.window = []
         self.now = self.settled.copy()
         for step in steps:
-            one = search.items[step.index]
-            one.position = search.known[step.index]
+            one = search.items[step.item]
+            one.position = search.known[step.item]
             self._file(one, step.problems)
             if not step.placed:
                 continue
@@ -521,7 +522,11 @@ class Lane:
                 return
 
     def _is_primary(self, position: int, epoch: str) -> bool:
-        return self.log.flagged(position, PRIMARY) and not self.log.flagged(position, UNPLACED | SHARED) and self.log.epoch(position) == epoch
+        return (
+            self.log.flagged(position, PRIMARY)
+            and not self.log.flagged(position, UNPLACED | SHARED)
+            and self.log.epoch(position) == epoch
+        )
 
     # --- the log as a view: see `model.View` ---------------------------------------------------------------------------------
 

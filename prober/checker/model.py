@@ -201,11 +201,18 @@ class Send:
         latest_t = self.latest_t + self.rules.clock_error_s
         found: dict[Kind, list[tuple[int, Delivery]]] = {}
         for at, held in below:
-            if held.acked_t <= latest_t or self.view.acked(at, latest_t) or self.rules.dead_letter_max_attempts or self._is_gone(self.view.invoked_t(at)):
+            if (
+                held.acked_t <= latest_t
+                or self.view.acked(at, latest_t)
+                or self.rules.dead_letter_max_attempts
+                or self._is_gone(self.view.invoked_t(at))
+            ):
                 continue
             released = earliest_release(self.rules, held, self.view.newest(held.token)) <= latest_t
             found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
-        return [Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()]
+        return [
+            Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()
+        ]
 
     def _matters(self, position: int, held: Delivery) -> bool:
         return position < self.position and self.view.knows(position) and self._elsewhere(held)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -70,7 +69,12 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], doubt: 
 def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delivery) -> None:
     """A message that was missing before `early` came late."""
     eps, before = key.rules.clock_error_s, early.publication
-    facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "after": early.seq, "after_epoch": early.epoch}
+    facts: dict[str, Fact] = {
+        "seq": publication.seq,
+        "epoch": publication.epoch.name,
+        "after": early.seq,
+        "after_epoch": early.epoch,
+    }
     confirmed = 0 if before is None else before.confirmed_number
     if _in_session(publication, early):
         witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
@@ -169,15 +173,13 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
 
 
 def move(key: KeyChecker, lane: Lane, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
-    """7.1: the key goes on at another owner. What others certainly hold at or above it was redelivered early; what they may hold is told."""
+    """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held."""
     if lane.is_reported(one, OVERLAP[key.rules.mode]):
         return
     eps, before = key.rules.clock_error_s, lane.now.before
     assert before is not None
     certain = [
-        held
-        for at, held in others
-        if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
+        held for at, held in others if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
     ]
     perhaps = bool(certain) or any(key.held_until(held) > one.t for held in (*(held for _, held in others), before))
     streaming = key.rules.mode is Mode.STREAMING

@@ -29,27 +29,33 @@ GLANCE: Final = 500
 Record: TypeAlias = tuple[int, int]
 
 
-class Hold(NamedTuple):
-    """What may be held, as a list from the highest position down. `owner`: of all of them, None if they differ."""
+class Hold:
+    """What may be held, as a list from the highest position down.
 
-    position: int
-    delivery: Delivery
-    rest: Hold | None
-    signature: int
+    signature   the same for all lists of the same deliveries.
+    """
 
-    def __iter__(self) -> Iterator[tuple[int, Delivery]]:  # type: ignore[override]
-        """The highest position first."""
-        hold: Hold | None = self
-        while hold is not None:
-            yield hold.position, hold.delivery
-            hold = hold.rest
+    __slots__ = ("delivery", "position", "rest", "signature")
+
+    def __init__(self, position: int, delivery: Delivery, rest: Hold | None) -> None:
+        self.position = position
+        self.delivery = delivery
+        self.rest = rest
+        self.signature: int = hash((position, delivery.number, rest.signature if rest is not None else 0))
+
+
+def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
+    """What may be held, the highest position first."""
+    while hold is not None:
+        yield hold.position, hold.delivery
+        hold = hold.rest
 
 
 def held_on(hold: Hold | None, position: int, delivery: Delivery) -> Hold:
     """What may be held after a send: a redelivery ends the holds at and above its position."""
     while hold is not None and hold.position >= position:
         hold = hold.rest
-    return Hold(position, delivery, hold, hash((position, delivery.number, hold.signature if hold is not None else 0)))
+    return Hold(position, delivery, hold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +81,9 @@ class Situation:
 
 
 class Step(NamedTuple):
-    """One send of an explanation; None as its problems says that it may have been sent before everything that is remembered."""
+    """One send of an explanation, of the delivery `item`. Not `placed`: it was sent before everything that is remembered."""
 
-    index: int
+    item: int
     problems: tuple[Problem, ...]
     placed: bool
 
@@ -281,12 +287,10 @@ class Search:
         position = position or self.frontier + len(learned)
         after = self._after(situation, index)
         after = Situation(after.front, after.ahead, learned, one, position, held_on(situation.hold, position, one))
-        held = tuple(situation.hold) if situation.hold is not None else ()
+        held = tuple(held_in(situation.hold))
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
-        send = Send(
-            self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t
-        )
+        send = Send(self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t)
         return Step(index, self._new(index, send.problems()), placed=True), after
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:

@@ -145,9 +145,7 @@ class Verifier:
 
     def _invoked(self, event: PublishInvoked) -> None:
         self._counts.publishes_invoked += 1
-        self._group(event.key).invoke(
-            event.epoch, event.seq, event.generation, event.t, self._number, event.region, event.size
-        )
+        self._group(event.key).invoke(event.epoch, event.seq, event.generation, event.t, self._number, event.region, event.size)
 
     def _published(self, event: Published) -> None:
         self._counts.publishes_confirmed += 1
