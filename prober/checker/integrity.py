@@ -152,21 +152,20 @@ def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) ->
     file(Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
 
 
-def judge_confirmation(key: KeyChecker, lane: Lane, publication: Publication, t: float) -> None:
+def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
     """A confirmation must not name the id of a message that was delivered as another one."""
     assert publication.token is not None
-    older, log = key.live.get(publication.token), lane.log
-    if older is not None:
-        seq, epoch, number = older.seq, older.epoch, older.number
-    else:
-        position = log.find(publication.token, 0)
-        if not position:
-            return
-        seq, epoch, number = log.seq(position), log.epoch(position), log.number(position)
-    if (seq, epoch) == (publication.seq, publication.epoch.name):
+    older = key.live.get(publication.token)
+    if older is None or (older.seq == publication.seq and older.epoch == publication.epoch.name):
         return
-    facts: Facts = {"seq": seq, "epoch": epoch, "confirmed_seq": publication.seq, "confirmed_epoch": publication.epoch.name}
-    key.collector.violation(Kind.ID_CONFLICT, t, (number, publication.invoked_number, publication.confirmed_number), facts)
+    facts: Facts = {
+        "seq": older.seq,
+        "epoch": older.epoch,
+        "confirmed_seq": publication.seq,
+        "confirmed_epoch": publication.epoch.name,
+    }
+    witnesses = (older.number, publication.invoked_number, publication.confirmed_number)
+    key.collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
 
 
 def judge_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:

@@ -313,7 +313,7 @@ class KeyChecker:
             return
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
-        integrity.judge_confirmation(self, lane, publication, t)
+        integrity.judge_confirmation(self, publication, t)
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch was forgotten."""
@@ -339,6 +339,8 @@ class KeyChecker:
     @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
+        if len(self.lanes) == 1 and self._lane is not None:
+            return self._lane.due_t
         return min((lane.due_t for lane in self.lanes.values()), default=inf)
 
     def wake(self, now: float) -> None:

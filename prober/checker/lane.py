@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, Session, hold_s, low, must_precede, provably_before
+from prober.checker.facts import Delivery, Session, hold_s, low, must_precede
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -54,6 +54,7 @@ class Lane:
         "_commit_at",
         "_flags",
         "_frontier",
+        "_highest",
         "_hold_s",
         "_in_grace",
         "_key",
@@ -87,6 +88,7 @@ class Lane:
         self.deferred: list[tuple[float, Publication]] = []
         self._frontier = 0
         self._commit_at = COMMIT_AT
+        self._highest: dict[str, int] = {}
         self._reported: set[tuple[int, Kind]] = set()
         self._in_grace = False
         self._hold_s = hold_s(key.rules)
@@ -185,7 +187,7 @@ class Lane:
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
         send = Send(
             *(self._key.subscription, self, one, position, state.before, state.before_position),
-            *(state.held, missing, one.t),
+            *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t),
         )
         return send.problems()
 
@@ -215,6 +217,7 @@ class Lane:
             invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
             if one.primary:
                 flags = PRIMARY
+                self._note_highest(one)
             graces = self._key.subscription.graces
             if graces and self._key.subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
                 flags |= UNPLACED
@@ -235,11 +238,10 @@ class Lane:
 
     def _join(self, one: Delivery, position: int) -> None:
         """Marks positions before this one that may stand behind it in another legal order of sends."""
-        lowest, rules = position, self._key.rules
-        for other in reversed(self.window):
-            if provably_before(rules, other, one):
-                continue
-            if other.number != self.log.number(other.position):
+        lowest, rules, session = position, self._key.rules, one.session
+        sent_t = low(rules, one) - rules.clock_error_s
+        for other in self.window:
+            if other.session is session or other.t < sent_t or other.number != self.log.number(other.position):
                 continue
             before = other.publication
             if before is None or not other.primary or not must_precede(rules, before, one):
@@ -252,7 +254,7 @@ class Lane:
     def commit(self, now: float) -> None:
         """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
         rules = self._key.rules
-        horizon_t = now - rules.delivery_delay_max_s - rules.clock_error_s
+        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - rules.clock_error_s
         count = self._certain(horizon_t)
         if len(self.window) - count >= WINDOW_MAX:
             count = self._give_up_order(len(self.window) // 2)
@@ -452,13 +454,17 @@ class Lane:
     def confirmed(self, publication: Publication, delivery: Delivery | None, t: float) -> None:
         """A publish was confirmed; `delivery` is the first delivery of its primary, if that came before."""
         if delivery is None:
+            late = publication.seq < self._highest.get(publication.epoch.name, 0)
             last = next(reversed(self.owed), None)
             self.owed[publication] = None
             if last is not None and last.rank > publication.rank:
                 self.owed = dict.fromkeys(sorted(self.owed, key=lambda one: one.rank))
-        elif delivery.position:
-            self.log.mark(delivery.position, PRIMARY)
-        if self._is_out_of_order(publication, delivery):
+        else:
+            late = True
+            if delivery.position:
+                self.log.mark(delivery.position, PRIMARY)
+                self._note_highest(delivery)
+        if late and self._is_out_of_order(publication, delivery):
             self.deferred.append((t + self._hold_s, publication))
             self.due_t = min(self.due_t, t + self._hold_s)
 
@@ -476,6 +482,13 @@ class Lane:
     def is_unconfirmed_before(self, position: int) -> bool:
         """Whether an acknowledgement of something before a position was not confirmed."""
         return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.skipped(0, position))
+
+    def _note_highest(self, one: Delivery) -> None:
+        """A primary was learned."""
+        if one.seq > self._highest.get(one.epoch, 0):
+            if len(self._highest) > 64 and one.epoch not in self._highest:
+                del self._highest[next(iter(self._highest))]
+            self._highest[one.epoch] = one.seq
 
     # --- comparisons that a late confirmation makes necessary: L3 ------------------------------------------------------------
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from prober.checker.facts import Delivery
 from prober.checker.search import Hold, held_on
 
-TRIM_AT = 64
-"""Holds above which those that were answered are dropped; then twice as many as are left."""
+TRIM_AT = 32
+"""Holds above which those that were acknowledged are dropped; then twice as many as are left."""
 
 
 class State:
@@ -32,7 +34,7 @@ class State:
         self.before = delivery
         self.before_position = position
         if len(held) > self._trim_at:
-            self.held = [one for one in held if one[1].acked_t == one[1].nacked_t]
+            self.held = [one for one in held if one[1].acked_t == inf]
             self._trim_at = max(TRIM_AT, 2 * len(self.held))
 
     def reset(self) -> None:
@@ -47,6 +49,10 @@ class State:
         other.before, other.before_position = self.before, self.before_position
         other.held = list(self.held)
         return other
+
+    def outstanding(self) -> list[tuple[int, Delivery]]:
+        """What was not acknowledged so far."""
+        return [one for one in self.held if one[1].acked_t == inf]
 
     def hold(self) -> Hold | None:
         """What may be held, as the search has it."""

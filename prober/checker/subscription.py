@@ -42,7 +42,7 @@ class Subscription:
         self.lost_upto_t = LONG_AGO
         self.graces: list[Grace] = []
         self.first_seen_t = inf
-        self.unseen_owner = False
+        self.unseen = False
         self.closed_t = LONG_AGO
         self.over = False
 
@@ -60,7 +60,7 @@ class Subscription:
         session = self.sessions.get(name)
         if session is None:
             session = self._begin(Session(name, None if self.streaming else name, LONG_AGO), t)
-            self.unseen_owner = self.unseen_owner or self.streaming
+            self.unseen = True
         return session
 
     def closed(self, event: Closed) -> None:
@@ -79,8 +79,16 @@ class Subscription:
 
     def alone(self, session: Session) -> bool:
         """Whether nothing that was sent before can arrive after what this session delivers."""
-        only = len(self.sessions) == 1 and session.closed_t == inf and not self.unseen_owner
+        only = len(self.sessions) == 1 and session.closed_t == inf and not self.unseen
         return self.streaming and only and not self.rules.clock_error_s
+
+    def sent_from_t(self, now: float) -> float:
+        """What is delivered from now on was sent after this time, as far as its sessions tell."""
+        if self.streaming or self.unseen:
+            return LONG_AGO
+        if self.rules.mode is Mode.PUSH:
+            return now
+        return min((one.opened_t for one in self.sessions.values() if one.answered_t == inf), default=now)
 
     def _begin(self, session: Session, t: float) -> Session:
         self.sessions[session.name] = session

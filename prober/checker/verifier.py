@@ -93,21 +93,22 @@ class Verifier:
             self._take_in_any_order(event)
         else:
             self._number = self._observed
-            self._take(event)
+            t = event.t
+            if self._queue and self._queue[0][0] < t and type(event) not in _TIMELESS:
+                self._pass_time(t)
+            if t > self._now:
+                self._now = t
+            self._handlers[type(event)](event)
         if not self._decided:
             return ()
         decided, self._decided = self._decided, []
         return decided
 
     def _take(self, event: Event) -> None:
-        t, queue = event.t, self._queue
-        if queue and queue[0][0] < t and type(event) not in _TIMELESS:
-            self._pass_time(t)
-        if t > self._now:
-            self._now = t
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            handler(event)
+        if self._queue and self._queue[0][0] < event.t and type(event) not in _TIMELESS:
+            self._pass_time(event.t)
+        self._now = max(self._now, event.t)
+        self._handlers[type(event)](event)
 
     def _take_in_any_order(self, event: Event) -> None:
         """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
