@@ -58,6 +58,7 @@ class Lane:
         "_hold_s",
         "_in_grace",
         "_key",
+        "_patience",
         "_reported",
         "blurred_by",
         "blurred_until_t",
@@ -91,6 +92,7 @@ class Lane:
         self._highest: dict[str, int] = {}
         self._reported: set[tuple[int, Kind]] = set()
         self._in_grace = False
+        self._patience = 1
         self._hold_s = hold_s(key.rules)
         self._flags: dict[tuple[int, int], tuple[int, float]] = {}
 
@@ -102,9 +104,12 @@ class Lane:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
                 self._resolve(inf)
+            elif len(self.waiting) == self._patience:
+                self._resolve_all(one.t)
         elif not self._accept(one):
             self._put_on_hold(one)
-            self._resolve(one.t)
+            if self._patience == 1:
+                self._resolve_all(one.t)
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
@@ -267,6 +272,7 @@ class Lane:
                 self.settled = self.now
             numbers = {one.number for one in self.window}
             self._reported = {one for one in self._reported if one[0] in numbers}
+            self._patience = 1
         self._commit_at = len(self.window) + COMMIT_AT
 
     def _certain(self, horizon_t: float) -> int:
@@ -325,6 +331,18 @@ class Lane:
             self._resolve(now)
         self._compare(now)
 
+    def _resolve_all(self, now: float) -> None:
+        """Looks for a legal order of everything that waits, less often the more often it was needed since the last certain moment."""
+        self._patience *= 2
+        items = sorted((*self.window, *self.waiting), key=lambda one: one.number)
+        search = self._search(items, len(items))
+        explanation = search.run(final=False)
+        if explanation is not None:
+            self._adopt(search, explanation.steps)
+            self.waiting, self.due_t = [], inf
+            if len(self.window) >= self._commit_at:
+                self.commit(now)
+
     def _resolve(self, now: float) -> None:
         """Looks for a legal order; where there is none and time is up, tells the breach."""
         first, *rest = self.waiting
@@ -332,7 +350,8 @@ class Lane:
         eps = self._key.rules.clock_error_s
         beside = [one for one in rest if one.session is not first.session and low(self._key.rules, one) <= first.t + eps]
         optional = beside[:OPTIONAL_MAX]
-        search = self._search([*self.window, first, *optional], len(self.window) + 1)
+        items = sorted((*self.window, first), key=lambda one: one.number)
+        search = self._search([*items, *optional], len(items))
         explanation = search.run(final=final)
         if explanation is None:
             return
@@ -500,7 +519,7 @@ class Lane:
         self.deferred = [one for one in self.deferred if one[0] >= now]
         for publication in due:
             if self.window and self._is_out_of_order(publication, self._first_of(publication)):
-                search = self._search(list(self.window), len(self.window))
+                search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
                 explanation = search.run(final=False)
                 if explanation is not None:
                     self._adopt(search, explanation.steps)

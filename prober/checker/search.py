@@ -6,6 +6,7 @@ explained in about as many steps as it has deliveries, and a breach is told only
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -33,14 +34,16 @@ class Hold:
     """What may be held, as a list from the highest position down.
 
     signature   the same for all lists of the same deliveries.
+    owner       of all of them, None if there are several.
     """
 
-    __slots__ = ("delivery", "position", "rest", "signature")
+    __slots__ = ("delivery", "owner", "position", "rest", "signature")
 
     def __init__(self, position: int, delivery: Delivery, rest: Hold | None) -> None:
         self.position = position
         self.delivery = delivery
         self.rest = rest
+        self.owner = delivery.owner if rest is None or rest.owner == delivery.owner else None
         self.signature: int = hash((position, delivery.number, rest.signature if rest is not None else 0))
 
 
@@ -179,6 +182,8 @@ class Search:
     _records: list[int] = field(default_factory=list)
     _required: dict[int, list[Publication]] = field(default_factory=dict)
     _copies: dict[int, list[int]] = field(default_factory=dict)
+    _sessions: dict[str, list[int]] = field(default_factory=dict)
+    _by_session: Sequence[Sequence[int]] = ()
 
     def __post_init__(self) -> None:
         rules = self.subscription.rules
@@ -187,6 +192,8 @@ class Search:
         for index, one in enumerate(self.items):
             self._records.append(first.setdefault((one.token, one.stamp), index))
             self._copies.setdefault(one.token, []).append(index)
+            self._sessions.setdefault(one.session.name, []).append(index)
+        self._by_session = tuple(self._sessions.values())
 
     # --- the search ----------------------------------------------------------------------------------------------------------
 
@@ -243,28 +250,24 @@ class Search:
             yield rest
             return
         eps = self.subscription.rules.clock_error_s
-        unsent = [index for index in range(situation.front, len(self.items)) if index not in situation.ahead]
-        first_t = min((self.items[index].t for index in unsent), default=inf)
-        sessions = set()
-        for index in unsent:
-            session = self.items[index].session
-            if session in sessions:
-                continue
-            sessions.add(session)
-            if self._lows[index] <= first_t + eps or all(
-                self.items[other].t + eps >= self._lows[index] for other in unsent if self.items[other].session is not session
-            ):
+        heads = [index for of_session in self._by_session if (index := self._head(situation, of_session)) is not None]
+        for index in heads:
+            if all(self.items[other].t + eps >= self._lows[index] for other in heads if other != index):
                 yield index
+
+    def _head(self, situation: Situation, of_session: Sequence[int]) -> int | None:
+        """The first delivery of a session that is still to be sent."""
+        for at in range(bisect_left(of_session, situation.front), len(of_session)):
+            if of_session[at] not in situation.ahead:
+                return of_session[at]
+        return None
 
     def _rest_of_response(self, situation: Situation) -> int | None:
         """7.2: a pull response is sent at once."""
         if self.subscription.rules.mode is not Mode.PULL or situation.before is None:
             return None
-        session = situation.before.session
-        for index in range(situation.front, len(self.items)):
-            if self.items[index].session is session and index not in situation.ahead:
-                return index
-        return None
+        session = situation.before.session.name
+        return self._head(situation, self._sessions[session]) if session in self._sessions else None
 
     def _latest(self, situation: Situation, index: int) -> float:
         """It was sent by then: before it was received, and before anything that is still to be sent was received."""
@@ -287,7 +290,9 @@ class Search:
         position = position or self.frontier + len(learned)
         after = self._after(situation, index)
         after = Situation(after.front, after.ahead, learned, one, position, held_on(situation.hold, position, one))
-        held = tuple(held_in(situation.hold))
+        hold = situation.hold
+        alone = hold is None or (hold.owner == one.owner and not self.subscription.rules.exactly_once)
+        held = () if alone else tuple(held_in(hold))
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
         send = Send(self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t)
