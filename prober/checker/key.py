@@ -99,11 +99,14 @@ class KeyChecker:
     def _adopt_baseline(self, one: Delivery) -> None:
         """10: the subscription may be younger than what was published before the first message that it delivers."""
         self.adopts = False
-        self.baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
+        publication = one.publication
+        if publication is None:
+            self.baseline_t = one.t
+        else:
+            another = publication.token is not None and publication.token != one.token
+            self.baseline_t = one.t if another else publication.ordered_t
         for lane in self.lanes.values():
-            for publication in [
-                other for other in lane.owed if other.invoked_t <= self.baseline_t and other is not one.publication
-            ]:
+            for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:
                 del lane.owed[publication]
                 self._excuse(publication)
 
@@ -147,12 +150,15 @@ class KeyChecker:
                 return self.lanes[older.region]
         return next((lane for lane in self.lanes.values() if lane.log.find(one.token, one.stamp)), None)
 
-    def _again(self, one: Delivery, lane: Lane) -> Lane:
+    def _again(self, one: Delivery, lane: Lane) -> Lane | None:
         self.counts.deliveries_redelivery += 1
         position = lane.position_of(one)
         if position:
             integrity.judge_again(self, lane, one, position)
             self.counts.redeliveries_of_acked += lane.log.flagged(position, ACKED)
+        elif any(0 < older.position <= lane.log.floor for older in deliveries_of(one.older) if older.stamp == one.stamp):
+            self.counts.deliveries_unplaced += 1
+            return None
         return lane
 
     def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
@@ -281,7 +287,7 @@ class KeyChecker:
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """An acknowledgement was confirmed."""
-        if self.rules.exactly_once:
+        if self.rules.exactly_once and event.t > self.collector.grace_until_t:
             integrity.note_confirmation(self, event, number)
             self._mark(event.message_id, ACK_CONFIRMED, event.t)
 
@@ -334,6 +340,7 @@ class KeyChecker:
         """A control operation, or a hole in the record."""
         for lane in self.lanes.values():
             lane.control()
+        self.confirmations.clear()
         self.collector.excuse(grace.until_t, grace.cause)
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, Session, hold_s, low, must_precede
+from prober.checker.facts import Delivery, Grace, Session, hold_s, low, must_precede
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WINDOW_MAX: Final = 256
 """Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
+TOGETHER_MAX: Final = 1024
+"""Deliveries on hold that are explained together."""
 OPTIONAL_MAX: Final = 512
 """Deliveries that came after what is on hold and are tried before it."""
 WAITING_MAX: Final = 65_536
@@ -58,6 +60,7 @@ class Lane:
         "_hold_s",
         "_in_grace",
         "_key",
+        "_latest_invoked_t",
         "_patience",
         "_reported",
         "blurred_by",
@@ -89,6 +92,7 @@ class Lane:
         self.deferred: list[tuple[float, Publication]] = []
         self._frontier = 0
         self._commit_at = COMMIT_AT
+        self._latest_invoked_t = -inf
         self._highest: dict[str, int] = {}
         self._reported: set[tuple[int, Kind]] = set()
         self._in_grace = False
@@ -126,24 +130,26 @@ class Lane:
 
     def _accept(self, one: Delivery) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation."""
+        grace = self._grace_of(one) if self._key.subscription.graces else None
         state = self.now
         known = self.position_of(one)
         position = known or self.log.frontier + 1
         missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
-            if any(not problem.doubt for problem in problems):
+            if problems and (grace is None or any(not problem.doubt for problem in problems)):
                 return False
-            grace = self._key.subscription.grace_of(one)
-            if problems and grace is None:
-                return False
-            if grace is not None:
-                self._file(one, problems)
-            elif self._in_grace or self._was_controlled(one):
-                state.reset()
-            self._in_grace = grace is not None
+            self._file(one, problems)
         self._take(one, known)
         return True
+
+    def _grace_of(self, one: Delivery) -> Grace | None:
+        """The grace period that a delivery belongs to; behind one nothing is known about the last send."""
+        grace = self._key.subscription.grace_of(one)
+        if grace is None and (self._in_grace or self._was_controlled(one)):
+            self.reset()
+        self._in_grace = grace is not None
+        return grace
 
     def _was_controlled(self, one: Delivery) -> bool:
         """Whether a control operation came between the last send and this one, by clocks that differ."""
@@ -226,6 +232,9 @@ class Lane:
             graces = self._key.subscription.graces
             if graces and self._key.subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
                 flags |= UNPLACED
+            if invoked_t < self._latest_invoked_t and self._key.subscription.may_have_lost_one(invoked_t, one):
+                flags |= UNPLACED
+            self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
         learned = self._flags.get((one.token, one.stamp))
         if learned is not None:
@@ -328,20 +337,25 @@ class Lane:
     def settle(self, now: float) -> None:
         """Decides what was on hold until before `now`."""
         while self.waiting and self.due_t < now:
-            self._resolve(now)
+            if len(self.waiting) == 1 or not self._resolve_all(now):
+                self._resolve(now)
         self._compare(now)
 
-    def _resolve_all(self, now: float) -> None:
-        """Looks for a legal order of everything that waits, less often the more often it was needed since the last certain moment."""
+    def _resolve_all(self, now: float) -> bool:
+        """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
         self._patience *= 2
-        items = sorted((*self.window, *self.waiting), key=lambda one: one.number)
+        several, rest = self.waiting[:TOGETHER_MAX], self.waiting[TOGETHER_MAX:]
+        items = sorted((*self.window, *several), key=lambda one: one.number)
         search = self._search(items, len(items))
         explanation = search.run(final=False)
-        if explanation is not None:
-            self._adopt(search, explanation.steps)
-            self.waiting, self.due_t = [], inf
-            if len(self.window) >= self._commit_at:
-                self.commit(now)
+        if explanation is None:
+            return False
+        self._adopt(search, explanation.steps)
+        self.waiting, self.due_t = rest, inf
+        if len(self.window) >= self._commit_at:
+            self.commit(now)
+        self._go_on()
+        return True
 
     def _resolve(self, now: float) -> None:
         """Looks for a legal order; where there is none and time is up, tells the breach."""
@@ -386,7 +400,7 @@ class Lane:
             known.append(position if position <= self._frontier else 0)
         searched = {one.number for one in items}
         later = (one.publication for one in self.waiting if one.first and one.number not in searched)
-        owed = (*self.owed, *(one for one in later if one is not None))
+        owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),
             *(self.blurred_until_t, self.blurred_by, self._key.newest, self.ack_confirmed_token, self.may_be_owed),

@@ -158,7 +158,7 @@ class Search:
     items       the deliveries in order of arrival. The first `mandatory` have to be explained, the others may have been sent before them.
     frontier    the positions up to it were learned before.
     known       the position of each delivery whose record was learned before, else 0.
-    owed        confirmed publications of the region that have not come.
+    owed        confirmed publications of the region that have not come among them, in the order of their invocations.
     blurred_until_t   what may have been sent until then may have been sent before the last certain moment, but on `blurred_by`.
     """
 
@@ -183,6 +183,7 @@ class Search:
     _required: dict[int, list[Publication]] = field(default_factory=dict)
     _copies: dict[int, list[int]] = field(default_factory=dict)
     _sessions: dict[str, list[int]] = field(default_factory=dict)
+    _primaries: Sequence[Publication] = ()
     _by_session: Sequence[Sequence[int]] = ()
 
     def __post_init__(self) -> None:
@@ -193,6 +194,8 @@ class Search:
             self._records.append(first.setdefault((one.token, one.stamp), index))
             self._copies.setdefault(one.token, []).append(index)
             self._sessions.setdefault(one.session.name, []).append(index)
+        came = (one.publication for one in self.items if one.primary)
+        self._primaries = tuple(dict.fromkeys(one for one in came if one is not None))
         self._by_session = tuple(self._sessions.values())
 
     # --- the search ----------------------------------------------------------------------------------------------------------
@@ -357,13 +360,22 @@ class Search:
 
     def _require(self, index: int) -> list[Publication]:
         rules, one = self.subscription.rules, self.items[index]
-        came = (other.publication for other in self.items if other.primary)
-        candidates = dict.fromkeys((*(before for before in came if before is not None), *self.owed))
+        rank = one.publication.rank if one.publication is not None else 0
         return [
             before
-            for before in candidates
+            for before in self._candidates_before(rank)
             if not self._was_known(before) and not self.waived(before) and must_precede(rules, before, one)
         ]
+
+    def _candidates_before(self, rank: int) -> Iterator[Publication]:
+        """What was invoked before a publication, and was not learned before the deliveries that are searched."""
+        for before in self._primaries:
+            if before.rank < rank:
+                yield before
+        for before in self.owed:
+            if before.rank >= rank:
+                return
+            yield before
 
     def _was_known(self, publication: Publication) -> bool:
         """Whether the primary of a publication was learned before."""

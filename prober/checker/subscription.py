@@ -138,6 +138,12 @@ class Subscription:
             for loss in self.losses
         )
 
+    def may_have_lost_one(self, invoked_t: float, one: Delivery) -> bool:
+        """Whether a message may have been sent before, on another stream of the same subscriber, which broke."""
+        since_t = invoked_t - self.rules.clock_error_s
+        lost = (loss.session for loss in self.losses if loss.until_t >= since_t)
+        return self.streaming and any(session is not one.session and session.owner == one.owner for session in lost)
+
     def may_have_attempted_unseen(self) -> bool:
         """Whether attempts to deliver may have gone where nobody saw them."""
         if self.streaming:
