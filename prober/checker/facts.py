@@ -14,6 +14,7 @@ from prober.core.rules import Mode, Rules
 
 if TYPE_CHECKING:
     from prober.checker.publications import Publication
+    from prober.core.events import Delivered
 
 NO_STAMP: Final = 0
 """The publish time of a record that did not state one."""

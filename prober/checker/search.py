@@ -43,7 +43,7 @@ class Hold:
         self.position = position
         self.delivery = delivery
         self.rest = rest
-        self.owner = delivery.owner if rest is None or rest.owner == delivery.owner else None
+        self.owner: str | None = delivery.owner if rest is None or rest.owner == delivery.owner else None
         self.signature: int = hash((position, delivery.number, rest.signature if rest is not None else 0))
 
 
