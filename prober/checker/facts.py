@@ -51,6 +51,7 @@ class Delivery:
     region          where its record was published, None if nobody can tell.
     first           whether it was the first delivery of its record.
     copy            whether another record of the message id came before: the service stored the message twice.
+    unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
     acked_t, nacked_t, leases   answers that were sent to it.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
     """
@@ -75,6 +76,7 @@ class Delivery:
         "stamp",
         "t",
         "token",
+        "unplaced",
     )
 
     def __init__(
@@ -93,7 +95,7 @@ class Delivery:
         self.publication = publication
         self.position = 0
         self.region: str | None = None
-        self.first = self.copy = False
+        self.first = self.copy = self.unplaced = False
         self.acked_t = self.nacked_t = inf
         self.leases: tuple[tuple[float, float], ...] = ()
         self.older: Delivery | None = None

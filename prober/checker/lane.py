@@ -104,6 +104,7 @@ class Lane:
 
     def deliver(self, one: Delivery) -> None:
         """A delivery of the region."""
+        one.unplaced = self._may_stand_elsewhere(one)
         if self.waiting:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
@@ -114,6 +115,17 @@ class Lane:
             self._put_on_hold(one)
             if self._patience == 1:
                 self._resolve_all(one.t)
+
+    def _may_stand_elsewhere(self, one: Delivery) -> bool:
+        """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
+        position = self.position_of(one)
+        if position or one.publication is None or not one.first:
+            return self.log.flagged(position, UNPLACED)
+        subscription, publication = self._key.subscription, one.publication
+        if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
+            return True
+        invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
+        return invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(invoked_t, one)
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
@@ -229,12 +241,9 @@ class Lane:
             if one.primary:
                 flags = PRIMARY
                 self._note_highest(one)
-            graces = self._key.subscription.graces
-            if graces and self._key.subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
-                flags |= UNPLACED
-            if invoked_t < self._latest_invoked_t and self._key.subscription.may_have_lost_one(invoked_t, one):
-                flags |= UNPLACED
             self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
+        if one.unplaced:
+            flags |= UNPLACED
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
         learned = self._flags.get((one.token, one.stamp))
         if learned is not None:

@@ -144,7 +144,7 @@ class Send:
     def step(self) -> list[Problem]:
         """The position of a send is at most one above that of the send before it."""
         before = self.before
-        if before is None or not self.rules.redelivery_promised:
+        if before is None or self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
         inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session
         if inside and self.position <= self.before_position:
@@ -161,6 +161,10 @@ class Send:
             return [Problem(kind, "", tuple(skipped), others=(before,))]
         doubts = [doubt for doubt in excuses.values() if doubt != CONFIRMED_AHEAD]
         return [Problem(kind, doubts[0], tuple(skipped), others=(before,))] if doubts else []
+
+    def _may_stand_elsewhere(self) -> bool:
+        """10: its place in the log is not known; in a grace period all is in doubt anyway."""
+        return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None
 
     def _excuse(self, position: int, before: Delivery, *, inside: bool) -> str:
         """6.3 and 6.4: why a position may have been passed over; empty if it may not."""
@@ -184,7 +188,7 @@ class Send:
 
     def holder(self) -> list[Problem]:
         """Nothing below it is provably held elsewhere."""
-        if not self.rules.redelivery_promised:
+        if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
         below = [(position, held) for position, held in self.held if self._matters(position, held)]
         if not below:
@@ -194,7 +198,9 @@ class Send:
         certain = [(at, held) for at, held in below if self._is_held(held) and not self._dropped_unseen(at, held)]
         if not certain:
             return []
-        return [Problem(OVERLAP[self.rules.mode], "", tuple(at for at, _ in certain), others=tuple(held for _, held in certain))]
+        again = self.rules.dead_letter_max_attempts > 0 and not self.delivery.first
+        doubt = DEAD_LETTER if again else ""  # what was held need not be part of the run that released it
+        return [Problem(OVERLAP[self.rules.mode], doubt, tuple(at for at, _ in certain), others=tuple(held for _, held in certain))]
 
     def _push(self, below: Sequence[tuple[int, Delivery]]) -> list[Problem]:
         """7.3: push goes on only after success."""

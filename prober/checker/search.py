@@ -22,7 +22,7 @@ from prober.checker.subscription import Subscription
 from prober.core.findings import Kind
 from prober.core.rules import Mode
 
-SITUATIONS_MAX: Final = 20_000
+SITUATIONS_MAX: Final = 4_000
 """Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
 GLANCE: Final = 500
 """The same for a search that may be repeated later."""
@@ -33,18 +33,19 @@ Record: TypeAlias = tuple[int, int]
 class Hold:
     """What may be held, as a list from the highest position down.
 
-    signature   the same for all lists of the same deliveries.
+    signature   the same for all lists of the same deliveries, those left out that do not count: nobody else is there.
     owner       of all of them, None if there are several.
     """
 
     __slots__ = ("delivery", "owner", "position", "rest", "signature")
 
-    def __init__(self, position: int, delivery: Delivery, rest: Hold | None) -> None:
+    def __init__(self, position: int, delivery: Delivery, rest: Hold | None, *, counts: bool = True) -> None:
         self.position = position
         self.delivery = delivery
         self.rest = rest
         self.owner: str | None = delivery.owner if rest is None or rest.owner == delivery.owner else None
-        self.signature: int = hash((position, delivery.number, rest.signature if rest is not None else 0))
+        below = rest.signature if rest is not None else 0
+        self.signature: int = hash((position, delivery.number, below)) if counts else below
 
 
 def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
@@ -54,11 +55,11 @@ def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
         hold = hold.rest
 
 
-def held_on(hold: Hold | None, position: int, delivery: Delivery) -> Hold:
+def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: bool = True) -> Hold:
     """What may be held after a send: a redelivery ends the holds at and above its position."""
     while hold is not None and hold.position >= position:
         hold = hold.rest
-    return Hold(position, delivery, hold)
+    return Hold(position, delivery, hold, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ class SearchView:
         """See `model.View`."""
         search = self.search
         committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.may_be_owed(one)]
-        return [*committed, *range(max(after, search.frontier) + 1, before)]
+        uncommitted = range(max(after, search.frontier) + 1, before)
+        return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
 
     def low(self, position: int) -> int:
         """See `model.View`."""
@@ -183,6 +185,7 @@ class Search:
     _required: dict[int, list[Publication]] = field(default_factory=dict)
     _copies: dict[int, list[int]] = field(default_factory=dict)
     _sessions: dict[str, list[int]] = field(default_factory=dict)
+    _shared: bool = True
     _primaries: Sequence[Publication] = ()
     _by_session: Sequence[Sequence[int]] = ()
 
@@ -194,6 +197,8 @@ class Search:
             self._records.append(first.setdefault((one.token, one.stamp), index))
             self._copies.setdefault(one.token, []).append(index)
             self._sessions.setdefault(one.session.name, []).append(index)
+        owners = {one.owner for one in self.items}
+        self._shared = len(owners) > 1 or None in owners or rules.exactly_once
         came = (one.publication for one in self.items if one.primary)
         self._primaries = tuple(dict.fromkeys(one for one in came if one is not None))
         self._by_session = tuple(self._sessions.values())
@@ -292,7 +297,9 @@ class Search:
         missing = [] if position else self._missing(situation, index)
         position = position or self.frontier + len(learned)
         after = self._after(situation, index)
-        after = Situation(after.front, after.ahead, learned, one, position, held_on(situation.hold, position, one))
+        hold_after = None if one.unplaced else held_on(situation.hold, position, one, counts=self._shared)
+        before = None if one.unplaced else one
+        after = Situation(after.front, after.ahead, learned, before, position, hold_after)
         hold = situation.hold
         alone = hold is None or (hold.owner == one.owner and not self.subscription.rules.exactly_once)
         held = () if alone else tuple(held_in(hold))
@@ -333,6 +340,10 @@ class Search:
             return self.known[index]
         record = self._records[index]
         return self.frontier + 1 + situation.learned.index(record) if record in situation.learned else 0
+
+    def is_unplaced(self, situation: Situation, position: int) -> bool:
+        """Whether a new record may stand elsewhere."""
+        return self.items[situation.learned[position - self.frontier - 1]].unplaced
 
     def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
         """The deliveries of a position among those that are searched."""

@@ -26,7 +26,10 @@ class State:
         self._trim_at = TRIM_AT
 
     def sent(self, position: int, delivery: Delivery) -> None:
-        """A delivery was sent."""
+        """A delivery was sent; behind one that may stand elsewhere in the log nothing is known."""
+        if delivery.unplaced:
+            self.reset()
+            return
         held = self.held
         while held and held[-1][0] >= position:
             held.pop()
