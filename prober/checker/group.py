@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.checker.publications import Ledger
+from prober.checker.publications import Ledger, Publication
 
 if TYPE_CHECKING:
+    from prober.checker.facts import Delivery
     from prober.checker.key import KeyChecker
 
 
@@ -25,3 +26,10 @@ class KeyGroup(Ledger):
         """A subscription of the key. What was published before it was known is not settled by it."""
         self.checkers += (checker,)
         self.everybody = (1 << len(self.checkers)) - 1
+
+    def prove(self, publication: Publication, one: Delivery, receiver: KeyChecker) -> None:
+        """A record of a publish came that is not known to be confirmed: it was stored, so the other subscriptions are owed it too."""
+        if publication.token is None:
+            for checker in self.checkers:
+                if checker is not receiver:
+                    checker.liveness.proven(publication, one.token, one.t)

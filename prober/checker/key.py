@@ -10,6 +10,7 @@ from prober.checker import integrity, report
 from prober.checker.coverage import Coverage
 from prober.checker.facts import Delivery, Grace, deliveries_of, may_be_held_until
 from prober.checker.lane import Lane
+from prober.checker.liveness import Liveness
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Publication
@@ -44,6 +45,8 @@ class KeyChecker:
         "last_t",
         "lanes",
         "live",
+        "liveness",
+        "queued_t",
         "rules",
         "subscription",
     )
@@ -61,6 +64,8 @@ class KeyChecker:
         self.dead_lettered_ids: set[int] = set()
         self.confirmations: dict[int, integrity.Confirmation] = {}
         self.last_t = LONG_AGO
+        self.liveness = Liveness(self)
+        self.queued_t = inf
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -87,6 +92,7 @@ class KeyChecker:
             self._unplaced(one)
         else:
             lane.deliver(one)
+        self.liveness.delivered(one, lane)
         if len(self.live) > self._forget_at:
             self._forget(t)
 
@@ -143,6 +149,7 @@ class KeyChecker:
         """A record that is not known to be a primary comes for the first time."""
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
+            self.liveness.foreign()
             return None
         if integrity.judge_origin(self, one, publication):
             self.counts.deliveries_unplaced += 1
@@ -151,6 +158,7 @@ class KeyChecker:
         if publication is None:
             region = self._settled_region(one)
         else:
+            self.group.prove(publication, one, self)
             region = publication.region_of(one.token)
             if not publication.receive_early(self.subscription.index, one):
                 region = None
@@ -217,6 +225,7 @@ class KeyChecker:
     def _ack(self, one: Delivery, t: float) -> None:
         if t < one.acked_t:
             one.acked_t = t
+            self.liveness.acked(one, t)
         lane = self._lane
         if lane is not None and one.position and len(self.lanes) == 1:
             lane.log.mark(one.position, ACKED)
@@ -236,6 +245,7 @@ class KeyChecker:
         self.last_t = event.t
         for one in self.answered_by(event.session, event.message_id):
             one.nacked_t = min(one.nacked_t, event.t)
+            self.liveness.nacked(one, event.t)
 
     def lease_modified(self, event: LeaseModified) -> None:
         """The lease of a delivery is changed."""
@@ -245,6 +255,7 @@ class KeyChecker:
         self.last_t = event.t
         for one in self.answered_by(event.session, event.message_id):
             one.leases = (*one.leases[-7:], (event.t, event.seconds))
+            self.liveness.leased(one, event.t)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """An acknowledgement was confirmed."""
@@ -266,6 +277,7 @@ class KeyChecker:
             lane.now.held = [one for one in lane.now.held if one[1].token != token]
             lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
         self.collector.dead_letters += 1
+        self.liveness.dead_lettered(token)
 
     # --- publishes -----------------------------------------------------------------------------------------------------------
 
@@ -280,6 +292,7 @@ class KeyChecker:
             return
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
+        self.liveness.confirmed(t)
         integrity.judge_confirmation(self, lane, publication, t)
 
     def newest(self, token: int) -> Delivery | None:
@@ -293,16 +306,25 @@ class KeyChecker:
         for lane in self.lanes.values():
             lane.control()
         self.collector.excuse(grace.until_t, grace.cause)
+        self.liveness.control()
 
     @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
-        return min((lane.due_t for lane in self.lanes.values()), default=inf)
+        return min(self.liveness.due_t, inf, *(lane.due_t for lane in self.lanes.values()))
 
     def wake(self, now: float) -> None:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
+        if now < inf:
+            self.liveness.wake(now)
+
+    def end(self, t: float) -> None:
+        """Nothing comes any more, and what is overdue at `t` is so."""
+        for lane in self.lanes.values():
+            lane.settle(inf)
+        self.liveness.judge(t, t)
 
     def _forget(self, t: float) -> None:
         """Forgets deliveries to which no answer of any consequence can come any more."""

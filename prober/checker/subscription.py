@@ -6,6 +6,7 @@ from collections import deque
 from math import inf
 from typing import Final
 
+from prober.checker.clocks import Clocks
 from prober.checker.facts import Delivery, Grace, Loss, Session, low
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Assumptions, Mode, Rules
@@ -43,6 +44,7 @@ class Subscription:
         self.first_seen_t = inf
         self.unseen_owner = False
         self.closed_t = LONG_AGO
+        self.clocks = Clocks(self)
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -68,6 +70,7 @@ class Subscription:
             return
         session.closed_t, session.lost = event.t, event.lost
         self.closed_t = event.t
+        self.ended.append(session)
         rules = self.rules
         if self.streaming:
             since_t = event.t - rules.close_detection_max_s - rules.delivery_delay_max_s

@@ -1,0 +1,446 @@
+"""Promises that something happens at all (docs/model.md, section 8): what is accepted arrives, runs are finished, what nobody acknowledged comes again.
+
+Nothing is timed message by message. A key is looked at when the first thing that it is owed may be overdue; then its clocks are read
+(`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.checker.clocks import KeyClock, Verdict, Wait
+from prober.checker.facts import Delivery, deliveries_of, lease_until, low
+from prober.checker.holds import record_key
+from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, UNPLACED
+from prober.checker.model import DEAD_LETTER
+from prober.checker.publications import Publication
+from prober.core.collector import SEQS_SHOWN
+from prober.core.events import LONG_AGO
+from prober.core.findings import Fact, Facts, Kind
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+RECENT_KEPT: Final = 64
+"""The last deliveries of a region that are remembered: what may have been sent after a redelivery, though it came before."""
+PROVEN_KEPT: Final = 1024
+"""Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
+PATIENCE: Final = 1 / 32
+"""The share of a deadline after which something is looked at again at the earliest."""
+
+LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
+HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
+UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
+
+
+class Owed(NamedTuple):
+    """A record that another subscription proved to be stored: since when that is known."""
+
+    publication: Publication
+    t: float
+
+
+class Liveness:
+    """What one key is owed on one subscription.
+
+    due_t       when something may be overdue, infinite while nothing is owed.
+    clock       what of the key is in the way.
+    """
+
+    __slots__ = ("_baseline_t", "_key", "_proven", "_recent", "_restored", "_told", "_told_lost", "clock", "due_t", "last_number")
+
+    def __init__(self, key: KeyChecker) -> None:
+        self._key = key
+        self.clock = KeyClock(key.subscription)
+        self.due_t = inf
+        self.last_number = 0
+        self._baseline_t = inf
+        self._recent: dict[Lane, deque[Delivery]] = {}
+        self._proven: dict[int, Owed] = {}
+        self._restored: tuple[float, dict[int, tuple[Lane, int]]] | None = None
+        self._told: set[object] = set()
+        self._told_lost: set[Publication] = set()
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, lane: Lane | None) -> None:
+        """A message was delivered; `lane` is None if it has no place in the record."""
+        key, clock = self._key, self.clock
+        t = clock.last_t = one.t
+        self.last_number = one.number
+        if self._told:
+            self._told.clear()
+        if self._baseline_t == inf:
+            self._baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
+        publication = one.publication
+        key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
+        owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
+        clock.holds.delivered(one, owed=owed)
+        if key.rules.retry_backoff_max_s:
+            clock.note(one)
+        if lane is not None:
+            recent = self._recent.get(lane)
+            if recent is None:
+                recent = self._recent[lane] = deque(maxlen=RECENT_KEPT)
+            recent.append(one)
+        if self._proven:
+            self._proven.pop(one.token, None)
+        if self._restored is not None:
+            self._restored[1].pop(one.token, None)
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
+
+    def acked(self, one: Delivery, t: float) -> None:
+        """An acknowledgement of a delivery is sent."""
+        self.clock.holds.acked(one, t)
+        self._key.subscription.clocks.answered(self.clock.holds, one, t)
+
+    def nacked(self, one: Delivery, t: float) -> None:
+        """A negative acknowledgement of a delivery is sent."""
+        self._key.subscription.clocks.answered(self.clock.holds, one, t)
+
+    def leased(self, one: Delivery, t: float) -> None:
+        """The lease of a delivery is changed."""
+        self.clock.holds.leased(one)
+        self._key.subscription.clocks.touch(self.clock.holds, lease_until(self._key.rules, one) - one.t)
+        self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
+
+    def confirmed(self, t: float) -> None:
+        """A publish was confirmed."""
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
+
+    def proven(self, publication: Publication, token: int, t: float) -> None:
+        """Another subscription received a record of a publish whose outcome is not known: so it was stored."""
+        if token not in self._proven and not any(one.token == token for one in publication.early_on(self._key.subscription.index)):
+            self._proven[token] = Owed(publication, t)
+            if len(self._proven) > PROVEN_KEPT:
+                del self._proven[next(iter(self._proven))]
+            self.confirmed(t)
+
+    def dead_lettered(self, token: int) -> None:
+        """A message left the subscription."""
+        self.clock.holds.drop(token)
+        self._proven.pop(token, None)
+        if self._restored is not None:
+            self._restored[1].pop(token, None)
+
+    def control(self) -> None:
+        """A control operation, or a hole in the record: what was owed is owed no more."""
+        self.clock.holds.forget_owed()
+        self._recent.clear()
+        self._proven.clear()
+        self._restored = None
+        self.confirmed(self._key.collector.grace_until_t)
+
+    def sought(self, since_t: float, t: float) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        restored = {}
+        for lane in self._key.lanes.values():
+            log = lane.log
+            for position in range(log.floor + 1, log.frontier + 1):
+                if log.invoked_t(position) > since_t + self._key.rules.clock_error_s and self._is_owed(lane, position):
+                    restored[log.tokens[position - log.floor - 1]] = lane, position
+        self._restored = t, restored
+
+    def foreign(self) -> None:
+        """The key was in use before the record began."""
+        rules = self._key.rules
+        since_t = self._key.subscription.first_seen_t
+        self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+
+    @property
+    def _shortest_s(self) -> float:
+        rules = self._key.rules
+        return min(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s) + self._margin_s
+
+    @property
+    def _margin_s(self) -> float:
+        """A stream may have been dead for so long before anybody notices."""
+        return self._key.rules.close_detection_max_s if self._key.subscription.streaming else 0.0
+
+    def _was_acked(self, one: Delivery, lane: Lane) -> bool:
+        """Whether an earlier delivery of a record was acknowledged: then it is not owed any more."""
+        if any(other.acked_t < inf for other in deliveries_of(one.older) if other.stamp == one.stamp):
+            return True
+        position = one.position or lane.position_of(one)
+        return lane.log.flagged(position, ACKED)
+
+    def _is_owed(self, lane: Lane, position: int) -> bool:
+        confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
+        return not lane.log.flagged(position, REMOVED | UNPLACED | confirmed)
+
+    # --- deadlines -----------------------------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Tells what is overdue before `now`, but for what the end of a stream, if that was not noticed yet, may explain."""
+        if self.due_t < now:
+            self.judge(now - self._margin_s, now)
+
+    def judge(self, now: float, seen_t: float) -> None:
+        """Tells what is overdue at `now`. Events were seen until `seen_t`."""
+        self.clock.holds.tidy(now)
+        self.clock.tidy(now)
+        if self._key.subscription.first_seen_t == inf:
+            self.due_t = seen_t + self._shortest_s
+            return
+        excused_t = self._key.subscription.clocks.excused_until()
+        if self._restored is not None and not self._restored[1]:
+            self._restored = None
+        left = [*self._undelivered(now, excused_t), *self._lost(now, excused_t), *self._runs(now, excused_t)]
+        left += [*self._brought_back(now), *self._unacked(now, excused_t)]
+        least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
+        self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
+
+    def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
+        """What a clock says, and why it is no proof: of what is told once in doubt, only the proof is told."""
+        clocks = self._key.subscription.clocks
+        verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
+        if doubt or verdict.passed_t < inf or (kind, what, HELD_ELSEWHERE) in self._told:
+            return verdict, doubt
+        in_doubt = clocks.judge(self.clock, wait, now, firm=False)
+        if in_doubt.passed_t < inf:
+            self._told.add((kind, what, HELD_ELSEWHERE))
+            return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
+        return in_doubt, ""
+
+    def _expires(self, invoked_t: float, now: float) -> float:
+        """Until when something is owed: what is older than the retention may be gone."""
+        return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)
+
+    # --- what was never delivered --------------------------------------------------------------------------------------------
+
+    def _owed(self, excused_t: float) -> Iterator[tuple[Publication, float]]:
+        """What was stored and did not come, with the time from when that was known."""
+        if self._key.rules.filtered:
+            return
+        for lane in self._key.lanes.values():
+            for publication in lane.owed:
+                if (
+                    publication.confirmed_t > excused_t
+                    and publication not in lane.overtaken
+                    and self._is_after_baseline(publication)
+                ):
+                    yield publication, publication.confirmed_t
+        for publication, t in self._proven.values():
+            if publication.token is None and t > excused_t and self._is_after_baseline(publication):
+                yield publication, t
+
+    def _is_after_baseline(self, publication: Publication) -> bool:
+        return self._key.rules.subscription_predates_first_publish or publication.invoked_t > self._baseline_t
+
+    def _undelivered(self, now: float, excused_t: float) -> Iterator[float]:
+        """STUCK. Yields when to look again, from now on."""
+        by_epoch: dict[str, list[tuple[Publication, float]]] = {}
+        for publication, t in self._owed(excused_t):
+            if self._expires(publication.invoked_t, now) == now or self._judged_before_expiry(publication, t):
+                by_epoch.setdefault(publication.epoch.name, []).append((publication, t))
+        for epoch, owed in by_epoch.items():
+            if (Kind.STUCK, epoch) in self._told:
+                yield self._key.rules.delivery_deadline_s
+                continue
+            first, known_t = min(owed, key=lambda one: one[1])
+            wait = Wait(max(known_t, self.clock.last_t), self._key.rules.delivery_deadline_s, first.invoked_t)
+            verdict, doubt = self._judge(Kind.STUCK, epoch, wait, self._expires(first.invoked_t, now), self._gone())
+            if verdict.passed_t < inf:
+                self._tell_stuck(epoch, first, owed, wait, verdict.passed_t, doubt)
+                if doubt != HELD_ELSEWHERE:
+                    self._told.add((Kind.STUCK, epoch))
+            yield verdict.left_s or self._key.rules.delivery_deadline_s
+
+    def _judged_before_expiry(self, publication: Publication, t: float) -> bool:
+        """Whether a message could be overdue before it was too old."""
+        since_t = max(t, self.clock.last_t)
+        return self._expires(publication.invoked_t, inf) - since_t > self._key.rules.delivery_deadline_s
+
+    def _gone(self) -> str:
+        unseen = self._key.rules.dead_letter_max_attempts and self._key.subscription.may_have_attempted_unseen()
+        return UNSEEN if unseen else ""
+
+    def _tell_stuck(
+        self, epoch: str, first: Publication, owed: list[tuple[Publication, float]], wait: Wait, passed_t: float, doubt: str
+    ) -> None:
+        seqs = [first.seq, *(one.seq for one, t in owed if one is not first and t <= passed_t)]
+        facts: Facts = {"seqs": tuple(seqs[:SEQS_SHOWN]), "count": len(seqs), "epoch": epoch, **_times(wait, passed_t)}
+        witnesses = (first.invoked_number, first.confirmed_number, self.last_number)
+        self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt)
+
+    def _lost(self, now: float, excused_t: float) -> Iterator[float]:
+        """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
+        for lane in self._key.lanes.values():
+            for publication, by in lane.overtaken.items():
+                if publication not in lane.owed or publication in self._told_lost or publication.confirmed_t <= excused_t:
+                    continue
+                wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
+                verdict, doubt = self._judge(
+                    Kind.LOST_OVERTAKEN, publication, wait, self._expires(publication.invoked_t, now), self._gone()
+                )
+                if verdict.passed_t < inf:
+                    self._tell_lost(publication, by, wait, verdict.passed_t, doubt)
+                if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
+                    self._told_lost.add(publication)
+                else:
+                    yield verdict.left_s
+
+    def _tell_lost(self, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
+        facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
+        witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
+        self._key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+
+    # --- runs ----------------------------------------------------------------------------------------------------------------
+
+    def _runs(self, now: float, excused_t: float) -> Iterator[float]:
+        """REDELIVERY_STALL: a redelivery that did not come as far as the key had come before."""
+        for lane, recent in self._recent.items():
+            target = self._target(lane)
+            begun = (
+                None if lane.waiting else next((one for one in reversed(recent) if self._is_unfinished(lane, one, target)), None)
+            )
+            if begun is None or begun.t <= excused_t or self._key.subscription.grace_of(begun) is not None:
+                continue
+            yield from self._judge_run(lane, begun.number, low(self._key.rules, begun), begun.position, target, now)
+
+    def _judge_run(
+        self, lane: Lane, number: int, began_t: float, reached: int, target: int, now: float, since_t: float = LONG_AGO
+    ) -> Iterator[float]:
+        if (Kind.REDELIVERY_STALL, lane) in self._told:
+            return
+        rules, invoked_t = self._key.rules, lane.log.invoked_t(target)
+        wait = Wait(max(self.clock.last_t, since_t), rules.stall_deadline_s, invoked_t)
+        until_t = min(self._expires(lane.log.invoked_t(one), now) for one in range(reached + 1, target + 1))
+        doubt = self._doubt_of_run(lane, began_t, reached, target, now)
+        verdict, doubt = self._judge(Kind.REDELIVERY_STALL, lane, wait, until_t, doubt)
+        if verdict.passed_t < inf:
+            facts: Facts = {"target": lane.log.seq(target), "epoch": lane.log.epoch(target), **_times(wait, verdict.passed_t)}
+            witnesses = (number, self.last_number, lane.log.number(target))
+            self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
+            if doubt != HELD_ELSEWHERE:
+                self._told.add((Kind.REDELIVERY_STALL, lane))
+        yield verdict.left_s or rules.stall_deadline_s
+
+    def _target(self, lane: Lane) -> int:
+        """The highest position that a run has to come to."""
+        target = lane.log.frontier
+        while target > lane.log.floor and not self._is_owed(lane, target):
+            target -= 1
+        return target
+
+    def _is_unfinished(self, lane: Lane, one: Delivery, target: int) -> bool:
+        """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""
+        log, position = lane.log, one.position
+        if not position or log.number(position) == one.number or not log.holds(target) or log.number(target) > one.number:
+            return False
+        if log.high(position) >= target:
+            return False
+        recent, sent_t = self._recent[lane], low(self._key.rules, one) - self._key.rules.clock_error_s
+        if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
+            return False
+        return not any(
+            other.number > one.number if other.session is one.session else other.t >= sent_t
+            for other in recent
+            if other.position >= target or not other.position
+        )
+
+    def _doubt_of_run(self, lane: Lane, began_t: float, reached: int, target: int, now: float) -> str:
+        if self._key.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        acked = all(lane.log.flagged(one, ACKED) for one in range(reached + 1, target + 1) if self._is_owed(lane, one))
+        return LOST if acked and self._key.subscription.may_have_lost(began_t, now) else ""
+
+    def _brought_back(self, now: float) -> Iterator[float]:
+        """REDELIVERY_STALL: what a seek back restored and did not come."""
+        if self._restored is None or self._key.rules.filtered:
+            return
+        t, restored = self._restored
+        for lane in {lane for lane, _ in restored.values()}:
+            positions = [position for other, position in restored.values() if other is lane and lane.log.holds(position)]
+            if positions:
+                last = max(positions)
+                yield from self._judge_run(lane, 0, t, last - 1, last, now, self._key.collector.grace_until_t)
+
+    # --- what was not acknowledged -------------------------------------------------------------------------------------------
+
+    def _unacked(self, now: float, excused_t: float) -> Iterator[float]:
+        """UNACKED_STALL: whose lease is over, and what was not acknowledged, has to come again."""
+        deadline_s = self._key.rules.unacked_deadline_s
+        if deadline_s == inf:
+            return
+        overdue: dict[str, list[tuple[Delivery, Wait, float]]] = {}
+        judged: dict[tuple[float, float, str], tuple[Verdict, str]] = {}
+        for one in list(self.clock.holds.unacked.values()):
+            if one.t <= excused_t:
+                continue
+            wait, until_t = self._wait_of(one), self._until_of(one, now)
+            if until_t < now and until_t - wait.since_t <= deadline_s:
+                continue
+            doubt = self._doubt_of_unacked(one)
+            about = wait.since_t, until_t, doubt
+            if about not in judged or self._key.rules.retry_backoff_max_s:
+                judged[about] = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
+            verdict, doubt = judged[about]
+            if verdict.passed_t < inf:
+                overdue.setdefault(doubt, []).append((one, wait, verdict.passed_t))
+            yield verdict.left_s or deadline_s
+        for doubt, found in overdue.items():
+            self._tell_unacked(found, doubt)
+
+    def _wait_of(self, one: Delivery) -> Wait:
+        since_t = lease_until(self._key.rules, one)
+        if self._key.subscription.streaming:
+            since_t = min(since_t, one.session.closed_t)
+        invoked_t = LONG_AGO if one.publication is None else one.publication.invoked_t
+        return Wait(since_t, self._key.rules.unacked_deadline_s, invoked_t, self._not_behind(one))
+
+    def _until_of(self, one: Delivery, now: float) -> float:
+        return now if one.publication is None else self._expires(one.publication.invoked_t, now)
+
+    def _not_behind(self, one: Delivery) -> Callable[[Delivery], bool]:
+        """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
+        return lambda other: not one.position or other.position <= one.position
+
+    def _doubt_of_unacked(self, one: Delivery) -> str:
+        most = self._key.rules.dead_letter_max_attempts
+        if not most:
+            return ""
+        attempts = max(sum(1 for _ in deliveries_of(one)), one.attempt)
+        return DEAD_LETTER if attempts >= most - 1 or self._gone() else ""
+
+    def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
+        """Files what is overdue; each is told once, in doubt or not."""
+        if doubt != HELD_ELSEWHERE:
+            for one, _, _ in found:
+                self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
+        if (Kind.UNACKED_STALL, doubt) in self._told:
+            return
+        self._told.add((Kind.UNACKED_STALL, doubt))
+        _, wait, passed_t = min(found, key=lambda each: each[2])
+        shown = [one for one, _, _ in found][:SEQS_SHOWN]
+        facts: dict[str, Fact] = {"seqs": tuple(one.seq for one in shown), "count": len(found), "epoch": shown[0].epoch}
+        if len({one.epoch for one in shown}) > 1:
+            facts["seqs_epochs"] = tuple(one.epoch for one in shown)
+        witnesses = [one.number for one in shown[:5]]
+        self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+
+    # --- what is owed --------------------------------------------------------------------------------------------------------
+
+    def owes(self, now: float) -> bool:
+        """Whether the service still owes this subscription a delivery, other than what may be older than the retention."""
+        excused_t = self._key.subscription.clocks.excused_until()
+        if any(self._expires(publication.invoked_t, now) == now for publication, _ in self._owed(excused_t)):
+            return True
+        if self._key.rules.unacked_deadline_s < inf and any(self._until_of(one, now) == now for one in self._owed_again()):
+            return True
+        if self._restored is not None and self._restored[1]:
+            return True
+        return any(self._is_unfinished(lane, one, self._target(lane)) for lane, recent in self._recent.items() for one in recent)
+
+    def _owed_again(self) -> Iterable[Delivery]:
+        return self.clock.holds.unacked.values()
+
+
+def _times(wait: Wait, passed_t: float) -> Facts:
+    return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}
