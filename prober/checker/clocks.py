@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 LEFT: Final = 0.25
 """The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
+BACKED_OFF_KEPT: Final = 1024
+"""Deliveries of a key after which the retry policy may let the service wait; until the oldest beyond that are over, anything may wait."""
 BREAKS_KEPT: Final = 32
 """Ends of streams that are looked at one by one; of more only the last."""
 
@@ -230,13 +232,14 @@ class Clocks:
             return
         held = [one for one in key.holds.held() if one[0] < one[1]]
         for start, end in union((start, end) for start, end, _ in held):
+            leased_t = max(end, *(min(one[2].leased_t, one[2].session.closed_t) for one in held if start <= one[0] <= end))
             for session in self._sessions():
                 opened_t = session.opened_t
                 if not start < opened_t + rules.clock_error_s or opened_t >= min(end, stop):
                     continue
                 went_on = opened_t + rules.delivery_deadline_s < key.last_t <= end
                 had = [(one[2].first_t, one[1]) for one in held if one[2].session.owner == session.owner]
-                yield from minus([(opened_t, key.last_t if went_on else end)], had)
+                yield from minus([(opened_t, key.last_t if went_on else leased_t)], had)
 
     # --- other keys: 8.3 -----------------------------------------------------------------------------------------------------
 
@@ -271,6 +274,9 @@ class KeyClock:
         """With a retry policy: a delivery after which the service may wait."""
         self._backed_off.pop(record_key(one), None)
         self._backed_off[record_key(one)] = one
+        if len(self._backed_off) > BACKED_OFF_KEPT:
+            first = self._backed_off.pop(next(iter(self._backed_off)))
+            self.unknown_until_t = max(self.unknown_until_t, self._backed_off_until(first))
 
     def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:
         """When the retry policy may have let the service wait: after a refusal, or the end of a lease, until it comes again."""
@@ -278,11 +284,8 @@ class KeyClock:
         for one in self._backed_off.values():
             if counts(one):
                 since_t = min(low(rules, one) + rules.ack_deadline_s, one.nacked_t, *(t + seconds for t, seconds in one.leases))
-                yield since_t, lease_until(rules, one) - rules.clock_error_s + rules.retry_backoff_max_s
+                yield since_t, self._backed_off_until(one)
 
-    def tidy(self, until_t: float) -> None:
-        """Forgets what the service waits for no more."""
+    def _backed_off_until(self, one: Delivery) -> float:
         rules = self._subscription.rules
-        over = [record for record, one in self._backed_off.items() if lease_until(rules, one) + rules.retry_backoff_max_s < until_t]
-        for record in over:
-            del self._backed_off[record]
+        return lease_until(rules, one) - rules.clock_error_s + rules.retry_backoff_max_s

@@ -34,16 +34,17 @@ class Span:
     start_t     the earliest that the first of it was sent.
     first_t     when the first of it was received.
     end_t       until when it may have been outstanding.
+    leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
     """
 
-    __slots__ = ("delays_t", "end_t", "first_t", "session", "start_t")
+    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "session", "start_t")
 
     def __init__(self, session: Session, start_t: float, first_t: float) -> None:
         self.session = session
         self.start_t = start_t
         self.first_t = first_t
-        self.end_t = self.delays_t = LONG_AGO
+        self.end_t = self.delays_t = self.leased_t = LONG_AGO
 
     def lasts(self, end_t: float, delays_t: float) -> None:
         """Something of it may be outstanding until then."""
@@ -78,8 +79,11 @@ class Holds:
         if span is None or span.session is not one.session or self._is_over(span, one):
             span = self._begin(one)
         rules = self._subscription.rules
+        leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
+        if leased_t > span.leased_t:
+            span.leased_t = leased_t
         if not self._subscription.streaming:
-            span.lasts(lease_until(rules, one), LONG_AGO)
+            span.lasts(leased_t, LONG_AGO)
         record = record_key(one)
         if one.older is not None:
             self._replace(record)
@@ -107,9 +111,11 @@ class Holds:
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
-        if self._subscription.streaming or one.session in self._latest:
-            end_t = self.held_until(one)
-            self._span_of(one).lasts(end_t, end_t)
+        if one.session in self._latest:
+            span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
+            span.leased_t = max(span.leased_t, leased_t)
+            if not self._subscription.streaming:
+                span.lasts(leased_t, LONG_AGO)
 
     def forget_owed(self) -> None:
         """What was delivered so far is not owed any more, though it may be outstanding."""
@@ -204,6 +210,7 @@ class Holds:
             first = past.pop(0)
             past[0].start_t, past[0].first_t = min(first.start_t, past[0].start_t), min(first.first_t, past[0].first_t)
             past[0].lasts(first.end_t, first.delays_t)
+            past[0].leased_t = max(first.leased_t, past[0].leased_t)
 
     def _span_of(self, one: Delivery) -> Span:
         """The span of a delivery; if that is put away, one of its own."""

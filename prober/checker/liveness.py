@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from prober.checker.clocks import KeyClock, Verdict, Wait
 from prober.checker.facts import Delivery, deliveries_of, lease_until, low
 from prober.checker.holds import record_key
-from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, UNPLACED
+from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
 from prober.checker.model import DEAD_LETTER
 from prober.checker.publications import Publication
 from prober.core.collector import SEQS_SHOWN
@@ -33,6 +33,7 @@ PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
+RACING: Final = "what is missing was first delivered out of order, so its place is not known"
 HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
 UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 
@@ -184,7 +185,6 @@ class Liveness:
     def judge(self, now: float, seen_t: float) -> None:
         """Tells what is overdue at `now`. Events were seen until `seen_t`."""
         self.clock.holds.tidy(now)
-        self.clock.tidy(now)
         if self._key.subscription.first_seen_t == inf:
             self.due_t = seen_t + self._shortest_s
             return
@@ -346,8 +346,12 @@ class Liveness:
         )
 
     def _doubt_of_run(self, lane: Lane, began_t: float, reached: int, target: int, now: float) -> str:
+        log = lane.log
         if self._key.rules.dead_letter_max_attempts:
             return DEAD_LETTER
+        both = log.flagged(reached, PRIMARY) and log.flagged(target, PRIMARY) and log.epoch(reached) == log.epoch(target)
+        if both and log.seq(reached) > log.seq(target):
+            return RACING
         acked = all(lane.log.flagged(one, ACKED) for one in range(reached + 1, target + 1) if self._is_owed(lane, one))
         return LOST if acked and self._key.subscription.may_have_lost(began_t, now) else ""
 
