@@ -233,6 +233,7 @@ class Clocks:
         held = [one for one in key.holds.held() if one[0] < one[1]]
         for start, end in union((start, end) for start, end, _ in held):
             leased_t = max(end, *(min(one[2].leased_t, one[2].session.closed_t) for one in held if start <= one[0] <= end))
+            leased_t = min([leased_t, *(one[2].first_t for one in held if one[0] > end)])
             for session in self._sessions():
                 opened_t = session.opened_t
                 if not start < opened_t + rules.clock_error_s or opened_t >= min(end, stop):

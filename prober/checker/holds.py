@@ -6,6 +6,7 @@ What is answered, or whose lease is over, is kept as spans only, so the size fol
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.checker.facts import Delivery, Session, lease_until, low, may_be_held_until
@@ -86,7 +87,7 @@ class Holds:
             span.lasts(leased_t, LONG_AGO)
         record = record_key(one)
         if one.older is not None:
-            self._replace(record)
+            self._replace(record, one.t)
         kept = self.unacked if owed else self.others
         if owed or self._subscription.streaming:
             kept[record] = one
@@ -100,7 +101,7 @@ class Holds:
         held = self.unacked.pop(record, None) or self.others.pop(record, None)
         if held is None:
             return
-        if held is not one or held.older is not None:
+        if held is not one:
             self._fold(held)
         elif self._subscription.streaming:
             span = self._latest.get(one.session)
@@ -224,15 +225,15 @@ class Holds:
         self._past.append(span)
         return span
 
-    def _replace(self, record: Record) -> None:
-        """A record comes again: what was delivered of it before is owed no more."""
+    def _replace(self, record: Record, t: float) -> None:
+        """A record comes again: what was delivered of it before is outstanding, and owed, no more."""
         for kept in (self.unacked, self.others):
             before = kept.pop(record, None)
             if before is not None:
-                self._fold(before)
+                self._fold(before, t)
 
-    def _fold(self, one: Delivery) -> None:
-        """Its span lasts as long as the delivery."""
+    def _fold(self, one: Delivery, again_t: float = inf) -> None:
+        """Its span lasts as long as the delivery, at most until it came again."""
         end_t = self.held_until(one) if self._subscription.streaming else LONG_AGO
         if self._subscription.streaming or self._subscription.rules.retry_backoff_max_s:
-            self._span_of(one).lasts(end_t, self._delays_until(one))
+            self._span_of(one).lasts(min(end_t, again_t), min(self._delays_until(one), again_t))
