@@ -221,13 +221,13 @@ class Liveness:
         for lane in self._key.lanes.values():
             for publication in lane.owed:
                 if (
-                    publication.confirmed_t > excused_t
+                    publication.invoked_t > excused_t
                     and publication not in lane.overtaken
                     and self._is_after_baseline(publication)
                 ):
                     yield publication, publication.confirmed_t
         for publication, t in self._proven.values():
-            if publication.token is None and t > excused_t and self._is_after_baseline(publication):
+            if publication.token is None and publication.invoked_t > excused_t and self._is_after_baseline(publication):
                 yield publication, t
 
     def _is_after_baseline(self, publication: Publication) -> bool:
@@ -273,7 +273,7 @@ class Liveness:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in lane.overtaken.items():
-                if publication not in lane.owed or publication in self._told_lost or publication.confirmed_t <= excused_t:
+                if publication not in lane.owed or publication in self._told_lost or publication.invoked_t <= excused_t:
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
                 verdict, doubt = self._judge(
