@@ -112,15 +112,23 @@ class Clocks:
         return Verdict(inf, max(seconds - length(free, wait.since_t), 0.0))
 
     def _again_t(self, key: KeyClock, wait: Wait, seconds: float, free: Spans, breaks: list[float]) -> float:
-        """A broken stream excuses for one lease: of what was sent one delivery may have been lost, not all of them."""
-        if not breaks:
-            return LONG_AGO
+        """A broken stream excuses for one lease: of what was sent one delivery may have been lost, not all of them.
+
+        So does a lost pull, for what the retry policy adds to that.
+        """
         rules = self._subscription.rules
         leased_s = rules.ack_deadline_s + rules.retry_backoff_max_s
+        if rules.retry_backoff_max_s and not self._subscription.streaming and self._may_have_lost_pull(wait.sent_t):
+            return reaches(free, wait.since_t, seconds + leased_s)
+        if not breaks:
+            return LONG_AGO
         ends = [lease_until(rules, one) - rules.clock_error_s for one in key.holds.unacked.values()]
         times = [self._left_t(free, t, wait.since_t, seconds) for t in ends if wait.since_t < t < inf]
         lost_t = self._left_t(free, breaks[-1] + leased_s, wait.since_t, seconds)
         return max(*times, min(lost_t, reaches(free, wait.since_t, seconds + leased_s)), LONG_AGO)
+
+    def _may_have_lost_pull(self, since_t: float) -> bool:
+        return any(one.lost and one.closed_t >= since_t - self._subscription.rules.clock_error_s for one in self._subscription.ended)
 
     def _left_t(self, free: Spans, t: float, since_t: float, seconds: float) -> float:
         return reaches(free, max(t, since_t), seconds * LEFT)
