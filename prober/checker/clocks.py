@@ -128,7 +128,9 @@ class Clocks:
         return max(*times, min(lost_t, reaches(free, wait.since_t, seconds + leased_s)), LONG_AGO)
 
     def _may_have_lost_pull(self, since_t: float) -> bool:
-        return any(one.lost and one.closed_t >= since_t - self._subscription.rules.clock_error_s for one in self._subscription.ended)
+        return any(
+            one.lost and one.closed_t >= since_t - self._subscription.rules.clock_error_s for one in self._subscription.ended
+        )
 
     def _left_t(self, free: Spans, t: float, since_t: float, seconds: float) -> float:
         return reaches(free, max(t, since_t), seconds * LEFT)

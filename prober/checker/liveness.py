@@ -220,52 +220,51 @@ class Liveness:
             return
         for lane in self._key.lanes.values():
             for publication in lane.owed:
-                if (
-                    publication.invoked_t > excused_t
-                    and publication not in lane.overtaken
-                    and self._is_after_baseline(publication)
-                ):
+                if publication not in lane.overtaken and self._may_be_owed(publication, excused_t):
                     yield publication, publication.confirmed_t
         for publication, t in self._proven.values():
-            if publication.token is None and publication.invoked_t > excused_t and self._is_after_baseline(publication):
+            if publication.token is None and self._may_be_owed(publication, excused_t):
                 yield publication, t
 
-    def _is_after_baseline(self, publication: Publication) -> bool:
-        return self._key.rules.subscription_predates_first_publish or publication.invoked_t > self._baseline_t
+    def _may_be_owed(self, publication: Publication, excused_t: float) -> bool:
+        """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
+        if publication.invoked_t <= excused_t:
+            return False
+        if not self._key.rules.subscription_predates_first_publish and publication.invoked_t <= self._baseline_t:
+            return False
+        epoch = publication.epoch
+        return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
 
     def _undelivered(self, now: float, excused_t: float) -> Iterator[float]:
         """STUCK. Yields when to look again, from now on."""
-        by_epoch: dict[str, list[tuple[Publication, float]]] = {}
-        for publication, t in self._owed(excused_t):
-            if self._expires(publication.invoked_t, now) == now or self._judged_before_expiry(publication, t):
-                by_epoch.setdefault(publication.epoch.name, []).append((publication, t))
-        for epoch, owed in by_epoch.items():
-            if (Kind.STUCK, epoch) in self._told:
-                yield self._key.rules.delivery_deadline_s
-                continue
-            first, known_t = min(owed, key=lambda one: one[1])
-            wait = Wait(max(known_t, self.clock.last_t), self._key.rules.delivery_deadline_s, first.invoked_t)
-            verdict, doubt = self._judge(Kind.STUCK, epoch, wait, self._expires(first.invoked_t, now), self._gone())
-            if verdict.passed_t < inf:
-                self._tell_stuck(epoch, first, owed, wait, verdict.passed_t, doubt)
-                if doubt != HELD_ELSEWHERE:
-                    self._told.add((Kind.STUCK, epoch))
-            yield verdict.left_s or self._key.rules.delivery_deadline_s
+        deadline_s = self._key.rules.delivery_deadline_s
+        owed = [one for one in self._owed(excused_t) if self._is_judged(*one, now)]
+        if not owed:
+            return
+        if Kind.STUCK in self._told:
+            yield deadline_s
+            return
+        first, known_t = min(owed, key=lambda one: one[1])
+        wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
+        verdict, doubt = self._judge(Kind.STUCK, None, wait, self._expires(first.invoked_t, now), self._gone())
+        if verdict.passed_t < inf:
+            self._tell_stuck(first, [one for one, t in owed if t <= verdict.passed_t], wait, verdict.passed_t, doubt)
+            if doubt != HELD_ELSEWHERE:
+                self._told.add(Kind.STUCK)
+        yield verdict.left_s or deadline_s
 
-    def _judged_before_expiry(self, publication: Publication, t: float) -> bool:
-        """Whether a message could be overdue before it was too old."""
-        since_t = max(t, self.clock.last_t)
-        return self._expires(publication.invoked_t, inf) - since_t > self._key.rules.delivery_deadline_s
+    def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
+        """Whether a message can be overdue before it is too old."""
+        until_t = self._expires(publication.invoked_t, now)
+        return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
 
     def _gone(self) -> str:
         unseen = self._key.rules.dead_letter_max_attempts and self._key.subscription.may_have_attempted_unseen()
         return UNSEEN if unseen else ""
 
-    def _tell_stuck(
-        self, epoch: str, first: Publication, owed: list[tuple[Publication, float]], wait: Wait, passed_t: float, doubt: str
-    ) -> None:
-        seqs = [first.seq, *(one.seq for one, t in owed if one is not first and t <= passed_t)]
-        facts: Facts = {"seqs": tuple(seqs[:SEQS_SHOWN]), "count": len(seqs), "epoch": epoch, **_times(wait, passed_t)}
+    def _tell_stuck(self, first: Publication, owed: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
+        shown = [first, *(one for one in owed if one is not first)][:SEQS_SHOWN]
+        facts = _seqs([(one.seq, one.epoch.name) for one in shown], len(owed)) | _times(wait, passed_t)
         witnesses = (first.invoked_number, first.confirmed_number, self.last_number)
         self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt)
 
@@ -273,7 +272,9 @@ class Liveness:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in lane.overtaken.items():
-                if publication not in lane.owed or publication in self._told_lost or publication.invoked_t <= excused_t:
+                if publication not in lane.owed or publication in self._told_lost:
+                    continue
+                if not self._may_be_owed(publication, excused_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
                 verdict, doubt = self._judge(
@@ -423,9 +424,7 @@ class Liveness:
         self._told.add((Kind.UNACKED_STALL, doubt))
         _, wait, passed_t = min(found, key=lambda each: each[2])
         shown = [one for one, _, _ in found][:SEQS_SHOWN]
-        facts: dict[str, Fact] = {"seqs": tuple(one.seq for one in shown), "count": len(found), "epoch": shown[0].epoch}
-        if len({one.epoch for one in shown}) > 1:
-            facts["seqs_epochs"] = tuple(one.epoch for one in shown)
+        facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))
         witnesses = [one.number for one in shown[:5]]
         self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
 
@@ -440,10 +439,25 @@ class Liveness:
             return True
         if self._restored is not None and self._restored[1]:
             return True
-        return any(self._is_unfinished(lane, one, self._target(lane)) for lane, recent in self._recent.items() for one in recent)
+        return any(map(self._owes_run, self._recent))
+
+    def _owes_run(self, lane: Lane) -> bool:
+        target = self._target(lane)
+        begun = next((one for one in reversed(self._recent[lane]) if self._is_unfinished(lane, one, target)), None)
+        if begun is None or begun.t <= self._key.subscription.clocks.excused_until():
+            return False
+        return not self._doubt_of_run(lane, low(self._key.rules, begun), begun.position, target, inf)
 
     def _owed_again(self) -> Iterable[Delivery]:
         return self.clock.holds.unacked.values()
+
+
+def _seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
+    """Messages, as sequence numbers with their epochs, the first one first."""
+    facts: dict[str, Fact] = {"seqs": tuple(seq for seq, _ in shown), "count": count, "epoch": shown[0][1]}
+    if len({epoch for _, epoch in shown}) > 1:
+        facts["seqs_epochs"] = tuple(epoch for _, epoch in shown)
+    return facts
 
 
 def _times(wait: Wait, passed_t: float) -> Facts:
