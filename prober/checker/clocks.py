@@ -56,13 +56,14 @@ class Clocks:
     leased_s    the longest that anything was leased at once.
     """
 
-    __slots__ = ("_flows", "_subscription", "active", "leased_s")
+    __slots__ = ("_flows", "_latest", "_subscription", "active", "leased_s")
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
         self._flows: dict[Session, Flow] = {}
         self.active: dict[Holds, None] = {}
-        self.leased_s = 0.0
+        self._latest: Holds | None = None
+        self.leased_s = subscription.rules.ack_deadline_s + subscription.rules.delivery_delay_max_s
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -75,29 +76,28 @@ class Clocks:
             if flow is None:
                 self._flows = {each: kept for each, kept in self._flows.items() if each.closed_t == inf}
                 flow = self._flows[session] = Flow(self._subscription.rules, session)
-            flow.delivered((holds, record_key(one)), one, size)
+            flow.delivered(record_key(one), one, size)
 
-    def answered(self, holds: Holds, one: Delivery, t: float) -> None:
+    def answered(self, one: Delivery, t: float) -> None:
         """A delivery was acknowledged or refused."""
         flow = self._flows.get(one.session)
         if flow is not None:
-            flow.answered((holds, record_key(one)), t)
+            flow.answered(record_key(one), t)
 
     def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
         """Something of a key was sent, or leased for so many seconds."""
         if leased_s > self.leased_s:
             self.leased_s = leased_s
-        active = self.active
-        if next(reversed(active), None) is not holds:
-            active.pop(holds, None)
-            active[holds] = None
+        if self._latest is not holds:
+            self._latest = holds
+            self.active.pop(holds, None)
+            self.active[holds] = None
 
     # --- clocks --------------------------------------------------------------------------------------------------------------
 
     def judge(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
         """Whether the service could deliver for longer than the deadline; `firm`: not counting while other keys may be in the way."""
         seconds = wait.seconds + self._subscription.rules.clock_error_s
-        stop = now
         if now - wait.since_t <= seconds:
             return Verdict(inf, wait.since_t + seconds - now)
         breaks = self._breaks()

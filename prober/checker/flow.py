@@ -7,6 +7,7 @@ from math import inf
 from typing import Final
 
 from prober.checker.facts import Delivery, Session, lease_until, low
+from prober.checker.holds import Record
 from prober.checker.spans import Spans
 from prober.core.rules import Rules
 
@@ -28,14 +29,14 @@ class Flow:
     def __init__(self, rules: Rules, session: Session) -> None:
         self._rules = rules
         self._session = session
-        self._outstanding: dict[object, tuple[Delivery, int]] = {}
+        self._outstanding: dict[Record, tuple[Delivery, int]] = {}
         self._settling: deque[tuple[float, int]] = deque()
         self._bytes = 0
         self._full: Spans = []
         self._full_since_t = inf
         self._check_t = self._freed_t = -inf
 
-    def delivered(self, record: object, one: Delivery, size: int) -> None:
+    def delivered(self, record: Record, one: Delivery, size: int) -> None:
         """A message was delivered on the stream; one that comes twice is outstanding once."""
         sent_t = low(self._rules, one)
         self._go_on(sent_t)
@@ -47,7 +48,7 @@ class Flow:
         if before is None and self._full_since_t < inf and one.t >= self._check_t:
             self._expire(one.t)
 
-    def answered(self, record: object, t: float) -> None:
+    def answered(self, record: Record, t: float) -> None:
         """A message was acknowledged or refused: the service has applied that some time later."""
         held = self._outstanding.pop(record, None)
         if held is not None:

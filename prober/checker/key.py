@@ -311,7 +311,11 @@ class KeyChecker:
     @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
-        return min(self.liveness.due_t, inf, *(lane.due_t for lane in self.lanes.values()))
+        due_t = self.liveness.due_t
+        for lane in self.lanes.values():
+            if lane.due_t < due_t:
+                due_t = lane.due_t
+        return due_t
 
     def wake(self, now: float) -> None:
         """Decides what was due before `now`."""

@@ -1,4 +1,4 @@
-"""Promises that something happens at all (docs/model.md, section 8): what is accepted arrives, runs are finished, what nobody acknowledged comes again.
+"""Promises that something happens at all (docs/model.md, section 8): messages arrive, runs are finished, what is unacknowledged returns.
 
 Nothing is timed message by message. A key is looked at when the first thing that it is owed may be overdue; then its clocks are read
 (`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
@@ -6,34 +6,30 @@ Nothing is timed message by message. A key is looked at when the first thing tha
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.checker.clocks import KeyClock, Verdict, Wait
-from prober.checker.facts import Delivery, deliveries_of, lease_until, low
+from prober.checker.facts import Delivery, deliveries_of, lease_until
 from prober.checker.holds import record_key
-from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
+from prober.checker.log import ACKED
 from prober.checker.model import DEAD_LETTER
 from prober.checker.publications import Publication
+from prober.checker.runs import Runs
 from prober.core.collector import SEQS_SHOWN
 from prober.core.events import LONG_AGO
-from prober.core.findings import Fact, Facts, Kind
+from prober.core.findings import Fact, Kind
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
-RECENT_KEPT: Final = 64
-"""The last deliveries of a region that are remembered: what may have been sent after a redelivery, though it came before."""
 PROVEN_KEPT: Final = 1024
 """Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
 PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
-LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
-RACING: Final = "what is missing was first delivered out of order, so its place is not known"
 HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
 UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 
@@ -52,7 +48,7 @@ class Liveness:
     clock       what of the key is in the way.
     """
 
-    __slots__ = ("_baseline_t", "_key", "_proven", "_recent", "_restored", "_told", "_told_lost", "clock", "due_t", "last_number")
+    __slots__ = ("_baseline_t", "_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
 
     def __init__(self, key: KeyChecker) -> None:
         self._key = key
@@ -60,9 +56,8 @@ class Liveness:
         self.due_t = inf
         self.last_number = 0
         self._baseline_t = inf
-        self._recent: dict[Lane, deque[Delivery]] = {}
+        self._runs = Runs(key)
         self._proven: dict[int, Owed] = {}
-        self._restored: tuple[float, dict[int, tuple[Lane, int]]] | None = None
         self._told: set[object] = set()
         self._told_lost: set[Publication] = set()
 
@@ -83,26 +78,20 @@ class Liveness:
         clock.holds.delivered(one, owed=owed)
         if key.rules.retry_backoff_max_s:
             clock.note(one)
-        if lane is not None:
-            recent = self._recent.get(lane)
-            if recent is None:
-                recent = self._recent[lane] = deque(maxlen=RECENT_KEPT)
-            recent.append(one)
+        self._runs.delivered(one, lane)
         if self._proven:
             self._proven.pop(one.token, None)
-        if self._restored is not None:
-            self._restored[1].pop(one.token, None)
         if self.due_t == inf:
             self.due_t = t + self._shortest_s
 
     def acked(self, one: Delivery, t: float) -> None:
         """An acknowledgement of a delivery is sent."""
         self.clock.holds.acked(one, t)
-        self._key.subscription.clocks.answered(self.clock.holds, one, t)
+        self._key.subscription.clocks.answered(one, t)
 
     def nacked(self, one: Delivery, t: float) -> None:
         """A negative acknowledgement of a delivery is sent."""
-        self._key.subscription.clocks.answered(self.clock.holds, one, t)
+        self._key.subscription.clocks.answered(one, t)
 
     def leased(self, one: Delivery, t: float) -> None:
         """The lease of a delivery is changed."""
@@ -127,26 +116,18 @@ class Liveness:
         """A message left the subscription."""
         self.clock.holds.drop(token)
         self._proven.pop(token, None)
-        if self._restored is not None:
-            self._restored[1].pop(token, None)
+        self._runs.gone(token)
 
     def control(self) -> None:
         """A control operation, or a hole in the record: what was owed is owed no more."""
         self.clock.holds.forget_owed()
-        self._recent.clear()
+        self._runs.clear()
         self._proven.clear()
-        self._restored = None
         self.confirmed(self._key.collector.grace_until_t)
 
     def sought(self, since_t: float, t: float) -> None:
         """A seek back: what was published since then is to be delivered again."""
-        restored = {}
-        for lane in self._key.lanes.values():
-            log = lane.log
-            for position in range(log.floor + 1, log.frontier + 1):
-                if log.invoked_t(position) > since_t + self._key.rules.clock_error_s and self._is_owed(lane, position):
-                    restored[log.tokens[position - log.floor - 1]] = lane, position
-        self._restored = t, restored
+        self._runs.sought(since_t, t)
 
     def foreign(self) -> None:
         """The key was in use before the record began."""
@@ -171,10 +152,6 @@ class Liveness:
         position = one.position or lane.position_of(one)
         return lane.log.flagged(position, ACKED)
 
-    def _is_owed(self, lane: Lane, position: int) -> bool:
-        confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
-        return not lane.log.flagged(position, REMOVED | UNPLACED | confirmed)
-
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
     def wake(self, now: float) -> None:
@@ -189,10 +166,8 @@ class Liveness:
             self.due_t = seen_t + self._shortest_s
             return
         excused_t = self._key.subscription.clocks.excused_until()
-        if self._restored is not None and not self._restored[1]:
-            self._restored = None
-        left = [*self._undelivered(now, excused_t), *self._lost(now, excused_t), *self._runs(now, excused_t)]
-        left += [*self._brought_back(now), *self._unacked(now, excused_t)]
+        left = [*self._undelivered(now, excused_t), *self._lost(now, excused_t)]
+        left += [*self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
         least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
@@ -294,78 +269,23 @@ class Liveness:
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
-    def _runs(self, now: float, excused_t: float) -> Iterator[float]:
-        """REDELIVERY_STALL: a redelivery that did not come as far as the key had come before."""
-        for lane, recent in self._recent.items():
-            target = self._target(lane)
-            begun = (
-                None if lane.waiting else next((one for one in reversed(recent) if self._is_unfinished(lane, one, target)), None)
-            )
-            if begun is None or begun.t <= excused_t or self._key.subscription.grace_of(begun) is not None:
+    def _unfinished(self, now: float, excused_t: float) -> Iterator[float]:
+        """REDELIVERY_STALL: runs that did not come as far as they must, and what a seek back did not bring."""
+        rules = self._key.rules
+        for run in (*self._runs.unfinished(excused_t), *self._runs.not_brought_back()):
+            if (Kind.REDELIVERY_STALL, run.lane) in self._told:
                 continue
-            yield from self._judge_run(lane, begun.number, low(self._key.rules, begun), begun.position, target, now)
-
-    def _judge_run(
-        self, lane: Lane, number: int, began_t: float, reached: int, target: int, now: float, since_t: float = LONG_AGO
-    ) -> Iterator[float]:
-        if (Kind.REDELIVERY_STALL, lane) in self._told:
-            return
-        rules, invoked_t = self._key.rules, lane.log.invoked_t(target)
-        wait = Wait(max(self.clock.last_t, since_t), rules.stall_deadline_s, invoked_t)
-        until_t = min(self._expires(lane.log.invoked_t(one), now) for one in range(reached + 1, target + 1))
-        doubt = self._doubt_of_run(lane, began_t, reached, target, now)
-        verdict, doubt = self._judge(Kind.REDELIVERY_STALL, lane, wait, until_t, doubt)
-        if verdict.passed_t < inf:
-            facts: Facts = {"target": lane.log.seq(target), "epoch": lane.log.epoch(target), **_times(wait, verdict.passed_t)}
-            witnesses = (number, self.last_number, lane.log.number(target))
-            self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
-            if doubt != HELD_ELSEWHERE:
-                self._told.add((Kind.REDELIVERY_STALL, lane))
-        yield verdict.left_s or rules.stall_deadline_s
-
-    def _target(self, lane: Lane) -> int:
-        """The highest position that a run has to come to."""
-        target = lane.log.frontier
-        while target > lane.log.floor and not self._is_owed(lane, target):
-            target -= 1
-        return target
-
-    def _is_unfinished(self, lane: Lane, one: Delivery, target: int) -> bool:
-        """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""
-        log, position = lane.log, one.position
-        if not position or log.number(position) == one.number or not log.holds(target) or log.number(target) > one.number:
-            return False
-        if log.high(position) >= target:
-            return False
-        recent, sent_t = self._recent[lane], low(self._key.rules, one) - self._key.rules.clock_error_s
-        if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
-            return False
-        return not any(
-            other.number > one.number if other.session is one.session else other.t >= sent_t
-            for other in recent
-            if other.position >= target or not other.position
-        )
-
-    def _doubt_of_run(self, lane: Lane, began_t: float, reached: int, target: int, now: float) -> str:
-        log = lane.log
-        if self._key.rules.dead_letter_max_attempts:
-            return DEAD_LETTER
-        both = log.flagged(reached, PRIMARY) and log.flagged(target, PRIMARY) and log.epoch(reached) == log.epoch(target)
-        if both and log.seq(reached) > log.seq(target):
-            return RACING
-        acked = all(lane.log.flagged(one, ACKED) for one in range(reached + 1, target + 1) if self._is_owed(lane, one))
-        return LOST if acked and self._key.subscription.may_have_lost(began_t, now) else ""
-
-    def _brought_back(self, now: float) -> Iterator[float]:
-        """REDELIVERY_STALL: what a seek back restored and did not come."""
-        if self._restored is None or self._key.rules.filtered:
-            return
-        t, restored = self._restored
-        for lane in {lane for lane, _ in restored.values()}:
-            positions = [position for other, position in restored.values() if other is lane and lane.log.holds(position)]
-            if positions:
-                last = max(positions)
-                yield from self._judge_run(lane, 0, t, last - 1, last, now, self._key.collector.grace_until_t)
+            log = run.lane.log
+            wait = Wait(max(self.clock.last_t, run.since_t), rules.stall_deadline_s, log.invoked_t(run.target))
+            until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
+            verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
+            if verdict.passed_t < inf:
+                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **_times(wait, verdict.passed_t)}
+                witnesses = (run.number, self.last_number, log.number(run.target))
+                self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
+                if doubt != HELD_ELSEWHERE:
+                    self._told.add((Kind.REDELIVERY_STALL, run.lane))
+            yield verdict.left_s or rules.stall_deadline_s
 
     # --- what was not acknowledged -------------------------------------------------------------------------------------------
 
@@ -437,16 +357,7 @@ class Liveness:
             return True
         if self._key.rules.unacked_deadline_s < inf and any(self._until_of(one, now) == now for one in self._owed_again()):
             return True
-        if self._restored is not None and self._restored[1]:
-            return True
-        return any(map(self._owes_run, self._recent))
-
-    def _owes_run(self, lane: Lane) -> bool:
-        target = self._target(lane)
-        begun = next((one for one in reversed(self._recent[lane]) if self._is_unfinished(lane, one, target)), None)
-        if begun is None or begun.t <= self._key.subscription.clocks.excused_until():
-            return False
-        return not self._doubt_of_run(lane, low(self._key.rules, begun), begun.position, target, inf)
+        return self._runs.owes(excused_t)
 
     def _owed_again(self) -> Iterable[Delivery]:
         return self.clock.holds.unacked.values()
@@ -460,5 +371,5 @@ def _seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
     return facts
 
 
-def _times(wait: Wait, passed_t: float) -> Facts:
+def _times(wait: Wait, passed_t: float) -> dict[str, Fact]:
     return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}
