@@ -6,7 +6,7 @@ Nothing is timed message by message. A key is looked at when the first thing tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -295,33 +295,35 @@ class Liveness:
         if deadline_s == inf:
             return
         overdue: dict[str, list[tuple[Delivery, Wait, float]]] = {}
-        judged: dict[tuple[float, float, str], tuple[Verdict, str]] = {}
+        early: dict[str, float] = {}  # what was owed since then is not overdue, so nothing is that was owed later
         for one in list(self.clock.holds.unacked.values()):
-            if one.t <= excused_t:
+            wait, doubt = self._wait_of(one), self._doubt_of_unacked(one)
+            until_t = self._expires(wait.sent_t, now)
+            if one.t <= excused_t or one.number in self._told or (until_t < now and until_t - wait.since_t <= deadline_s):
                 continue
-            wait, until_t = self._wait_of(one), self._until_of(one, now)
-            if until_t < now and until_t - wait.since_t <= deadline_s:
+            if wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s:
                 continue
-            doubt = self._doubt_of_unacked(one)
-            about = wait.since_t, until_t, doubt
-            if about not in judged or self._key.rules.retry_backoff_max_s:
-                judged[about] = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
-            verdict, doubt = judged[about]
+            verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
             if verdict.passed_t < inf:
-                overdue.setdefault(doubt, []).append((one, wait, verdict.passed_t))
+                overdue.setdefault(why, []).append((one, wait, verdict.passed_t))
+            else:
+                early[doubt] = wait.since_t
             yield verdict.left_s or deadline_s
-        for doubt, found in overdue.items():
-            self._tell_unacked(found, doubt)
+        for why, found in overdue.items():
+            self._tell_unacked(found, why)
 
     def _wait_of(self, one: Delivery) -> Wait:
         since_t = lease_until(self._key.rules, one)
         if self._key.subscription.streaming:
             since_t = min(since_t, one.session.closed_t)
-        invoked_t = LONG_AGO if one.publication is None else one.publication.invoked_t
-        return Wait(since_t, self._key.rules.unacked_deadline_s, invoked_t, self._not_behind(one))
+        return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), self._not_behind(one))
 
-    def _until_of(self, one: Delivery, now: float) -> float:
-        return now if one.publication is None else self._expires(one.publication.invoked_t, now)
+    def _invoked_t(self, one: Delivery) -> float:
+        """When the message of a delivery was published; long ago if that is not known."""
+        if one.publication is not None:
+            return one.publication.invoked_t
+        found = (lane.log.invoked_t(lane.log.find(one.token, one.stamp)) for lane in self._key.lanes.values())
+        return max(found, default=LONG_AGO)
 
     def _not_behind(self, one: Delivery) -> Callable[[Delivery], bool]:
         """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
@@ -335,10 +337,12 @@ class Liveness:
         return DEAD_LETTER if attempts >= most - 1 or self._gone() else ""
 
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
-        """Files what is overdue; each is told once, in doubt or not."""
-        if doubt != HELD_ELSEWHERE:
-            for one, _, _ in found:
+        """Files what is overdue. What is certainly so is told once, and in doubt once while the key stands still."""
+        for one, _, _ in found:
+            if not doubt:
                 self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
+            elif doubt != HELD_ELSEWHERE:
+                self._told.add(one.number)
         if (Kind.UNACKED_STALL, doubt) in self._told:
             return
         self._told.add((Kind.UNACKED_STALL, doubt))
@@ -355,12 +359,14 @@ class Liveness:
         excused_t = self._key.subscription.clocks.excused_until()
         if any(self._expires(publication.invoked_t, now) == now for publication, _ in self._owed(excused_t)):
             return True
-        if self._key.rules.unacked_deadline_s < inf and any(self._until_of(one, now) == now for one in self._owed_again()):
+        if self._key.rules.unacked_deadline_s < inf and any(
+            self._is_owed_again(one, now) for one in self.clock.holds.unacked.values()
+        ):
             return True
         return self._runs.owes(excused_t)
 
-    def _owed_again(self) -> Iterable[Delivery]:
-        return self.clock.holds.unacked.values()
+    def _is_owed_again(self, one: Delivery, now: float) -> bool:
+        return self._expires(self._invoked_t(one), now) == now
 
 
 def _seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
