@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.checker.publications import Epoch, Ledger
+from prober.checker.publications import Epoch, Ledger, Publication
 
 if TYPE_CHECKING:
+    from prober.checker.facts import Delivery
     from prober.checker.key import KeyChecker
 
 
@@ -31,3 +32,10 @@ class KeyGroup(Ledger):
         super().evict(epoch)
         for checker in self.checkers:
             checker.evict(epoch)
+
+    def prove(self, publication: Publication, one: Delivery, receiver: KeyChecker) -> None:
+        """A record of a publish came that is not known to be confirmed: it was stored, so the other subscriptions are owed it too."""
+        if publication.token is None:
+            for checker in self.checkers:
+                if checker is not receiver:
+                    checker.liveness.proven(publication, one.token, one.t)

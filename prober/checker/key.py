@@ -10,6 +10,7 @@ from prober.checker import integrity, report
 from prober.checker.coverage import Coverage
 from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_held_until
 from prober.checker.lane import Lane
+from prober.checker.liveness import Liveness
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
@@ -46,6 +47,8 @@ class KeyChecker:
         "lanes",
         "last_t",
         "live",
+        "liveness",
+        "queued_t",
         "rules",
         "subscription",
     )
@@ -65,6 +68,8 @@ class KeyChecker:
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
         self.baseline_t = LONG_AGO
+        self.liveness = Liveness(self)
+        self.queued_t = inf
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -93,6 +98,7 @@ class KeyChecker:
         else:
             one.region = lane.region
             lane.deliver(one)
+        self.liveness.delivered(one, lane)
         if len(self.live) > self._forget_at:
             self._forget(t)
 
@@ -165,6 +171,7 @@ class KeyChecker:
         """A record that is not known to be a primary comes for the first time."""
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
+            self.liveness.foreign()
             return None
         if self._may_be_forgotten(one, publication) or integrity.judge_origin(self, one, publication):
             self.counts.deliveries_unplaced += 1
@@ -174,6 +181,7 @@ class KeyChecker:
         if publication is None:
             region = self._settled_region(one)
         else:
+            self.group.prove(publication, one, self)
             region = publication.region_of(one.token)
             if not publication.receive_early(self.subscription.index, one):
                 region = None
@@ -256,6 +264,7 @@ class KeyChecker:
     def _ack(self, one: Delivery, t: float) -> None:
         if t < one.acked_t:
             one.acked_t = t
+            self.liveness.acked(one, t)
         lane = self._lane
         if lane is not None and one.position and one.region == lane.region:
             lane.log.mark(one.position, ACKED)
@@ -275,6 +284,7 @@ class KeyChecker:
         self.last_t = event.t
         for one in self.answered_by(event.session, event.message_id):
             one.nacked_t = min(one.nacked_t, event.t)
+            self.liveness.nacked(one, event.t)
 
     def lease_modified(self, event: LeaseModified) -> None:
         """The lease of a delivery is changed."""
@@ -284,6 +294,7 @@ class KeyChecker:
         self.last_t = event.t
         for one in self.answered_by(event.session, event.message_id):
             one.leases = (*one.leases[-7:], (event.t, event.seconds))
+            self.liveness.leased(one, event.t)
 
     def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
         """An acknowledgement was confirmed."""
@@ -304,6 +315,7 @@ class KeyChecker:
             lane.now.held = [one for one in lane.now.held if one[1].token != token]
             lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
         self.collector.dead_letters += 1
+        self.liveness.dead_lettered(token)
 
     # --- publishes -----------------------------------------------------------------------------------------------------------
 
@@ -319,6 +331,7 @@ class KeyChecker:
             return
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
+        self.liveness.confirmed(t)
         integrity.judge_confirmation(self, publication, t)
 
     def evict(self, epoch: Epoch) -> None:
@@ -342,18 +355,29 @@ class KeyChecker:
             lane.control()
         self.confirmations.clear()
         self.collector.excuse(grace.until_t, grace.cause)
+        self.liveness.control()
 
     @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
-        if len(self.lanes) == 1 and self._lane is not None:
-            return self._lane.due_t
-        return min((lane.due_t for lane in self.lanes.values()), default=inf)
+        due_t = self.liveness.due_t
+        for lane in self.lanes.values():
+            if lane.due_t < due_t:
+                due_t = lane.due_t
+        return due_t
 
     def wake(self, now: float) -> None:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
+        if now < inf:
+            self.liveness.wake(now)
+
+    def end(self, t: float) -> None:
+        """Nothing comes any more, and what is overdue at `t` is so."""
+        for lane in self.lanes.values():
+            lane.settle(inf)
+        self.liveness.judge(t, t)
 
     def _forget(self, t: float) -> None:
         """Forgets deliveries to which no answer of any consequence can come any more."""

@@ -6,6 +6,7 @@ from collections import deque
 from math import inf
 from typing import Final
 
+from prober.checker.clocks import Clocks
 from prober.checker.facts import Delivery, Grace, Loss, Session, low
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Assumptions, Mode, Rules
@@ -45,6 +46,7 @@ class Subscription:
         self.unseen = False
         self.closed_t = LONG_AGO
         self.over = False
+        self.clocks = Clocks(self)
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 
@@ -70,6 +72,7 @@ class Subscription:
             return
         session.closed_t, session.lost = event.t, event.lost
         self.closed_t = event.t
+        self.ended.append(session)
         rules = self.rules
         if self.streaming:
             since_t = event.t - rules.close_detection_max_s - rules.delivery_delay_max_s

@@ -142,6 +142,13 @@ class Verifier:
         """What was seen and judged, by name."""
         return self._counts.by_name()
 
+    @property
+    def owed(self) -> bool:
+        """Whether the service still owes a subscription a delivery; one that never showed itself counts only if none did."""
+        seen = any(subscription.first_seen_t < inf for subscription in self._subscriptions.values())
+        checkers = (checker for group in self._groups.values() for checker in group.checkers)
+        return any(checker.liveness.owes(self._now) for checker in checkers if checker.subscription.first_seen_t < inf or not seen)
+
     # --- publish events ------------------------------------------------------------------------------------------------------
 
     def _invoked(self, event: PublishInvoked) -> None:
@@ -221,7 +228,12 @@ class Verifier:
         until_t = event.t + event.settle_s + subscription.rules.clock_error_s
         grace = subscription.settle(event.t, until_t, cause)
         for group in self._groups.values():
-            group.checkers[subscription.index].control(grace)
+            checker = group.checkers[subscription.index]
+            checker.control(grace)
+            since_t = getattr(event, "since_t", None)
+            if since_t is not None:
+                checker.liveness.sought(since_t, event.t)
+            self._watch(checker)
 
     def _interrupted(self, event: Interrupted) -> None:
         self._counts.interruptions += 1
@@ -230,11 +242,15 @@ class Verifier:
             group.interrupt()
             for checker, grace in zip(group.checkers, graces, strict=True):
                 checker.control(grace)
+                self._watch(checker)
 
     def _ended(self, event: Ended) -> None:
         self._stopped_t = inf if event.drained else event.t
         if event.drained:
             self._pass_time(event.t)
+            for group in self._groups.values():
+                for checker in group.checkers:
+                    checker.end(event.t)
 
     # --- routing and time ----------------------------------------------------------------------------------------------------
 
@@ -265,7 +281,8 @@ class Verifier:
 
     def _watch(self, checker: KeyChecker) -> None:
         due_t = checker.due_t
-        if due_t < inf:
+        if due_t < checker.queued_t:
+            checker.queued_t = due_t
             self._queued += 1
             heappush(self._queue, (due_t, self._queued, checker))
 
@@ -274,8 +291,10 @@ class Verifier:
         queue = self._queue
         while queue and queue[0][0] < now:
             due_t, _, checker = heappop(queue)
-            if due_t == checker.due_t:
-                checker.wake(now)
+            if due_t == checker.queued_t:
+                checker.queued_t = inf
+                if checker.due_t < now:
+                    checker.wake(now)
                 self._watch(checker)
 
     def _file(self, finding: Finding) -> None:

@@ -1,0 +1,239 @@
+"""When deliveries of one key may have been outstanding, and at whom: docs/model.md, 7.4.
+
+What is answered, or whose lease is over, is kept as spans only, so the size follows what is outstanding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from prober.checker.facts import Delivery, Session, lease_until, low, may_be_held_until
+from prober.core.events import LONG_AGO
+from prober.core.rules import Mode
+
+if TYPE_CHECKING:
+    from prober.checker.subscription import Subscription
+
+SPANS_KEPT: Final = 128
+"""Spans of a key that are remembered; beyond that the oldest two count as one."""
+OUTSTANDING_KEPT: Final = 4096
+"""Deliveries of a key that are remembered until they are answered; beyond that the oldest count as held until their lease is over."""
+
+Record: TypeAlias = int | tuple[int, int]
+
+
+def record_key(one: Delivery) -> Record:
+    """What tells the record of a delivery from others: the message id, with the publish time if that was stated."""
+    return (one.token, one.stamp) if one.stamp else one.token
+
+
+class Span:
+    """A time in which something may have been outstanding on a session.
+
+    start_t     the earliest that the first of it was sent.
+    first_t     when the first of it was received.
+    end_t       until when it may have been outstanding.
+    leased_t    the same if no answer arrived: until the last lease was over.
+    delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
+    """
+
+    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "session", "start_t")
+
+    def __init__(self, session: Session, start_t: float, first_t: float) -> None:
+        self.session = session
+        self.start_t = start_t
+        self.first_t = first_t
+        self.end_t = self.delays_t = self.leased_t = LONG_AGO
+
+    def lasts(self, end_t: float, delays_t: float) -> None:
+        """Something of it may be outstanding until then."""
+        self.end_t = max(self.end_t, end_t)
+        self.delays_t = max(self.delays_t, end_t, delays_t)
+
+
+class Holds:
+    """What may be outstanding of one key, see the head of this file.
+
+    unacked     the last delivery of each record that was never acknowledged, and is owed again: the oldest first.
+    others      what is outstanding besides: it was acknowledged before, or is not judged.
+    touched_t   when something of it was sent, or its lease changed.
+    """
+
+    __slots__ = ("_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._past: list[Span] = []
+        self._latest: dict[Session, Span] = {}
+        self._span: Span | None = None
+        self.unacked: dict[Record, Delivery] = {}
+        self.others: dict[Record, Delivery] = {}
+        self.touched_t = LONG_AGO
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, *, owed: bool) -> None:
+        """A message was delivered; `owed`: it has to come again unless it is acknowledged."""
+        span = self._span
+        if span is None or span.session is not one.session or self._is_over(span, one):
+            span = self._begin(one)
+        rules = self._subscription.rules
+        leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
+        if leased_t > span.leased_t:
+            span.leased_t = leased_t
+        if not self._subscription.streaming:
+            span.lasts(leased_t, LONG_AGO)
+        record = record_key(one)
+        if one.older is not None:
+            self._replace(record, one.t)
+        kept = self.unacked if owed else self.others
+        if owed or self._subscription.streaming:
+            kept[record] = one
+            if len(kept) > OUTSTANDING_KEPT:
+                self._fold(kept.pop(next(iter(kept))))
+        self.touched_t = one.t
+
+    def acked(self, one: Delivery, t: float) -> None:
+        """A delivery was acknowledged, and with it its record."""
+        record = record_key(one)
+        held = self.unacked.pop(record, None) or self.others.pop(record, None)
+        if held is None:
+            return
+        if held is not one:
+            self._fold(held)
+        elif self._subscription.streaming:
+            span = self._latest.get(one.session)
+            if span is not None:
+                end_t = t + self._subscription.rules.ack_settled_s + self._subscription.rules.clock_error_s
+                span.lasts(end_t, end_t)
+
+    def leased(self, one: Delivery) -> None:
+        """The lease of a delivery was changed, which may have been acknowledged before."""
+        self.touched_t = max(self.touched_t, one.t)
+        if one.session in self._latest:
+            span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
+            span.leased_t = max(span.leased_t, leased_t)
+            if not self._subscription.streaming:
+                span.lasts(leased_t, LONG_AGO)
+
+    def forget_owed(self) -> None:
+        """What was delivered so far is not owed any more, though it may be outstanding."""
+        self.others |= self.unacked
+        self.unacked = {}
+
+    def drop(self, token: int) -> None:
+        """A message left the subscription."""
+        for kept in (self.unacked, self.others):
+            for record in [record for record, one in kept.items() if one.token == token]:
+                self._fold(kept.pop(record))
+
+    def tidy(self, now: float) -> None:
+        """What is not owed and may be outstanding no more is kept as a span only."""
+        over = [record for record, one in self.others.items() if self.held_until(one) < now]
+        for record in over:
+            self._fold(self.others.pop(record))
+
+    # --- what is known -------------------------------------------------------------------------------------------------------
+
+    def held_until(self, one: Delivery) -> float:
+        """When a delivery is certainly not outstanding any more; by pull and push an answer alone proves nothing."""
+        rules = self._subscription.rules
+        if rules.mode is not Mode.STREAMING or (one.older is not None and one.older.stamp != one.stamp):
+            return lease_until(rules, one)
+        return min(may_be_held_until(rules, one), one.session.closed_t + rules.clock_error_s)
+
+    def spans(self) -> Iterator[Span]:
+        """The times in which something of the key may have been outstanding, as far as is known now."""
+        for kept in (self.unacked, self.others):
+            for one in kept.values():
+                self._fold(one)
+        yield from self._past
+        yield from self._latest.values()
+
+    def delays(self) -> Iterator[tuple[float, float]]:
+        """The times in which the key may have delayed others."""
+        for span in self.spans():
+            yield span.start_t, span.delays_t if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+
+    def held(self) -> Iterator[tuple[float, float, Span]]:
+        """The times in which the key may have been held, each with its span."""
+        for span in self.spans():
+            yield span.start_t, self._end_of(span), span
+
+    def _end_of(self, span: Span) -> float:
+        if not self._subscription.streaming:
+            return span.end_t
+        return min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s)
+
+    def _delays_until(self, one: Delivery) -> float:
+        backoff_s = self._subscription.rules.retry_backoff_max_s
+        return lease_until(self._subscription.rules, one) + backoff_s if backoff_s else LONG_AGO
+
+    # --- spans ---------------------------------------------------------------------------------------------------------------
+
+    def _is_over(self, span: Span, one: Delivery) -> bool:
+        """Whether everything was certainly over when a delivery was sent."""
+        return not self.unacked and not self.others and span.end_t < one.t - self._subscription.rules.delivery_delay_max_s
+
+    def _begin(self, one: Delivery) -> Span:
+        """A delivery on another session than before, or after everything was over."""
+        rules = self._subscription.rules
+        if not self._subscription.streaming:
+            self._hand_over(one)
+        known = self._latest.get(one.session)
+        if known is not None and not self._is_over(known, one):
+            self._span = known
+            return known
+        if known is not None:
+            self._put_away(self._latest.pop(one.session))
+        span = self._span = self._latest[one.session] = Span(one.session, low(rules, one), one.t)
+        if len(self._latest) > 8:
+            self._put_away(self._latest.pop(next(iter(self._latest))))
+        return span
+
+    def _hand_over(self, one: Delivery) -> None:
+        """By pull and push a later delivery elsewhere shows that what came before is not outstanding any more."""
+        end_t = one.t + self._subscription.rules.clock_error_s
+        for session, span in list(self._latest.items()):
+            if session is not one.session:
+                span.end_t, span.delays_t = min(span.end_t, end_t), min(span.delays_t, end_t)
+                self._put_away(self._latest.pop(session))
+
+    def _put_away(self, span: Span) -> None:
+        past = self._past
+        if past and not self._subscription.streaming and span.start_t <= past[-1].end_t:
+            past[-1].lasts(span.end_t, span.delays_t)
+            return
+        past.append(span)
+        if len(past) > SPANS_KEPT:
+            first = past.pop(0)
+            past[0].start_t, past[0].first_t = min(first.start_t, past[0].start_t), min(first.first_t, past[0].first_t)
+            past[0].lasts(first.end_t, first.delays_t)
+            past[0].leased_t = max(first.leased_t, past[0].leased_t)
+
+    def _span_of(self, one: Delivery) -> Span:
+        """The span of a delivery; if that is put away, one of its own."""
+        span = self._latest.get(one.session)
+        if span is not None:
+            return span
+        for past in reversed(self._past):
+            if past.session is one.session or (not self._subscription.streaming and past.start_t <= one.t <= past.end_t):
+                return past
+        span = Span(one.session, low(self._subscription.rules, one), one.t)
+        self._past.append(span)
+        return span
+
+    def _replace(self, record: Record, t: float) -> None:
+        """A record comes again: what was delivered of it before is outstanding, and owed, no more."""
+        for kept in (self.unacked, self.others):
+            before = kept.pop(record, None)
+            if before is not None:
+                self._fold(before, t)
+
+    def _fold(self, one: Delivery, again_t: float = inf) -> None:
+        """Its span lasts as long as the delivery, at most until it came again."""
+        end_t = self.held_until(one) if self._subscription.streaming else LONG_AGO
+        if self._subscription.streaming or self._subscription.rules.retry_backoff_max_s:
+            self._span_of(one).lasts(min(end_t, again_t), min(self._delays_until(one), again_t))

@@ -1,0 +1,381 @@
+"""Promises that something happens at all (docs/model.md, section 8): messages arrive, runs are finished, what is unacknowledged returns.
+
+Nothing is timed message by message. A key is looked at when the first thing that it is owed may be overdue; then its clocks are read
+(`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.checker.clocks import KeyClock, Verdict, Wait
+from prober.checker.facts import Delivery, deliveries_of, lease_until
+from prober.checker.holds import record_key
+from prober.checker.log import ACKED
+from prober.checker.model import DEAD_LETTER
+from prober.checker.publications import Publication
+from prober.checker.runs import Runs
+from prober.core.collector import SEQS_SHOWN
+from prober.core.events import LONG_AGO
+from prober.core.findings import Fact, Kind
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+PROVEN_KEPT: Final = 1024
+"""Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
+PATIENCE: Final = 1 / 32
+"""The share of a deadline after which something is looked at again at the earliest."""
+
+HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
+UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
+
+
+class Owed(NamedTuple):
+    """A record that another subscription proved to be stored: since when that is known."""
+
+    publication: Publication
+    t: float
+
+
+class Liveness:
+    """What one key is owed on one subscription.
+
+    due_t       when something may be overdue, infinite while nothing is owed.
+    clock       what of the key is in the way.
+    """
+
+    __slots__ = ("_baseline_t", "_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
+
+    def __init__(self, key: KeyChecker) -> None:
+        self._key = key
+        self.clock = KeyClock(key.subscription)
+        self.due_t = inf
+        self.last_number = 0
+        self._baseline_t = inf
+        self._runs = Runs(key)
+        self._proven: dict[int, Owed] = {}
+        self._told: set[object] = set()
+        self._told_lost: set[Publication] = set()
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, lane: Lane | None) -> None:
+        """A message was delivered; `lane` is None if it has no place in the record."""
+        key, clock = self._key, self.clock
+        t = clock.last_t = one.t
+        self.last_number = one.number
+        if self._told:
+            self._told.clear()
+        if self._baseline_t == inf:
+            self._baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
+        publication = one.publication
+        key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
+        owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
+        clock.holds.delivered(one, owed=owed)
+        if key.rules.retry_backoff_max_s:
+            clock.note(one)
+        self._runs.delivered(one, lane)
+        if self._proven:
+            self._proven.pop(one.token, None)
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
+
+    def acked(self, one: Delivery, t: float) -> None:
+        """An acknowledgement of a delivery is sent."""
+        self.clock.holds.acked(one, t)
+        self._key.subscription.clocks.answered(one, t)
+
+    def nacked(self, one: Delivery, t: float) -> None:
+        """A negative acknowledgement of a delivery is sent."""
+        self._key.subscription.clocks.answered(one, t)
+
+    def leased(self, one: Delivery, t: float) -> None:
+        """The lease of a delivery is changed."""
+        self.clock.holds.leased(one)
+        self._key.subscription.clocks.touch(self.clock.holds, lease_until(self._key.rules, one) - one.t)
+        self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
+
+    def confirmed(self, t: float) -> None:
+        """A publish was confirmed."""
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
+
+    def proven(self, publication: Publication, token: int, t: float) -> None:
+        """Another subscription received a record of a publish whose outcome is not known: so it was stored."""
+        if token not in self._proven and not any(one.token == token for one in publication.early_on(self._key.subscription.index)):
+            self._proven[token] = Owed(publication, t)
+            if len(self._proven) > PROVEN_KEPT:
+                del self._proven[next(iter(self._proven))]
+            self.confirmed(t)
+
+    def dead_lettered(self, token: int) -> None:
+        """A message left the subscription."""
+        self.clock.holds.drop(token)
+        self._proven.pop(token, None)
+        self._runs.gone(token)
+
+    def control(self) -> None:
+        """A control operation, or a hole in the record: what was owed is owed no more."""
+        self.clock.holds.forget_owed()
+        self._runs.clear()
+        self._proven.clear()
+        self.confirmed(self._key.collector.grace_until_t)
+
+    def sought(self, since_t: float, t: float) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        self._runs.sought(since_t, t)
+
+    def foreign(self) -> None:
+        """The key was in use before the record began."""
+        rules = self._key.rules
+        since_t = self._key.subscription.first_seen_t
+        self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+
+    @property
+    def _shortest_s(self) -> float:
+        rules = self._key.rules
+        return min(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s) + self._margin_s
+
+    @property
+    def _margin_s(self) -> float:
+        """A stream may have been dead for so long before anybody notices."""
+        return self._key.rules.close_detection_max_s if self._key.subscription.streaming else 0.0
+
+    def _was_acked(self, one: Delivery, lane: Lane) -> bool:
+        """Whether an earlier delivery of a record was acknowledged: then it is not owed any more."""
+        if any(other.acked_t < inf for other in deliveries_of(one.older) if other.stamp == one.stamp):
+            return True
+        position = one.position or lane.position_of(one)
+        return lane.log.flagged(position, ACKED)
+
+    # --- deadlines -----------------------------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Tells what is overdue before `now`, but for what the end of a stream, if that was not noticed yet, may explain."""
+        if self.due_t < now:
+            self.judge(now - self._margin_s, now)
+
+    def judge(self, now: float, seen_t: float) -> None:
+        """Tells what is overdue at `now`. Events were seen until `seen_t`."""
+        self.clock.holds.tidy(now)
+        if self._key.subscription.first_seen_t == inf:
+            self.due_t = seen_t + self._shortest_s
+            return
+        excused_t = self._key.subscription.clocks.excused_until()
+        left = [*self._undelivered(now, excused_t), *self._lost(now, excused_t)]
+        left += [*self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
+        least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
+        self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
+
+    def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
+        """What a clock says, and why it is no proof: of what is told once in doubt, only the proof is told."""
+        clocks = self._key.subscription.clocks
+        verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
+        if doubt or verdict.passed_t < inf or (kind, what, HELD_ELSEWHERE) in self._told:
+            return verdict, doubt
+        in_doubt = clocks.judge(self.clock, wait, now, firm=False)
+        if in_doubt.passed_t < inf:
+            self._told.add((kind, what, HELD_ELSEWHERE))
+            return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
+        return in_doubt, ""
+
+    def _expires(self, invoked_t: float, now: float) -> float:
+        """Until when something is owed: what is older than the retention may be gone."""
+        return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)
+
+    # --- what was never delivered --------------------------------------------------------------------------------------------
+
+    def _owed(self, excused_t: float) -> Iterator[tuple[Publication, float]]:
+        """What was stored and did not come, with the time from when that was known."""
+        if self._key.rules.filtered:
+            return
+        for lane in self._key.lanes.values():
+            for publication in lane.owed:
+                if publication not in lane.overtaken and self._may_be_owed(publication, excused_t):
+                    yield publication, publication.confirmed_t
+        for publication, t in self._proven.values():
+            if publication.token is None and self._may_be_owed(publication, excused_t):
+                yield publication, t
+
+    def _may_be_owed(self, publication: Publication, excused_t: float) -> bool:
+        """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
+        if publication.invoked_t <= excused_t:
+            return False
+        if not self._key.rules.subscription_predates_first_publish and publication.invoked_t <= self._baseline_t:
+            return False
+        epoch = publication.epoch
+        return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
+
+    def _undelivered(self, now: float, excused_t: float) -> Iterator[float]:
+        """STUCK. Yields when to look again, from now on."""
+        deadline_s = self._key.rules.delivery_deadline_s
+        owed = [one for one in self._owed(excused_t) if self._is_judged(*one, now)]
+        if not owed:
+            return
+        if Kind.STUCK in self._told:
+            yield deadline_s
+            return
+        first, known_t = min(owed, key=lambda one: one[1])
+        wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
+        verdict, doubt = self._judge(Kind.STUCK, None, wait, self._expires(first.invoked_t, now), self._gone())
+        if verdict.passed_t < inf:
+            self._tell_stuck(first, [one for one, t in owed if t <= verdict.passed_t], wait, verdict.passed_t, doubt)
+            if doubt != HELD_ELSEWHERE:
+                self._told.add(Kind.STUCK)
+        yield verdict.left_s or deadline_s
+
+    def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
+        """Whether a message can be overdue before it is too old."""
+        until_t = self._expires(publication.invoked_t, now)
+        return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
+
+    def _gone(self) -> str:
+        unseen = self._key.rules.dead_letter_max_attempts and self._key.subscription.may_have_attempted_unseen()
+        return UNSEEN if unseen else ""
+
+    def _tell_stuck(self, first: Publication, owed: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
+        shown = [first, *(one for one in owed if one is not first)][:SEQS_SHOWN]
+        facts = _seqs([(one.seq, one.epoch.name) for one in shown], len(owed)) | _times(wait, passed_t)
+        witnesses = (first.invoked_number, first.confirmed_number, self.last_number)
+        self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt)
+
+    def _lost(self, now: float, excused_t: float) -> Iterator[float]:
+        """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
+        for lane in self._key.lanes.values():
+            for publication, by in lane.overtaken.items():
+                if publication not in lane.owed or publication in self._told_lost:
+                    continue
+                if not self._may_be_owed(publication, excused_t):
+                    continue
+                wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
+                verdict, doubt = self._judge(
+                    Kind.LOST_OVERTAKEN, publication, wait, self._expires(publication.invoked_t, now), self._gone()
+                )
+                if verdict.passed_t < inf:
+                    self._tell_lost(publication, by, wait, verdict.passed_t, doubt)
+                if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
+                    self._told_lost.add(publication)
+                else:
+                    yield verdict.left_s
+
+    def _tell_lost(self, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
+        facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
+        witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
+        self._key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+
+    # --- runs ----------------------------------------------------------------------------------------------------------------
+
+    def _unfinished(self, now: float, excused_t: float) -> Iterator[float]:
+        """REDELIVERY_STALL: runs that did not come as far as they must, and what a seek back did not bring."""
+        rules = self._key.rules
+        for run in (*self._runs.unfinished(excused_t), *self._runs.not_brought_back()):
+            if (Kind.REDELIVERY_STALL, run.lane) in self._told:
+                continue
+            log = run.lane.log
+            wait = Wait(max(self.clock.last_t, run.since_t), rules.stall_deadline_s, log.invoked_t(run.target))
+            until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
+            verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
+            if verdict.passed_t < inf:
+                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **_times(wait, verdict.passed_t)}
+                witnesses = (run.number, self.last_number, log.number(run.target))
+                self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
+                if doubt != HELD_ELSEWHERE:
+                    self._told.add((Kind.REDELIVERY_STALL, run.lane))
+            yield verdict.left_s or rules.stall_deadline_s
+
+    # --- what was not acknowledged -------------------------------------------------------------------------------------------
+
+    def _unacked(self, now: float, excused_t: float) -> Iterator[float]:
+        """UNACKED_STALL: whose lease is over, and what was not acknowledged, has to come again."""
+        deadline_s = self._key.rules.unacked_deadline_s
+        if deadline_s == inf:
+            return
+        overdue: dict[str, list[tuple[Delivery, Wait, float]]] = {}
+        early: dict[str, float] = {}  # what was owed since then is not overdue, so nothing is that was owed later
+        for one in list(self.clock.holds.unacked.values()):
+            wait, doubt = self._wait_of(one), self._doubt_of_unacked(one)
+            until_t = self._expires(wait.sent_t, now)
+            if one.t <= excused_t or one.number in self._told or (until_t < now and until_t - wait.since_t <= deadline_s):
+                continue
+            if wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s:
+                continue
+            verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
+            if verdict.passed_t < inf:
+                overdue.setdefault(why, []).append((one, wait, verdict.passed_t))
+            else:
+                early[doubt] = wait.since_t
+            yield verdict.left_s or deadline_s
+        for why, found in overdue.items():
+            self._tell_unacked(found, why)
+
+    def _wait_of(self, one: Delivery) -> Wait:
+        since_t = lease_until(self._key.rules, one)
+        if self._key.subscription.streaming:
+            since_t = min(since_t, one.session.closed_t)
+        return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), self._not_behind(one))
+
+    def _invoked_t(self, one: Delivery) -> float:
+        """When the message of a delivery was published; long ago if that is not known."""
+        if one.publication is not None:
+            return one.publication.invoked_t
+        found = (lane.log.invoked_t(lane.log.find(one.token, one.stamp)) for lane in self._key.lanes.values())
+        return max(found, default=LONG_AGO)
+
+    def _not_behind(self, one: Delivery) -> Callable[[Delivery], bool]:
+        """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
+        return lambda other: not one.position or other.position <= one.position
+
+    def _doubt_of_unacked(self, one: Delivery) -> str:
+        most = self._key.rules.dead_letter_max_attempts
+        if not most:
+            return ""
+        attempts = max(sum(1 for _ in deliveries_of(one)), one.attempt)
+        return DEAD_LETTER if attempts >= most - 1 or self._gone() else ""
+
+    def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
+        """Files what is overdue. What is certainly so is told once, and in doubt once while the key stands still."""
+        for one, _, _ in found:
+            if not doubt:
+                self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
+            elif doubt != HELD_ELSEWHERE:
+                self._told.add(one.number)
+        if (Kind.UNACKED_STALL, doubt) in self._told:
+            return
+        self._told.add((Kind.UNACKED_STALL, doubt))
+        _, wait, passed_t = min(found, key=lambda each: each[2])
+        shown = [one for one, _, _ in found][:SEQS_SHOWN]
+        facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))
+        witnesses = [one.number for one in shown[:5]]
+        self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+
+    # --- what is owed --------------------------------------------------------------------------------------------------------
+
+    def owes(self, now: float) -> bool:
+        """Whether the service still owes this subscription a delivery, other than what may be older than the retention."""
+        excused_t = self._key.subscription.clocks.excused_until()
+        if any(self._expires(publication.invoked_t, now) == now for publication, _ in self._owed(excused_t)):
+            return True
+        if self._key.rules.unacked_deadline_s < inf and any(
+            self._is_owed_again(one, now) for one in self.clock.holds.unacked.values()
+        ):
+            return True
+        return self._runs.owes(excused_t)
+
+    def _is_owed_again(self, one: Delivery, now: float) -> bool:
+        return self._expires(self._invoked_t(one), now) == now
+
+
+def _seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
+    """Messages, as sequence numbers with their epochs, the first one first."""
+    facts: dict[str, Fact] = {"seqs": tuple(seq for seq, _ in shown), "count": count, "epoch": shown[0][1]}
+    if len({epoch for _, epoch in shown}) > 1:
+        facts["seqs_epochs"] = tuple(epoch for _, epoch in shown)
+    return facts
+
+
+def _times(wait: Wait, passed_t: float) -> dict[str, Fact]:
+    return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}

@@ -1,0 +1,146 @@
+"""Redeliveries that have to come as far as the key had come before, and what a seek back restores (docs/model.md, 6.2 and 8.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.checker.facts import Delivery, low
+from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
+from prober.checker.model import DEAD_LETTER
+from prober.core.events import LONG_AGO
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+RECENT_KEPT: Final = 64
+"""The last deliveries of a region that are remembered: what may have been sent after a redelivery, though it came before."""
+
+LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
+RACING: Final = "what is missing was first delivered out of order, so its place is not known"
+
+
+class Run(NamedTuple):
+    """A redelivery that came as far as `reached`, and has to come to `target`.
+
+    number      the delivery that began it, 0 for a seek.
+    began_t     nothing of it was sent before.
+    since_t     it is owed from then on, whatever comes meanwhile.
+    """
+
+    lane: Lane
+    number: int
+    began_t: float
+    reached: int
+    target: int
+    since_t: float = LONG_AGO
+
+
+class Runs:
+    """What one key was delivered last, by region, and what a seek restored: by message id, with its place."""
+
+    __slots__ = ("_key", "_recent", "_restored", "_sought_t")
+
+    def __init__(self, key: KeyChecker) -> None:
+        self._key = key
+        self._recent: dict[Lane, deque[Delivery]] = {}
+        self._restored: dict[int, tuple[Lane, int]] = {}
+        self._sought_t = LONG_AGO
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, lane: Lane | None) -> None:
+        """A message was delivered; `lane` is None if it has no place in the record."""
+        if self._restored:
+            self._restored.pop(one.token, None)
+        if lane is None:
+            return
+        recent = self._recent.get(lane)
+        if recent is None:
+            recent = self._recent[lane] = deque(maxlen=RECENT_KEPT)
+        recent.append(one)
+
+    def gone(self, token: int) -> None:
+        """A message left the subscription."""
+        self._restored.pop(token, None)
+
+    def clear(self) -> None:
+        """A control operation, or a hole in the record."""
+        self._recent.clear()
+        self._restored.clear()
+
+    def sought(self, since_t: float, t: float) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        self._sought_t = t
+        for lane in self._key.lanes.values():
+            log = lane.log
+            for position in range(log.floor + 1, log.frontier + 1):
+                if log.invoked_t(position) > since_t + self._key.rules.clock_error_s and self._is_owed(lane, position):
+                    self._restored[log.tokens[position - log.floor - 1]] = lane, position
+
+    # --- what is missing -----------------------------------------------------------------------------------------------------
+
+    def unfinished(self, excused_t: float) -> Iterator[Run]:
+        """The runs that did not come to their target; what came up to `excused_t` owes nothing."""
+        for lane, recent in self._recent.items():
+            target = self._target(lane)
+            begun = None if lane.waiting else next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
+            if begun is not None and begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
+                yield Run(lane, begun.number, low(self._key.rules, begun), begun.position, target)
+
+    def not_brought_back(self) -> Iterator[Run]:
+        """What a seek restored and did not come, as a run to the last of it."""
+        if self._key.rules.filtered:
+            return
+        last: dict[Lane, int] = {}
+        for lane, position in self._restored.values():
+            if lane.log.holds(position):
+                last[lane] = max(position, last.get(lane, 0))
+        for lane, position in last.items():
+            yield Run(lane, 0, self._sought_t, position - 1, position, self._key.collector.grace_until_t)
+
+    def owes(self, excused_t: float) -> bool:
+        """Whether something of a run is certainly owed."""
+        return any(not self.doubt_of(run, inf) for run in (*self.unfinished(excused_t), *self.not_brought_back()))
+
+    def doubt_of(self, run: Run, now: float) -> str:
+        """Why a run may legally end where it does, empty if it may not."""
+        log = run.lane.log
+        if self._key.rules.dead_letter_max_attempts:
+            return DEAD_LETTER
+        both = log.flagged(run.reached, PRIMARY) and log.flagged(run.target, PRIMARY)
+        if both and log.epoch(run.reached) == log.epoch(run.target) and log.seq(run.reached) > log.seq(run.target):
+            return RACING
+        missing = (one for one in range(run.reached + 1, run.target + 1) if self._is_owed(run.lane, one))
+        acked = all(log.flagged(one, ACKED) for one in missing)
+        return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""
+
+    def _target(self, lane: Lane) -> int:
+        """The highest position that a run has to come to."""
+        target = lane.log.frontier
+        while target > lane.log.floor and not self._is_owed(lane, target):
+            target -= 1
+        return target
+
+    def _is_owed(self, lane: Lane, position: int) -> bool:
+        confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
+        return not lane.log.flagged(position, REMOVED | UNPLACED | confirmed)
+
+    def _stops_short(self, lane: Lane, one: Delivery, target: int) -> bool:
+        """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""
+        log, position = lane.log, one.position
+        if not position or log.number(position) == one.number or not log.holds(target) or log.number(target) > one.number:
+            return False
+        if log.high(position) >= target:
+            return False
+        recent, sent_t = self._recent[lane], low(self._key.rules, one) - self._key.rules.clock_error_s
+        if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
+            return False
+        return not any(
+            other.number > one.number if other.session is one.session else other.t >= sent_t
+            for other in recent
+            if other.position >= target or not other.position
+        )
