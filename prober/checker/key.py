@@ -31,6 +31,7 @@ class KeyChecker:
 
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
+    compare_t   when to compare what it received with other subscriptions.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class KeyChecker:
         "adopts",
         "baseline_t",
         "collector",
+        "compare_t",
         "confirmations",
         "counts",
         "dead_lettered_ids",
@@ -65,6 +67,7 @@ class KeyChecker:
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
         self.baseline_t = LONG_AGO
+        self.compare_t = inf
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -93,6 +96,7 @@ class KeyChecker:
         else:
             one.region = lane.region
             lane.deliver(one)
+        self.group.compare(self)
         if len(self.live) > self._forget_at:
             self._forget(t)
 
@@ -215,6 +219,7 @@ class KeyChecker:
         return epoch.regions[0] if len(epoch.regions) == 1 else None
 
     def _unplaced(self, one: Delivery) -> None:
+        self.group.unplaced(self, one.epoch)
         for lane in self.lanes.values():
             lane.unplaced(one)
 
@@ -347,13 +352,17 @@ class KeyChecker:
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
         if len(self.lanes) == 1 and self._lane is not None:
-            return self._lane.due_t
-        return min((lane.due_t for lane in self.lanes.values()), default=inf)
+            return min(self._lane.due_t, self.compare_t)
+        due_t = min((lane.due_t for lane in self.lanes.values()), default=inf)
+        return min(due_t, self.compare_t)
 
     def wake(self, now: float) -> None:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
+            lane.commit(now)
+        self.compare_t = inf
+        self.group.compare(self)
 
     def _forget(self, t: float) -> None:
         """Forgets deliveries to which no answer of any consequence can come any more."""
