@@ -14,6 +14,7 @@ from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
+from prober.checker.unrecorded import NumbersCheck
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.findings import Kind
@@ -31,6 +32,7 @@ class KeyChecker:
 
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
+    numbers     judges what others published, if nobody recorded that.
     compare_t   when to compare what it received with other subscriptions.
     """
 
@@ -48,6 +50,7 @@ class KeyChecker:
         "lanes",
         "last_t",
         "live",
+        "numbers",
         "rules",
         "subscription",
     )
@@ -68,6 +71,7 @@ class KeyChecker:
         self.adopts = not self.rules.subscription_predates_first_publish
         self.baseline_t = LONG_AGO
         self.compare_t = inf
+        self.numbers = None if self.rules.publishes_recorded else NumbersCheck(collector)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -167,6 +171,8 @@ class KeyChecker:
 
     def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
         """A record that is not known to be a primary comes for the first time."""
+        if publication is None and self.numbers is not None and one.epoch not in self.group.epochs:
+            return self._first_of_others(one, self.numbers)
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
             return None
@@ -181,7 +187,7 @@ class KeyChecker:
             region = publication.region_of(one.token)
             if not publication.receive_early(self.subscription.index, one):
                 region = None
-        self.collector.count_first_delivery(recorded=self.rules.publishes_recorded)
+        self.collector.count_first_delivery(recorded=True)
         return None if region is None else self.lane(region)
 
     def _may_be_forgotten(self, one: Delivery, publication: Publication | None) -> bool:
@@ -205,12 +211,17 @@ class KeyChecker:
         if publication is not None:
             return publication.invoked_t == LONG_AGO
         epoch = self.group.epochs.get(one.epoch)
-        if epoch is None:
-            return self.rules.publishes_recorded or not self._is_numbered(one)
-        return epoch.may_predate(one.seq)
+        return epoch is None or epoch.may_predate(one.seq)
 
-    def _is_numbered(self, one: Delivery) -> bool:
-        return False
+    def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
+        """13: a record that nobody recorded as published comes for the first time."""
+        if not numbers.has_place(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
+            self.counts.deliveries_unplaced += 1
+            return None
+        one.first, one.copy = True, self._is_copy(one, None)
+        self.collector.count_first_delivery(recorded=False)
+        numbers.first_delivery(one)
+        return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
         epoch = self.group.epochs.get(one.epoch)
@@ -345,6 +356,8 @@ class KeyChecker:
         """A control operation, or a hole in the record."""
         for lane in self.lanes.values():
             lane.control()
+        if self.numbers is not None:
+            self.numbers.forget()
         self.confirmations.clear()
         self.collector.excuse(grace.until_t, grace.cause)
 
@@ -352,15 +365,18 @@ class KeyChecker:
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
         if len(self.lanes) == 1 and self._lane is not None:
-            return min(self._lane.due_t, self.compare_t)
-        due_t = min((lane.due_t for lane in self.lanes.values()), default=inf)
-        return min(due_t, self.compare_t)
+            due_t = self._lane.due_t
+        else:
+            due_t = min((lane.due_t for lane in self.lanes.values()), default=inf)
+        return min(due_t, self.compare_t, inf if self.numbers is None else self.numbers.due_t)
 
     def wake(self, now: float) -> None:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
             lane.commit(now)
+        if self.numbers is not None:
+            self.numbers.settle(now)
         self.compare_t = inf
         self.group.compare(self)
 
