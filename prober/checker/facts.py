@@ -45,7 +45,7 @@ class Delivery:
     """One delivery of a record.
 
     number, t       its event.
-    token, stamp    the record: the hash of its message id, and of its publish time.
+    token, stamp    the record: the hash of its message id, and of its publish time, `publish_time`.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
     region          where its record was published, None if nobody can tell.
@@ -70,6 +70,7 @@ class Delivery:
         "older",
         "position",
         "publication",
+        "publish_time",
         "region",
         "seq",
         "session",
@@ -87,6 +88,7 @@ class Delivery:
         self.session = session
         self.token = token
         self.stamp = stamp
+        self.publish_time = event.publish_time
         self.epoch = event.epoch
         self.seq = event.seq
         self.message_id = event.message_id

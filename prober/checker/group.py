@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
+from prober.checker.divergence import DivergenceCheck
 from prober.checker.publications import Epoch, Ledger, Publication
 
 if TYPE_CHECKING:
@@ -12,14 +14,15 @@ if TYPE_CHECKING:
 
 
 class KeyGroup(Ledger):
-    """A key; `checkers` are in the order of the subscriptions' indices."""
+    """A key; `checkers` are in the order of the subscriptions' indices, and `divergence` compares them."""
 
-    __slots__ = ("checkers", "everybody", "key")
+    __slots__ = ("checkers", "divergence", "everybody", "key")
 
     def __init__(self, key: str) -> None:
         super().__init__()
         self.key = key
         self.checkers: tuple[KeyChecker, ...] = ()
+        self.divergence = DivergenceCheck()
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
@@ -39,3 +42,18 @@ class KeyGroup(Ledger):
             for checker in self.checkers:
                 if checker is not receiver:
                     checker.liveness.proven(publication, one.token, one.t)
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
+
+    def compare(self, checker: KeyChecker) -> None:
+        """Compares a subscription with the others, as far as anything new is final. Without an ordering key there is no order."""
+        if len(self.checkers) > 1 and self.key and self.divergence.go_on(checker) and checker.compare_t == inf:
+            checker.compare_t = min((lane.final_t for lane in checker.lanes.values()), default=inf)
+
+    def unplaced(self, checker: KeyChecker, epoch: str) -> None:
+        """Something could not be placed on a subscription. What is of another run has no place on any of them."""
+        if epoch in self.epochs or self.forgotten:
+            self.divergence.lose_track(checker)

@@ -15,6 +15,7 @@ from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
+from prober.checker.unrecorded import NumbersCheck
 from prober.core.collector import FindingsCollector
 from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
 from prober.core.findings import Kind
@@ -32,6 +33,8 @@ class KeyChecker:
 
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
+    numbers     judges what others published, if nobody recorded that.
+    compare_t   when to compare what it received with other subscriptions.
     """
 
     __slots__ = (
@@ -40,6 +43,7 @@ class KeyChecker:
         "adopts",
         "baseline_t",
         "collector",
+        "compare_t",
         "confirmations",
         "counts",
         "dead_lettered_ids",
@@ -48,6 +52,7 @@ class KeyChecker:
         "last_t",
         "live",
         "liveness",
+        "numbers",
         "queued_t",
         "rules",
         "subscription",
@@ -70,6 +75,8 @@ class KeyChecker:
         self.baseline_t = LONG_AGO
         self.liveness = Liveness(self)
         self.queued_t = inf
+        self.compare_t = inf
+        self.numbers = None if self.rules.publishes_recorded else NumbersCheck(collector)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -99,6 +106,7 @@ class KeyChecker:
             one.region = lane.region
             lane.deliver(one)
         self.liveness.delivered(one, lane)
+        self.group.compare(self)
         if len(self.live) > self._forget_at:
             self._forget(t)
 
@@ -169,6 +177,8 @@ class KeyChecker:
 
     def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
         """A record that is not known to be a primary comes for the first time."""
+        if publication is None and self.numbers is not None and one.epoch not in self.group.epochs:
+            return self._first_of_others(one, self.numbers)
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
             self.liveness.foreign()
@@ -185,7 +195,7 @@ class KeyChecker:
             region = publication.region_of(one.token)
             if not publication.receive_early(self.subscription.index, one):
                 region = None
-        self.collector.count_first_delivery(recorded=self.rules.publishes_recorded)
+        self.collector.count_first_delivery(recorded=True)
         return None if region is None else self.lane(region)
 
     def _may_be_forgotten(self, one: Delivery, publication: Publication | None) -> bool:
@@ -209,12 +219,17 @@ class KeyChecker:
         if publication is not None:
             return publication.invoked_t == LONG_AGO
         epoch = self.group.epochs.get(one.epoch)
-        if epoch is None:
-            return self.rules.publishes_recorded or not self._is_numbered(one)
-        return epoch.may_predate(one.seq)
+        return epoch is None or epoch.may_predate(one.seq)
 
-    def _is_numbered(self, one: Delivery) -> bool:
-        return False
+    def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
+        """13: a record that nobody recorded as published comes for the first time."""
+        if not numbers.has_place(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
+            self.counts.deliveries_unplaced += 1
+            return None
+        one.first, one.copy = True, self._is_copy(one, None)
+        self.collector.count_first_delivery(recorded=False)
+        numbers.first_delivery(one)
+        return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
         epoch = self.group.epochs.get(one.epoch)
@@ -223,6 +238,7 @@ class KeyChecker:
         return epoch.regions[0] if len(epoch.regions) == 1 else None
 
     def _unplaced(self, one: Delivery) -> None:
+        self.group.unplaced(self, one.epoch)
         for lane in self.lanes.values():
             lane.unplaced(one)
 
@@ -353,6 +369,8 @@ class KeyChecker:
         """A control operation, or a hole in the record."""
         for lane in self.lanes.values():
             lane.control()
+        if self.numbers is not None:
+            self.numbers.forget()
         self.confirmations.clear()
         self.collector.excuse(grace.until_t, grace.cause)
         self.liveness.control()
@@ -360,7 +378,9 @@ class KeyChecker:
     @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
-        due_t = self.liveness.due_t
+        due_t = min(self.liveness.due_t, self.compare_t)
+        if self.numbers is not None and self.numbers.due_t < due_t:
+            due_t = self.numbers.due_t
         for lane in self.lanes.values():
             if lane.due_t < due_t:
                 due_t = lane.due_t
@@ -370,13 +390,17 @@ class KeyChecker:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
+            lane.commit(now)
+        if self.numbers is not None:
+            self.numbers.settle(now)
+        self.compare_t = inf
+        self.group.compare(self)
         if now < inf:
             self.liveness.wake(now)
 
     def end(self, t: float) -> None:
         """Nothing comes any more, and what is overdue at `t` is so."""
-        for lane in self.lanes.values():
-            lane.settle(inf)
+        self.wake(inf)
         self.liveness.judge(t, t)
 
     def _forget(self, t: float) -> None:

@@ -100,6 +100,17 @@ class Lane:
         self._hold_s = hold_s(key.rules)
         self._flags: dict[tuple[int, int], tuple[int, float]] = {}
 
+    @property
+    def final(self) -> int:
+        """The positions up to this one keep their places, but for the order inside their groups."""
+        return self._frontier
+
+    @property
+    def final_t(self) -> float:
+        """When the places of all positions so far are final, if nothing is on hold; infinite if they are."""
+        rules = self._key.rules
+        return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s if self.window else inf
+
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
     def deliver(self, one: Delivery) -> None:
@@ -333,6 +344,7 @@ class Lane:
             for one in rest:
                 self.log.mark(one.position, 0)
             self._key.counts.windows_full += 1
+            self._key.group.divergence.lose_order(self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
             del self.window[:count]
             self.now = self.settled.copy()
@@ -473,6 +485,8 @@ class Lane:
 
     def reset(self, *since: Delivery) -> None:
         """Nothing is known about the last send and the holds."""
+        if self.window:
+            self._key.group.divergence.lose_order(self)
         before = self.now.before
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()

@@ -137,6 +137,14 @@ class Log:
             position += 1
         return position
 
+    def flags_at(self, position: int) -> int:
+        """All flags of a position, 0 if it is forgotten."""
+        return self.flags[position - self.floor - 1] if self.holds(position) else 0
+
+    def token(self, position: int) -> int:
+        """The message id at a position, 0 if it is forgotten."""
+        return self.tokens[position - self.floor - 1] if self.holds(position) else 0
+
     def seq(self, position: int) -> int:
         """The sequence number at a position, 0 if it is forgotten."""
         return self.seqs[position - self.floor - 1] if self.holds(position) else 0

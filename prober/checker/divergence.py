@@ -1,0 +1,358 @@
+"""All subscriptions see one log: ORDER_DIVERGENCE (docs/model.md, section 12).
+
+Two subscriptions of a key are compared by region, as far as both logs are final. As long as both have the same record next, that is all.
+Otherwise each record that both have is looked at (`Comparison._judge`): what certainly stands before it on one subscription must not be
+missing before it on the other. Inside a group of joined positions any order may be the true one, so nothing in it certainly stands before
+anything else in it.
+
+Only the first deviation of a pair is told: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
+seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison begins anew at the
+next record that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.checker.facts import Delivery, deliveries_of
+from prober.checker.log import SHARED, UNPLACED, Log
+from prober.checker.model import BESIDE
+from prober.core.findings import Fact, Kind
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+    from prober.checker.lane import Lane
+
+DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
+EXPIRED: Final = "what one of them did not receive may have been older than the retention"
+UNCERTAIN: Final = UNPLACED | SHARED
+"""Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
+
+
+class Side:
+    """One of the two subscriptions of a comparison.
+
+    base        up to this position everything has been compared.
+    looked_at   up to this position every record was looked for on the other subscription.
+    start       what stands up to this position is not known to the comparison.
+    breaks      the first and the last position behind which something may stand that is not in the log, if there is any.
+    """
+
+    __slots__ = ("base", "breaks", "checker", "lane", "looked_at", "start")
+
+    def __init__(self, checker: KeyChecker, lane: Lane, *, broken: bool) -> None:
+        self.checker = checker
+        self.lane = lane
+        self.base = self.looked_at = self.start = 0
+        self.breaks: tuple[int, int] | None = (0, 0) if broken else None
+
+    @property
+    def log(self) -> Log:
+        """What it has learned."""
+        return self.lane.log
+
+    def lose_track(self) -> None:
+        """Something may stand behind what is in the log so far."""
+        upto = self.log.frontier
+        self.breaks = (upto, upto) if self.breaks is None else (self.breaks[0], upto)
+
+    def is_known_upto(self, position: int) -> bool:
+        """Whether the log has everything between what was compared and a position."""
+        if self.base < self.log.floor:
+            return False
+        return self.breaks is None or not (self.base <= self.breaks[1] and self.breaks[0] < position)
+
+    def move(self, position: int) -> None:
+        """Everything up to a position was compared."""
+        self.base = position
+        self.looked_at = max(self.looked_at, position)
+        if self.breaks is not None and self.breaks[1] < position:
+            self.breaks = None
+
+    def certain(self, after: int, upto: int) -> Iterator[int]:
+        """The positions from behind one to another that have a certain place."""
+        log = self.log
+        return (one for one in range(max(after, log.floor) + 1, upto + 1) if not log.flagged(one, UNCERTAIN))
+
+    def delivery_of(self, position: int) -> Delivery | None:
+        """The first delivery of a position, if it is remembered."""
+        number, token = self.log.number(position), self.log.token(position)
+        return next((one for one in deliveries_of(self.checker.live.get(token)) if one.number == number), None)
+
+
+class Met(NamedTuple):
+    """A record that both have, `mine` being the subscription that received it last; and what stands before it on one only.
+
+    lacking     records that certainly stand before it on the other subscription and are missing on this one: positions there.
+    extra       the same the other way round: positions here.
+    """
+
+    mine: Side
+    position: int
+    other: Side
+    beside: int
+    lacking: Sequence[int]
+    extra: Sequence[int]
+
+
+class Comparison:
+    """Two subscriptions of a key in one region."""
+
+    __slots__ = ("over", "sides")
+
+    def __init__(self, first: Side, second: Side) -> None:
+        self.sides = first, second
+        self.over = False
+
+    def go_on(self) -> None:
+        """Compares what has become final since."""
+        first, second = self.sides
+        while not self.over:
+            self._go_together()
+            side = self._next_to_look_at()
+            if side is None:
+                return
+            side.looked_at += 1
+            other = second if side is first else first
+            beside = _find(side, side.looked_at, other)
+            if beside:
+                self._judge(*((side.looked_at, beside) if side is first else (beside, side.looked_at)))
+
+    def _go_together(self) -> None:
+        """As long as both have the same record next."""
+        first, second = self.sides
+        ones, others = first.log, second.log
+        upto = first.lane.final, second.lane.final
+        while first.base < upto[0] and second.base < upto[1] and first.base >= ones.floor and second.base >= others.floor:
+            at, beside = first.base + 1, second.base + 1
+            if not _same(ones, at, others, beside):
+                return
+            self._count(at, beside)
+            first.move(at)
+            second.move(beside)
+
+    def _next_to_look_at(self) -> Side | None:
+        """Whose next record was received first, of those that are final. If it goes on where both agreed, the other has to come first."""
+        waiting = [side for side in self.sides if side.looked_at < side.lane.final]
+        agreed = all(side.looked_at == side.base for side in self.sides) and all(side.base >= side.log.floor for side in self.sides)
+        if not waiting or (agreed and len(waiting) == 1):
+            return None
+        return min(waiting, key=lambda side: side.log.number(side.looked_at + 1))
+
+    def _judge(self, at: int, beside: int) -> None:
+        """Both have a record: the one at `at`, the other at `beside`."""
+        first, second = self.sides
+        if (first.log.flags_at(at) | second.log.flags_at(beside)) & UNCERTAIN:
+            return
+        if at <= first.base or beside <= second.base:
+            self._judge_behind(at, beside)
+            return
+        excerpt = not (first.base or second.base) and first.checker.group.is_excerpt
+        if excerpt or not (first.is_known_upto(at) and second.is_known_upto(beside)):
+            self._begin_at(at, beside)
+            return
+        self._count(at, beside)
+        lacking, extra = _missing(first, at, second, beside), _missing(second, beside, first, at)
+        if lacking or extra:
+            if not self._tell(at, beside, extra, lacking):
+                self.over = True
+            self._move(at, beside)
+        elif _same_records(first, at, second, beside):
+            self._move(first.log.high(at), second.log.high(beside))
+
+    def _judge_behind(self, at: int, beside: int) -> None:
+        """One of them received late what the other had before a record that both have, and that was excused then."""
+        first, second = self.sides
+        both = at <= first.base and beside <= second.base
+        if not both and at > first.start and beside > second.start and first.is_known_upto(at) and second.is_known_upto(beside):
+            self.over = not self._tell(at, beside, (), ())
+
+    def _begin_at(self, at: int, beside: int) -> None:
+        for side, position in zip(self.sides, (at, beside), strict=True):
+            side.move(position)
+            side.start = position
+
+    def _move(self, at: int, beside: int) -> None:
+        for side, position in zip(self.sides, (at, beside), strict=True):
+            if side.log.high(position) != position or side.log.low(position) != position:
+                side.start = position
+            side.move(position)
+
+    def _count(self, at: int, beside: int) -> None:
+        """A chance, unless something may be missing on one of them without anybody being to blame."""
+        first, second = self.sides
+        may_lack = any(side.checker.rules.dead_letter_max_attempts for side in self.sides)
+        if not may_lack and first.is_known_upto(at) and second.is_known_upto(beside):
+            first.checker.counts.chances_divergence += 1
+
+    def _tell(self, at: int, beside: int, extra_of_first: Sequence[int], lacking_of_first: Sequence[int]) -> bool:
+        """Files a deviation; whether there may be a legal explanation."""
+        first, second = self.sides
+        if first.log.number(at) > second.log.number(beside):
+            met = Met(first, at, second, beside, lacking_of_first, extra_of_first)
+        else:
+            met = Met(second, beside, first, at, extra_of_first, lacking_of_first)
+        doubt = _doubt(met)
+        _file(met, doubt)
+        return bool(doubt)
+
+
+def _same(ones: Log, at: int, others: Log, beside: int) -> bool:
+    """Whether two logs have the same record at two positions."""
+    if ones.token(at) != others.token(beside):
+        return False
+    stamps = ones.stamps[at - ones.floor - 1], others.stamps[beside - others.floor - 1]
+    return stamps[0] == stamps[1] or 0 in stamps
+
+
+def _find(side: Side, position: int, other: Side) -> int:
+    """Where the other subscription has the record of a position, as far as it was looked at; else 0."""
+    log, there = side.log, other.log
+    if not log.holds(position):
+        return 0
+    expected = other.base + position - side.base
+    if there.holds(expected) and _same(log, position, there, expected):
+        return expected if expected <= other.looked_at else 0
+    found = there.find(log.token(position), log.stamps[position - log.floor - 1])
+    return found if found <= other.looked_at else 0
+
+
+def _missing(here: Side, at: int, there: Side, beside: int) -> list[int]:
+    """What certainly stands before a common record on `there`, at `beside`, and is not before it on `here`, where that is at `at`."""
+    log, upto = here.log, here.log.high(at)
+    found = []
+    for position in there.certain(there.base, there.log.low(beside) - 1):
+        token, stamp = there.log.token(position), there.log.stamps[position - there.log.floor - 1]
+        known = log.find(token, stamp)
+        if (not known or known > upto) and not _is_uncertain_on(here, token, stamp):
+            found.append(position)
+    return found
+
+
+def _is_uncertain_on(here: Side, token: int, stamp: int) -> bool:
+    """Whether a record has no certain place on a subscription, or is there as one of another region."""
+    if any(here.log.flagged(position, UNCERTAIN) for position in here.log.positions_of(token)):
+        return True
+    return any(lane.log.find(token, stamp) for lane in here.checker.lanes.values() if lane is not here.lane)
+
+
+def _same_records(first: Side, at: int, second: Side, beside: int) -> bool:
+    """Whether both have the same records up to the ends of the groups of a common one."""
+    ones = {first.log.token(one) for one in first.certain(first.base, first.log.high(at))}
+    others = {second.log.token(one) for one in second.certain(second.base, second.log.high(beside))}
+    return ones == others
+
+
+def _doubt(met: Met) -> str:
+    """What may explain a deviation; empty if one of the two cannot be explained."""
+    if not met.lacking and not met.extra:
+        late = _excuse(met.mine, met.position, met.other, [met.beside])
+        return late if late == BESIDE else ""
+    mine = _excuse(met.mine, met.position, met.other, met.lacking)
+    theirs = _excuse(met.other, met.beside, met.mine, met.extra)
+    return (mine or theirs) if (mine or not met.lacking) and (theirs or not met.extra) else ""
+
+
+def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) -> str:
+    """Why a subscription may have received a record before others that stand before it, and that the other subscription has."""
+    if not records:
+        return ""
+    rules, subscription = lacking.checker.rules, lacking.checker.subscription
+    if rules.dead_letter_max_attempts:
+        return DEAD_LETTER
+    one = lacking.delivery_of(position)
+    t = lacking.checker.last_t if one is None else one.t
+    invoked_t = [having.log.invoked_t(record) for record in records]
+    if all(t + rules.clock_error_s - invoked > rules.message_retention_s for invoked in invoked_t):
+        return EXPIRED
+    if one is None:
+        return BESIDE if subscription.losses and subscription.streaming else ""
+    return BESIDE if all(subscription.may_have_lost_beside(invoked, one) for invoked in invoked_t) else ""
+
+
+def _file(met: Met, doubt: str) -> None:
+    mine, other = met.mine, met.other
+    log, there = mine.log, other.log
+    facts: dict[str, Fact] = {
+        "seq": log.seq(met.position),
+        "epoch": log.epoch(met.position),
+        "other": other.checker.subscription.name,
+    }
+    witnesses = [there.number(met.beside), log.number(met.position)]
+    if met.lacking:
+        facts |= {"other_seq": there.seq(met.lacking[0]), "other_epoch": there.epoch(met.lacking[0])}
+        witnesses.append(there.number(met.lacking[0]))
+    elif met.extra:
+        witnesses.append(log.number(met.extra[0]))
+    one = mine.delivery_of(met.position)
+    if one is not None:
+        facts["message_id"] = one.message_id
+    t = mine.checker.last_t if one is None else one.t
+    mine.checker.collector.violation(Kind.ORDER_DIVERGENCE, t, witnesses, facts, doubt)
+
+
+class DivergenceCheck:
+    """Compares the subscriptions of one key; see the head of this file.
+
+    Its memory is a few numbers for each pair of subscriptions and region.
+    """
+
+    __slots__ = ("_broken", "_comparisons", "_diverged")
+
+    def __init__(self) -> None:
+        self._comparisons: dict[tuple[int, int, str], Comparison] = {}
+        self._diverged: set[tuple[int, int]] = set()
+        self._broken: set[int] = set()
+
+    def go_on(self, checker: KeyChecker) -> bool:
+        """Something may have become final on a subscription; whether that is compared at all."""
+        if not _comparable(checker):
+            return False
+        for other in checker.group.checkers:
+            if other is not checker and _comparable(other):
+                first, second = sorted((checker, other), key=lambda one: one.subscription.index)
+                self._compare(first, second, checker)
+        return True
+
+    def lose_track(self, checker: KeyChecker) -> None:
+        """A subscription received something that could not be placed: it may stand anywhere behind what was learned so far."""
+        self._broken.add(checker.subscription.index)
+        for lane in checker.lanes.values():
+            self.lose_order(lane)
+
+    def lose_order(self, lane: Lane) -> None:
+        """What was received last may have been sent in another order, also before what still comes."""
+        for comparison in self._comparisons.values():
+            for side in comparison.sides:
+                if side.lane is lane:
+                    side.lose_track()
+
+    def _compare(self, first: KeyChecker, second: KeyChecker, due: KeyChecker) -> None:
+        pair = first.subscription.index, second.subscription.index
+        if pair in self._diverged:
+            return
+        for region in due.lanes:
+            comparison = self._comparisons.get((*pair, region)) or self._begin(first, second, region)
+            if comparison is not None:
+                comparison.go_on()
+                if comparison.over:
+                    self._forget(pair)
+                    return
+
+    def _begin(self, first: KeyChecker, second: KeyChecker, region: str) -> Comparison | None:
+        if region not in first.lanes or region not in second.lanes:
+            return None
+        sides = (Side(one, one.lanes[region], broken=one.subscription.index in self._broken) for one in (first, second))
+        comparison = Comparison(*sides)
+        self._comparisons[first.subscription.index, second.subscription.index, region] = comparison
+        return comparison
+
+    def _forget(self, pair: tuple[int, int]) -> None:
+        self._diverged.add(pair)
+        self._comparisons = {key: one for key, one in self._comparisons.items() if key[:2] != pair}
+
+
+def _comparable(checker: KeyChecker) -> bool:
+    """Whether a subscription had to receive everything, and that is on record."""
+    return checker.rules.subscription_predates_first_publish and not checker.rules.filtered and not checker.subscription.graces

@@ -1,0 +1,254 @@
+"""Streams whose publishes nobody recorded: what numbers and publish times prove (docs/model.md, section 13).
+
+Of a message three things are known: the number that its publisher gave it (in its *numbering*, the epoch of the delivery), the publish
+time that the service gave it, and when it was first received. Received out of order are two messages of one numbering if the higher
+number came first. Then the publish times say whose doing it is:
+
+    PUBLISHED_OUT_OF_ORDER   the service stored the higher number earlier, and delivered both as it stored them. Information.
+    DELIVERED_OUT_OF_ORDER   the service stored the lower number earlier, and delivered the higher one first. A violation only if the two
+                             publish times are further apart than `Rules.publish_time_error_s`.
+
+What is not out of order, and why:
+
+* A number that came before, under another message id: a publisher that tries again puts 1, 2, 1', 2', 3 in the log.
+* A higher number that comes once more behind the lower one: 1, 3, 2', 3' is a batch of 2 and 3 of which a first attempt stored only 3. So
+  a pair is on hold until a number above all others has come, for then its writer has gone on, or until `Rules.republish_max_s` have
+  passed. What is on hold at the end of the history is not held against anybody.
+* A number below the first that was received: it may be the repetition of what was published before there was a subscription.
+* Two numbers of which neither was provably sent first.
+* A number that never comes: nobody knows that it was published.
+
+If the subscription is older than the record, what was published before the first message that was seen may come at any time
+(section 10): it has no place in the log.
+
+Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
+numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, begins anew with the number that comes next. What cannot be told
+any more is counted as `numbers_unjudged`.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from prober.checker.facts import provably_before
+from prober.checker.gaps import Gaps
+from prober.core.findings import Fact, Kind
+
+if TYPE_CHECKING:
+    from prober.checker.facts import Delivery
+    from prober.core.collector import FindingsCollector
+
+NUMBERINGS_KEPT: Final = 16
+GAPS_KEPT: Final = 64
+HELD_MAX: Final = 64
+"""Pairs on hold per key; no more are judged beyond that."""
+
+SAME_TIME: Final = "both have the same publish time, so nothing shows whether the publisher or the service exchanged them"
+NO_TIME: Final = "their publish times are not known, so nothing shows whether the publisher or the service exchanged them"
+CLOSE: Final = "their publish times differ by less than the service may take to store what it has received"
+UNBOUNDED: Final = (
+    "publishers in several regions, or a publish that the service stored late, would explain it, and nobody ruled that out"
+)
+CUT: Final = "the history ended before it was certain that the publisher did not try again"
+
+PublishTime: TypeAlias = int | float
+
+
+class Held(NamedTuple):
+    """A pair that looks out of order: `late` came after `ahead`, which has the higher number. On hold until `due_t` at the latest."""
+
+    due_t: float
+    late: Delivery
+    ahead: Delivery
+
+
+class Numbering:
+    """The numbers of one publisher on one key, as far as they were received, and when the last of them was."""
+
+    __slots__ = ("first", "gaps", "highest", "last_t")
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.highest = first - 1
+        self.last_t = -inf
+        self.gaps: Gaps[Delivery] | None = None
+
+    def jump(self, ahead: Delivery) -> None:
+        """A number above all others came; what lies between is missing."""
+        seq = ahead.seq
+        if seq > self.highest + 1:
+            self.gaps = self.gaps or Gaps(GAPS_KEPT)
+            self.gaps.add(self.highest + 1, seq - 1, ahead)
+        self.highest = seq
+
+    def overtaker(self, seq: int) -> Delivery | None:
+        """What came before a number that was missing until now, and is so no more; None if it was not missing."""
+        gap = self.gaps.find(seq) if self.gaps is not None else None
+        if gap is None or self.gaps is None:
+            return None
+        self.gaps.fill(seq)
+        return gap.mark
+
+    def is_new(self, seq: int) -> bool:
+        """Whether a number certainly did not come before."""
+        return seq > self.highest or (self.gaps is not None and self.gaps.find(seq) is not None)
+
+    def knows(self, seq: int) -> bool:
+        """Whether it can be told of a number whether it came before."""
+        return seq >= self.first and (self.gaps is None or seq >= self.gaps.known_from)
+
+
+class NumbersCheck:
+    """Judges the numbers of first deliveries of one key that nobody recorded; see the head of this file."""
+
+    __slots__ = ("_collector", "_first", "_held", "_latest", "_numberings")
+
+    def __init__(self, collector: FindingsCollector) -> None:
+        self._collector = collector
+        self._numberings: dict[str, Numbering] | None = None
+        self._held: tuple[Held, ...] = ()
+        self._first: PublishTime | None = None
+        self._latest: PublishTime | None = None
+
+    @property
+    def due_t(self) -> float:
+        """When the next pair has to be decided; `inf` if none is on hold."""
+        return min((held.due_t for held in self._held), default=inf)
+
+    def has_place(self, one: Delivery, *, forgot: bool) -> bool:
+        """Whether a record that is not known is certainly new: not older than the record, and not forgotten since it came.
+
+        forgot      whether any position of the key was forgotten.
+        """
+        stored = comparable(one.publish_time)
+        if not self._collector.rules.subscription_predates_first_publish and stored is not None:
+            self._first = stored if self._first is None else self._first
+            if stored < self._first:
+                return False
+        return not forgot or self._is_new(one, stored)
+
+    def _is_new(self, one: Delivery, stored: PublishTime | None) -> bool:
+        """Whether a record stands behind all that came before, by its publish time or its number, or has a number that was missing."""
+        if stored is not None and self._latest is not None and stored > self._latest:
+            return True
+        numbering = (self._numberings or {}).get(one.epoch)
+        return one.seq > 0 and numbering is not None and numbering.is_new(one.seq)
+
+    def first_delivery(self, one: Delivery) -> None:
+        """Judges a record received for the first time. Of one without a number nothing can be said."""
+        counts, stored = self._collector.counts, comparable(one.publish_time)
+        if stored is not None and (self._latest is None or stored > self._latest):
+            self._latest = stored
+        if one.seq < 1:
+            counts.deliveries_unnumbered += 1
+            return
+        numbering = self._numbering(one)
+        numbering.last_t = one.t
+        if one.seq > numbering.highest:
+            self._decide(one.epoch)
+            numbering.jump(one)
+        elif not numbering.knows(one.seq):
+            counts.numbers_unjudged += 1
+        elif (ahead := numbering.overtaker(one.seq)) is not None:
+            self._hold(Held(one.t + self._collector.rules.republish_max_s, one, ahead))
+        else:
+            counts.numbers_repeated += 1
+            self._excuse(one)
+
+    def settle(self, now: float) -> None:
+        """Decides what was on hold until before `now`; at the end of the history, `inf`, it stays undecided."""
+        for held in self._held:
+            if held.due_t < now:
+                self._tell(held, CUT if now == inf else "")
+        self._held = tuple(held for held in self._held if held.due_t >= now)
+
+    def forget(self) -> None:
+        """The record has a hole, or a control operation passed over something: every numbering begins anew."""
+        self._collector.counts.numbers_unjudged += len(self._held)
+        self._held = ()
+        self._numberings = None
+
+    def _numbering(self, one: Delivery) -> Numbering:
+        """The one of that name, moved to the end: the first is the one idle longest."""
+        numberings = self._numberings = self._numberings or {}
+        known = numberings.pop(one.epoch, None)
+        if known is None or one.t - known.last_t > self._collector.rules.idle_after_s:
+            known = Numbering(one.seq)
+            self._collector.counts.numberings += 1
+        numberings[one.epoch] = known
+        if len(numberings) > NUMBERINGS_KEPT:
+            del numberings[next(iter(numberings))]
+        return known
+
+    def _hold(self, held: Held) -> None:
+        if len(self._held) < HELD_MAX:
+            self._held += (held,)
+        else:
+            self._collector.counts.numbers_unjudged += 1
+
+    def _excuse(self, one: Delivery) -> None:
+        """A number came again: where it had been ahead of others, its publisher tried all of them again."""
+
+        def tried_again(held: Held) -> bool:
+            return (held.ahead.epoch, held.ahead.seq) == (one.epoch, one.seq)
+
+        self._held = tuple(held for held in self._held if not tried_again(held))
+
+    def _decide(self, epoch: str) -> None:
+        """The writer has gone on: what is on hold stays as it is."""
+        if self._held:
+            for held in self._held:
+                if held.late.epoch == epoch:
+                    self._tell(held)
+            self._held = tuple(held for held in self._held if held.late.epoch != epoch)
+
+    def _tell(self, held: Held, doubt: str = "") -> None:
+        collector, late, ahead = self._collector, held.late, held.ahead
+        times = comparable(late.publish_time), comparable(ahead.publish_time)
+        stored_later = times[0] is not None and times[1] is not None and times[0] > times[1]
+        witnesses, facts = (ahead.number, late.number), _facts(held)
+        if stored_later and not doubt:
+            collector.info(Kind.PUBLISHED_OUT_OF_ORDER, late.t, witnesses, facts)
+        elif not stored_later and provably_before(collector.rules, ahead, late):
+            doubt = doubt or self._doubt(*times)
+            collector.violation(Kind.DELIVERED_OUT_OF_ORDER, late.t, witnesses, facts, doubt)
+        else:
+            collector.counts.numbers_unjudged += 1
+
+    def _doubt(self, late: PublishTime | None, ahead: PublishTime | None) -> str:
+        if late is None or ahead is None:
+            return NO_TIME
+        if late == ahead:
+            return SAME_TIME
+        bound_s = self._collector.rules.publish_time_error_s
+        if bound_s == inf:
+            return UNBOUNDED
+        return CLOSE if seconds_of(ahead) - seconds_of(late) <= bound_s else ""
+
+
+def seconds_of(publish_time: PublishTime) -> float:
+    """A publish time in seconds: adapters give whole nanoseconds."""
+    return publish_time / 1e9 if isinstance(publish_time, int) else publish_time
+
+
+def comparable(publish_time: PublishTime | str | None) -> PublishTime | None:
+    """A publish time that can be compared with others; one that is text, or no number, can not."""
+    if isinstance(publish_time, str) or publish_time is None or not isfinite(publish_time):
+        return None
+    return publish_time
+
+
+def _facts(held: Held) -> dict[str, Fact]:
+    late, ahead = held.late, held.ahead
+    facts: dict[str, Fact] = {
+        "seq": late.seq,
+        "epoch": late.epoch,
+        "message_id": late.message_id,
+        "after": ahead.seq,
+        "after_message_id": ahead.message_id,
+    }
+    times = comparable(late.publish_time), comparable(ahead.publish_time)
+    if times[0] is not None and times[1] is not None:
+        facts |= {"stored_at": seconds_of(times[0]), "after_stored_at": seconds_of(times[1])}
+    return facts
