@@ -288,6 +288,8 @@ class Lane:
     def commit(self, now: float) -> None:
         """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
         rules = self._key.rules
+        if self.waiting:
+            return  # what waits may have been sent before
         horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - rules.clock_error_s
         count = self._certain(horizon_t)
         if len(self.window) - count >= WINDOW_MAX:

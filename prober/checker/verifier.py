@@ -248,6 +248,8 @@ class Verifier:
         self._stopped_t = inf if event.drained else event.t
         if event.drained:
             self._pass_time(event.t)
+            for subscription in self._subscriptions.values():
+                subscription.over = True
             for group in self._groups.values():
                 for checker in group.checkers:
                     checker.end(event.t)
