@@ -92,6 +92,10 @@ class Liveness:
         self.clock.holds.acked(one, t)
         self._key.subscription.clocks.answered(one, t)
 
+    def acked_unseen(self, token: int) -> None:
+        """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
+        self.clock.holds.drop(token)
+
     def nacked(self, one: Delivery, t: float) -> None:
         """A negative acknowledgement of a delivery is sent."""
         self._key.subscription.clocks.answered(one, t)
