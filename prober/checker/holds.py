@@ -86,7 +86,7 @@ class Holds:
         if not self._subscription.streaming:
             span.lasts(leased_t, LONG_AGO)
         record = record_key(one)
-        if one.older is not None:
+        if not one.first or one.older is not None:
             self._replace(record, one.t)
         kept = self.unacked if owed else self.others
         if owed or self._subscription.streaming:
@@ -124,7 +124,7 @@ class Holds:
         self.unacked = {}
 
     def drop(self, token: int) -> None:
-        """A message left the subscription."""
+        """A message is owed no more: it left the subscription, or was acknowledged unseen."""
         for kept in (self.unacked, self.others):
             for record in [record for record, one in kept.items() if one.token == token]:
                 self._fold(kept.pop(record))

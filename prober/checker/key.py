@@ -276,6 +276,7 @@ class KeyChecker:
             answered = True
         if not answered:
             self._mark(event.message_id, ACKED, t)
+            self.liveness.acked_unseen(hash(event.message_id))
 
     def _ack(self, one: Delivery, t: float) -> None:
         if t < one.acked_t:

@@ -7,6 +7,7 @@ Nothing is timed message by message. A key is looked at when the first thing tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
+OLDER_LOOKED_AT: Final = 8
+"""Earlier deliveries of a message that are looked at for an acknowledgement; the log tells of the others."""
 PROVEN_KEPT: Final = 1024
 """Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
 PATIENCE: Final = 1 / 32
@@ -89,6 +92,10 @@ class Liveness:
         self.clock.holds.acked(one, t)
         self._key.subscription.clocks.answered(one, t)
 
+    def acked_unseen(self, token: int) -> None:
+        """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
+        self.clock.holds.drop(token)
+
     def nacked(self, one: Delivery, t: float) -> None:
         """A negative acknowledgement of a delivery is sent."""
         self._key.subscription.clocks.answered(one, t)
@@ -147,7 +154,8 @@ class Liveness:
 
     def _was_acked(self, one: Delivery, lane: Lane) -> bool:
         """Whether an earlier delivery of a record was acknowledged: then it is not owed any more."""
-        if any(other.acked_t < inf for other in deliveries_of(one.older) if other.stamp == one.stamp):
+        older = islice(deliveries_of(one.older), OLDER_LOOKED_AT)
+        if any(other.acked_t < inf for other in older if other.stamp == one.stamp):
             return True
         position = one.position or lane.position_of(one)
         return lane.log.flagged(position, ACKED)
@@ -333,7 +341,7 @@ class Liveness:
         most = self._key.rules.dead_letter_max_attempts
         if not most:
             return ""
-        attempts = max(sum(1 for _ in deliveries_of(one)), one.attempt)
+        attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.attempt)
         return DEAD_LETTER if attempts >= most - 1 or self._gone() else ""
 
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:

@@ -182,6 +182,7 @@ UNACKED = "P1,2 A<1,2@1 A ack 2@1.2"
         case("it comes again late", f"{UNACKED} A<1,2@200 A ack 1,2@201 end @500", "L:UNACKED_STALL@186"),
         case("acknowledged", f"{UNACKED} A ack 1@1.3 end @500"),
         case("acknowledged once, it is never owed again", "P1 A<1@1 A ack 1@1.1 A<1@5 A nack 1@5.1 end @500"),
+        case("acknowledged where it was not delivered", "P1 A<1@1 open B of client B B ack 1@2 end @500"),
         case("acknowledged on another stream", "P1 A<1@1 B<1@70 B ack 1@70.1 end @500"),
         case("the key moves on without it", f"{UNACKED} P3@100 ok3=m3@100.1 A<3@150 A ack 3@150.1 end @500", "L:UNACKED_STALL@186"),
         case("its lease was prolonged", f"{UNACKED} A modack 1 100s@1.5 end @500", "L:UNACKED_STALL@226.5"),
