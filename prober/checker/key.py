@@ -396,6 +396,8 @@ class KeyChecker:
             self.numbers.settle(now)
         self.compare_t = inf
         self.group.compare(self)
+        if self.compare_t <= now:
+            self.compare_t = now + hold_s(self.rules)
         if now < inf:
             self.liveness.wake(now)
 

@@ -109,7 +109,9 @@ class Lane:
     def final_t(self) -> float:
         """When the places of all positions so far are final, if nothing is on hold; infinite if they are."""
         rules = self._key.rules
-        return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s if self.window else inf
+        if self.waiting or not self.window:
+            return inf
+        return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
