@@ -292,7 +292,7 @@ class Lane:
         rules = self._key.rules
         if self.waiting:
             return  # what waits may have been sent before
-        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - rules.clock_error_s
+        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
         count = self._certain(horizon_t)
         if len(self.window) - count >= WINDOW_MAX:
             count = self._give_up_order(len(self.window) // 2)
@@ -319,9 +319,20 @@ class Lane:
                 break
             latest[one.session.name] = max(latest.get(one.session.name, -inf), one.t)
             (first_t, session), second_t = bounds[index + 1]
-            if all(t + rules.clock_error_s < (second_t if name == session else first_t) for name, t in latest.items()):
+            apart = all(t + rules.clock_error_s < (second_t if name == session else first_t) for name, t in latest.items())
+            if apart and self._is_last(index):
                 count = index + 1
         return count
+
+    def _is_last(self, index: int) -> bool:
+        """Whether a delivery of the window was certainly sent after all those before it."""
+        rules, one = self._key.rules, self.window[index]
+        sent_t = low(rules, one) - rules.clock_error_s
+        beside = (other for other in self.window[:index] if other.session is not one.session and other.t >= sent_t)
+        return all(one.first and other.first and other.primary and self._precedes(other, one) for other in beside)
+
+    def _precedes(self, other: Delivery, one: Delivery) -> bool:
+        return other.publication is not None and must_precede(self._key.rules, other.publication, one)
 
     def _bounds_behind(self) -> list[tuple[tuple[float, str], float]]:
         """For each place in the window: the earliest send behind it, its session, and the earliest of any other session."""
