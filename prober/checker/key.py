@@ -435,7 +435,7 @@ class KeyChecker:
         """What a finding said to be missing has come."""
         report.late(self, publication, one, lane.overtaken[publication])
 
-    def report_pair(self, lane: Lane, late: Publication | int, early: Publication | int) -> None:
+    def report_pair(self, lane: Lane, late: Publication | int, early: int) -> None:
         """Two primaries are in the wrong order, which a late confirmation shows."""
         report.pair(self, lane, late, early)
 

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from prober.checker.certainty import certain_count
 from prober.checker.facts import Delivery, Grace, Session, hold_s, low, must_precede
+from prober.checker.late import first_of, pairs
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -222,8 +224,8 @@ class Lane:
 
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
         send = Send(
-            *(self._key.subscription, self, one, position, state.before, state.before_position),
-            *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t),
+            *(self._key.subscription, self.log, one, position, state.before, state.before_position),
+            *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t, self._key.newest),
         )
         return send.problems()
 
@@ -293,7 +295,7 @@ class Lane:
         if self.waiting:
             return  # what waits may have been sent before
         horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
-        count = self._certain(horizon_t)
+        count = certain_count(rules, self.window, horizon_t)
         if len(self.window) - count >= WINDOW_MAX:
             count = self._give_up_order(len(self.window) // 2)
         for one in self.window[:count]:
@@ -308,56 +310,13 @@ class Lane:
             self._patience = 1
         self._commit_at = len(self.window) + COMMIT_AT
 
-    def _certain(self, horizon_t: float) -> int:
-        """How many of the window were certainly sent before the rest, and before all that may still come."""
-        rules, window = self._key.rules, self.window
-        count = 0
-        latest: dict[str, float] = {}
-        bounds = self._bounds_behind()
-        for index, one in enumerate(window):
-            if one.t >= horizon_t:
-                break
-            latest[one.session.name] = max(latest.get(one.session.name, -inf), one.t)
-            (first_t, session), second_t = bounds[index + 1]
-            apart = all(t + rules.clock_error_s < (second_t if name == session else first_t) for name, t in latest.items())
-            if apart and self._is_last(index):
-                count = index + 1
-        return count
-
-    def _is_last(self, index: int) -> bool:
-        """Whether a delivery of the window was certainly sent after all those before it."""
-        rules, one = self._key.rules, self.window[index]
-        sent_t = low(rules, one) - rules.clock_error_s
-        beside = (other for other in self.window[:index] if other.session is not one.session and other.t >= sent_t)
-        return all(one.first and other.first and other.primary and self._precedes(other, one) for other in beside)
-
-    def _precedes(self, other: Delivery, one: Delivery) -> bool:
-        return other.publication is not None and must_precede(self._key.rules, other.publication, one)
-
-    def _bounds_behind(self) -> list[tuple[tuple[float, str], float]]:
-        """For each place in the window: the earliest send behind it, its session, and the earliest of any other session."""
-        bounds: list[tuple[tuple[float, str], float]] = [((inf, ""), inf)]
-        for one in reversed(self.window):
-            (first_t, session), second_t = bounds[-1]
-            sent_t, name = low(self._key.rules, one), one.session.name
-            if name == session:
-                bounds.append(((min(first_t, sent_t), name), second_t))
-            elif sent_t < first_t:
-                bounds.append(((sent_t, name), first_t))
-            else:
-                bounds.append(((first_t, session), min(second_t, sent_t)))
-        bounds.reverse()
-        return bounds
-
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
-        gone, rest = self.window[:count], self.window[count:]
+        gone = self.window[:count]
         self._blur(gone)
         sessions = {one.session.name for one in self.window}
         if len(sessions) > 1:
             self.settled.reset()
-            for one in rest:
-                self.log.mark(one.position, 0)
             self._key.counts.windows_full += 1
             self._key.group.divergence.lose_order(self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
@@ -439,7 +398,7 @@ class Lane:
         owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),
-            *(self.blurred_until_t, self.blurred_by, self._key.newest, self.ack_confirmed_token, self.may_be_owed),
+            *(self.blurred_until_t, self.blurred_by, self._key.newest, self.ack_confirmed_token, self.log.may_be_owed),
             *(self.overtaken.__contains__, self._reported),
         )
 
@@ -535,7 +494,7 @@ class Lane:
             if delivery.position:
                 self.log.mark(delivery.position, PRIMARY)
                 self._note_highest(delivery)
-        if late and self._is_out_of_order(publication, delivery):
+        if late and any(pairs(self.log, self.owed, publication, delivery)):
             self.deferred.append((t + self._hold_s, publication))
             self.due_t = min(self.due_t, t + self._hold_s)
 
@@ -552,7 +511,7 @@ class Lane:
 
     def is_unconfirmed_before(self, position: int) -> bool:
         """Whether an acknowledgement of something before a position was not confirmed."""
-        return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.skipped(0, position))
+        return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.log.skipped(0, position))
 
     def _note_highest(self, one: Delivery) -> None:
         """A primary was learned."""
@@ -570,88 +529,17 @@ class Lane:
         due = [publication for due_t, publication in self.deferred if due_t < now]
         self.deferred = [one for one in self.deferred if one[0] >= now]
         for publication in due:
-            if self.window and self._is_out_of_order(publication, self._first_of(publication)):
+            first = first_of(publication, self._key.subscription.index)
+            if self.window and any(pairs(self.log, self.owed, publication, first)):
                 search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
                 explanation = search.run(final=False)
                 if explanation is not None:
                     self._adopt(search, explanation.steps)
-            for late, early in self._pairs(publication, self._first_of(publication)):
+            for late, early in list(pairs(self.log, self.owed, publication, first)):
                 self._key.report_pair(self, late, early)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)
 
-    def _first_of(self, publication: Publication) -> Delivery | None:
-        return next((one for one in publication.early_on(self._key.subscription.index) if one.token == publication.token), None)
-
-    def _is_out_of_order(self, publication: Publication, delivery: Delivery | None) -> bool:
-        return next(self._pairs(publication, delivery), None) is not None
-
-    def _pairs(self, publication: Publication, delivery: Delivery | None) -> Iterator[tuple[Publication | int, Publication | int]]:
-        """Primaries in the wrong order of which one was just confirmed: which came late, or not at all, and which before it."""
-        position = 0 if delivery is None else delivery.position or self.log.find(delivery.token, delivery.stamp)
-        if delivery is not None and not position:
-            return
-        epoch, log = publication.epoch.name, self.log
-        if position:
-            for other in range(self.log.high(position) + 1, log.frontier + 1):
-                if self._is_primary(other, epoch) and log.seq(other) < publication.seq:
-                    yield other, position
-            for other_publication in self.owed:
-                if other_publication.epoch is publication.epoch and other_publication.seq < publication.seq:
-                    yield other_publication, position
-        for other in range((log.low(position) if position else log.frontier + 1) - 1, log.floor, -1):
-            if self._is_primary(other, epoch):
-                if log.seq(other) > publication.seq:
-                    yield position or publication, other
-                return
-
-    def _is_primary(self, position: int, epoch: str) -> bool:
-        return (
-            self.log.flagged(position, PRIMARY)
-            and not self.log.flagged(position, UNPLACED | SHARED)
-            and self.log.epoch(position) == epoch
-        )
-
-    # --- the log as a view: see `model.View` ---------------------------------------------------------------------------------
-
-    def skipped(self, after: int, before: int) -> list[int]:
-        """The positions between two that are still to be delivered."""
-        return [one for one in self.log.between(after, before) if self.may_be_owed(one)]
-
-    def may_be_owed(self, position: int) -> bool:
-        """Whether a position has its place and is still in the subscription."""
-        return not self.log.flagged(position, REMOVED | UNPLACED)
-
-    def low(self, position: int) -> int:
-        """The first position of the group of a position."""
-        return self.log.low(position)
-
-    def high(self, position: int) -> int:
-        """The last position of the group of a position."""
-        return self.log.high(position)
-
-    def acked(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement that may have meant a position was sent by a time."""
-        del by_t
-        return self.log.flagged(position, ACKED)
-
-    def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position was confirmed by a time."""
-        del by_t
-        return self.log.flagged(position, ACK_CONFIRMED)
-
     def ack_confirmed_token(self, token: int, by_t: float) -> bool:
-        """The same for a message id."""
-        return any(self.ack_confirmed(position, by_t) for position in self.log.positions_of(token))
-
-    def invoked_t(self, position: int) -> float:
-        """When the publish of a position was invoked."""
-        return self.log.invoked_t(position)
-
-    def knows(self, position: int) -> bool:
-        """Whether a position is not forgotten."""
-        return self.log.holds(position)
-
-    def newest(self, token: int) -> Delivery | None:
-        """The last delivery of a message id."""
-        return self._key.newest(token)
+        """Whether an acknowledgement of a message id was confirmed."""
+        return any(self.log.ack_confirmed(position, by_t) for position in self.log.positions_of(token))

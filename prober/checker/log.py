@@ -125,6 +125,26 @@ class Log:
         """The positions strictly between two, as far as they are known."""
         return iter(range(max(after, self.floor) + 1, min(before, self.frontier + 1)))
 
+    # --- as the view of a send: see `model.View` ---
+
+    def skipped(self, after: int, before: int) -> list[int]:
+        """The positions between two that are still to be delivered."""
+        return [one for one in self.between(after, before) if self.may_be_owed(one)]
+
+    def may_be_owed(self, position: int) -> bool:
+        """Whether a position has its place and is still in the subscription."""
+        return not self.flagged(position, REMOVED | UNPLACED)
+
+    def acked(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement that may have meant a position was sent by a time, which is not before the last event."""
+        del by_t
+        return self.flagged(position, ACKED)
+
+    def ack_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
+        del by_t
+        return self.flagged(position, ACK_CONFIRMED)
+
     def low(self, position: int) -> int:
         """The first position of the group of a position."""
         while position - 1 > self.floor and self.flagged(position, JOINED):

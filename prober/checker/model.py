@@ -6,7 +6,7 @@ rests on something that was not recorded, one without cannot be explained. A leg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -68,11 +68,8 @@ class View(Protocol):
     def invoked_t(self, position: int) -> float:
         """When the publish of a position was invoked."""
 
-    def knows(self, position: int) -> bool:
+    def holds(self, position: int) -> bool:
         """Whether what is known of a position is not forgotten."""
-
-    def newest(self, token: int) -> Delivery | None:
-        """The last delivery of a message id."""
 
 
 @dataclass(slots=True)
@@ -84,6 +81,7 @@ class Send:
     held        what may be held, the lowest position first.
     missing     publications that had to be in the log before it and are not.
     latest_t    it was sent by then.
+    newest      the last delivery of a message id.
     """
 
     subscription: Subscription
@@ -95,6 +93,7 @@ class Send:
     held: Iterable[tuple[int, Delivery]]
     missing: Sequence[Publication]
     latest_t: float
+    newest: Callable[[int], Delivery | None]
     rules: Rules = field(init=False)
 
     def __post_init__(self) -> None:
@@ -214,14 +213,14 @@ class Send:
                 or self._is_gone(self.view.invoked_t(at))
             ):
                 continue
-            released = earliest_release(self.rules, held, self.view.newest(held.token)) <= latest_t
+            released = earliest_release(self.rules, held, self.newest(held.token)) <= latest_t
             found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
         return [
             Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()
         ]
 
     def _matters(self, position: int, held: Delivery) -> bool:
-        return position < self.position and self.view.knows(position) and self._elsewhere(held)
+        return position < self.position and self.view.holds(position) and self._elsewhere(held)
 
     def _elsewhere(self, held: Delivery) -> bool:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
@@ -229,7 +228,7 @@ class Send:
     def _is_held(self, held: Delivery) -> bool:
         if any(low(self.rules, held) <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
             return False
-        newest = self.view.newest(held.token)
+        newest = self.newest(held.token)
         return earliest_release(self.rules, held, newest) > self.latest_t + self.rules.clock_error_s
 
     def _dropped_unseen(self, position: int, held: Delivery) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.facts import Delivery, earliest_release
 from prober.checker.integrity import record_of
-from prober.checker.model import OVERLAP, Problem
+from prober.checker.model import BESIDE, FILTERED, OVERLAP, UNSEEN_ATTEMPTS, Problem
 from prober.checker.publications import Publication
 from prober.core.collector import SEQS_SHOWN
 from prober.core.findings import Fact, Facts, Kind
@@ -85,26 +85,38 @@ def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delive
         key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times)
 
 
-def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int | Publication) -> None:
+def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int) -> None:
     """A late confirmation shows that two primaries are in the wrong order, or that one is missing before the other."""
-    if isinstance(early, Publication):
-        return
-    after, number = lane.log.seq(early), lane.log.number(early)
-    facts: dict[str, Fact] = {"epoch": lane.log.epoch(early), "after": after, "after_epoch": lane.log.epoch(early)}
+    seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
     if isinstance(behind, Publication):
-        t = behind.confirmed_t
-        gap_facts: Facts = {
-            "seq": after,
-            "epoch": lane.log.epoch(early),
+        facts: Facts = {
+            "seq": seq,
+            "epoch": epoch,
             "missing": (behind.seq,),
             "missing_count": 1,
             "missing_epoch": behind.epoch.name,
         }
         witnesses = (number, behind.invoked_number, behind.confirmed_number)
-        key.collector.violation(Kind.ORDER_GAP, t, witnesses, gap_facts)
+        doubt = _absence(key, behind)
+        key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt)
         return
-    facts["seq"] = lane.log.seq(behind)
-    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, (number, lane.log.number(behind)), facts)
+    late_epoch = lane.log.epoch(behind)
+    inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
+    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, (number, lane.log.number(behind)), inversion)
+
+
+def _absence(key: KeyChecker, missing: Publication) -> str:
+    """What may explain that a publication has not come, whatever came instead."""
+    subscription, rules = key.subscription, key.rules
+    if subscription.may_have_come_unseen(missing.invoked_t, key.last_t) is not None:
+        return "a control operation, or a hole in the record, may explain it"
+    if subscription.streaming and any(loss.until_t >= missing.invoked_t - rules.clock_error_s for loss in subscription.losses):
+        return BESIDE
+    if rules.dead_letter_max_attempts and subscription.may_have_attempted_unseen():
+        return UNSEEN_ATTEMPTS
+    if key.last_t - missing.invoked_t > rules.message_retention_s:
+        return "it may be older than the retention"
+    return FILTERED if rules.filtered else ""
 
 
 def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:

@@ -144,13 +144,9 @@ class SearchView:
         one = self.search.deliveries_at(self.situation, position)[0]
         return -inf if one.publication is None else one.publication.invoked_t
 
-    def knows(self, position: int) -> bool:
+    def holds(self, position: int) -> bool:
         """See `model.View`."""
         return position > self.search.frontier or self.search.log.holds(position)
-
-    def newest(self, token: int) -> Delivery | None:
-        """See `model.View`."""
-        return self.search.newest(token)
 
 
 @dataclass(slots=True)
@@ -305,7 +301,8 @@ class Search:
         held = () if alone else tuple(held_in(hold))
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
-        send = Send(self.subscription, view, one, position, situation.before, situation.before_position, held, missing, latest_t)
+        last = situation.before, situation.before_position
+        send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.newest)
         return Step(index, self._new(index, send.problems()), placed=True), after
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
@@ -314,7 +311,7 @@ class Search:
         missing = [] if self._position(situation, index) else self._missing(situation, index)
         after = self._after(situation, index)
         view = SearchView(self, after)
-        send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index))
+        send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index), self.newest)
         return Step(index, self._new(index, send.order()), placed=False), after
 
     def _new(self, index: int, problems: Iterable[Problem]) -> tuple[Problem, ...]:

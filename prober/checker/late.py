@@ -1,0 +1,60 @@
+"""Primaries in the wrong order, which a late confirmation shows (L3): what had come when the publish was confirmed decides.
+
+A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prober.checker.facts import Delivery
+from prober.checker.log import PRIMARY, SHARED, UNPLACED, Log
+from prober.checker.publications import Publication
+
+
+def first_of(publication: Publication, subscription: int) -> Delivery | None:
+    """The first delivery of a primary on a subscription, if it came before its confirmation."""
+    return next((one for one in publication.early_on(subscription) if one.token == publication.token), None)
+
+
+def pairs(
+    log: Log, owed: Iterable[Publication], publication: Publication, delivery: Delivery | None
+) -> Iterator[tuple[Publication | int, int]]:
+    """Which came late, or not at all, and the position that it should stand before.
+
+    publication     the one that was just confirmed, and `delivery` the first delivery of its primary, if it came.
+    owed            confirmed publications that have not come.
+    """
+    position = 0 if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
+    if position:
+        yield from _behind(log, owed, publication, position)
+    if position or delivery is None:
+        yield from _before(log, publication, position)
+
+
+def _behind(
+    log: Log, owed: Iterable[Publication], publication: Publication, position: int
+) -> Iterator[tuple[Publication | int, int]]:
+    """What should stand before the position and stands behind it, or has not come."""
+    for other in range(log.high(position) + 1, log.frontier + 1):
+        if _is_primary(log, other, publication) and log.seq(other) < publication.seq:
+            yield other, position
+    for missing in owed:
+        if missing.epoch is publication.epoch and missing.seq < publication.seq:
+            yield missing, position
+
+
+def _before(log: Log, publication: Publication, position: int) -> Iterator[tuple[Publication | int, int]]:
+    """What should stand behind the publication and stands before it."""
+    start = log.low(position) if position else log.frontier + 1
+    for other in range(start - 1, log.floor, -1):
+        if _is_primary(log, other, publication):
+            if log.seq(other) > publication.seq:
+                yield position or publication, other
+            return
+
+
+def _is_primary(log: Log, position: int, publication: Publication) -> bool:
+    """Whether a position is a primary of the same epoch whose place is known."""
+    certain = log.flagged(position, PRIMARY) and not log.flagged(position, UNPLACED | SHARED)
+    return certain and log.epoch(position) == publication.epoch.name
