@@ -21,6 +21,7 @@ from prober.checker.model import BESIDE
 from prober.core.findings import Fact, Kind
 
 if TYPE_CHECKING:
+    from prober.checker.accepted import AcceptedDeliveries
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
@@ -321,7 +322,7 @@ class DivergenceCheck:
         for lane in checker.lanes.values():
             self.lose_order(lane)
 
-    def lose_order(self, lane: Lane) -> None:
+    def lose_order(self, lane: AcceptedDeliveries) -> None:
         """What was received last may have been sent in another order, also before what still comes."""
         for comparison in self._comparisons.values():
             for side in comparison.sides:

@@ -195,6 +195,15 @@ def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
         newest = newest.older
 
 
+def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
+    """What an answer may mean: on its session the last delivery of each record of its message id."""
+    found: dict[int, Delivery] = {}
+    for one in deliveries_of(newest):
+        if one.session.name == session:
+            found.setdefault(one.stamp, one)
+    return list(found.values())
+
+
 def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
     """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
     end_t = inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.checker.facts import Delivery, low
+from prober.checker.facts import Delivery, answered_by, low
 from prober.checker.log import ACK_CONFIRMED
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
@@ -93,7 +93,7 @@ class Confirmation:
 def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None:
     """An acknowledgement was confirmed; one that may mean several records proves nothing."""
     token = hash(event.message_id)
-    meant = [one for one in key.answered_by(event.session, event.message_id) if one.t <= event.t]
+    meant = [one for one in answered_by(key.live.get(token), event.session) if one.t <= event.t]
     if token in key.confirmations or len(meant) != 1:
         return
     (one,) = meant

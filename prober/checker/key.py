@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from prober.checker import integrity, report
+from prober.checker import answers, integrity, report
+from prober.checker.accepted import AcceptedDeliveries
 from prober.checker.coverage import Coverage
 from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_held_until
 from prober.checker.lane import Lane
 from prober.checker.liveness import Liveness
-from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED, SHARED, UNPLACED
+from prober.checker.log import ACKED, SHARED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
 from prober.checker.unrecorded import NumbersCheck
 from prober.core.collector import FindingsCollector
-from prober.core.events import LONG_AGO, AckConfirmed, Acked, DeadLettered, Delivered, LeaseModified, Nacked
+from prober.core.events import LONG_AGO, Delivered
 from prober.core.findings import Kind
 from prober.core.rules import Rules
 
 if TYPE_CHECKING:
     from prober.checker.group import KeyGroup
-
-LIVE_KEPT: Final = 2048
-"""Deliveries that are remembered as long as answers to them may come; beyond that the oldest are forgotten."""
 
 
 class KeyChecker:
@@ -38,15 +35,15 @@ class KeyChecker:
     """
 
     __slots__ = (
-        "_forget_at",
-        "_lane",
         "adopts",
         "baseline_t",
         "collector",
         "compare_t",
         "confirmations",
         "counts",
+        "current_lane",
         "dead_lettered_ids",
+        "forget_at",
         "group",
         "lanes",
         "last_t",
@@ -66,8 +63,8 @@ class KeyChecker:
         self.rules: Rules = subscription.rules
         self.live: dict[int, Delivery] = {}
         self.lanes: dict[str, Lane] = {}
-        self._lane: Lane | None = None
-        self._forget_at = 64
+        self.current_lane: Lane | None = None
+        self.forget_at = 64
         self.dead_lettered_ids: set[int] = set()
         self.confirmations: dict[int, integrity.Confirmation] = {}
         self.last_t = LONG_AGO
@@ -107,8 +104,8 @@ class KeyChecker:
             lane.deliver(one)
         self.liveness.delivered(one, lane)
         self.group.compare(self)
-        if len(self.live) > self._forget_at:
-            self._forget(t)
+        if len(self.live) > self.forget_at:
+            answers.forget(self, t)
 
     def _adopt_baseline(self, one: Delivery) -> None:
         """10: the subscription may be younger than what was published before the first message that it delivers."""
@@ -122,9 +119,9 @@ class KeyChecker:
         for lane in self.lanes.values():
             for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:
                 del lane.owed[publication]
-                self._excuse(publication)
+                self.excuse(publication)
 
-    def _excuse(self, publication: Publication) -> None:
+    def excuse(self, publication: Publication) -> None:
         """The subscription need not receive a publication."""
         publication.received |= 1 << self.subscription.index
         publication.epoch.settle(publication, self.group.everybody)
@@ -244,95 +241,14 @@ class KeyChecker:
 
     def lane(self, region: str) -> Lane:
         """The lane of a region."""
-        lane = self._lane
+        lane = self.current_lane
         if lane is not None and lane.region == region:
             return lane
         lane = self.lanes.get(region)
         if lane is None:
             lane = self.lanes[region] = Lane(self, region)
-        self._lane = lane
+        self.current_lane = lane
         return lane
-
-    # --- answers -------------------------------------------------------------------------------------------------------------
-
-    def answered_by(self, session: str, message_id: str) -> Iterator[Delivery]:
-        """What an answer may mean: on its session the last delivery of each record of the message id."""
-        stamps = set()
-        for one in deliveries_of(self.live.get(hash(message_id))):
-            if one.session.name == session and one.stamp not in stamps:
-                stamps.add(one.stamp)
-                yield one
-
-    def acked(self, event: Acked) -> None:
-        """An acknowledgement is sent."""
-        t = self.last_t = event.t
-        one = self.live.get(hash(event.message_id))
-        if one is not None and one.older is None and one.session.name == event.session:
-            self._ack(one, t)
-            return
-        answered = False
-        for one in self.answered_by(event.session, event.message_id):
-            self._ack(one, t)
-            answered = True
-        if not answered:
-            self._mark(event.message_id, ACKED, t)
-            self.liveness.acked_unseen(hash(event.message_id))
-
-    def _ack(self, one: Delivery, t: float) -> None:
-        if t < one.acked_t:
-            one.acked_t = t
-            self.liveness.acked(one, t)
-        lane = self._lane
-        if lane is not None and one.position and one.region == lane.region:
-            lane.log.mark(one.position, ACKED)
-            lane.log.answer(one.position, t)
-        else:
-            self._mark(one.message_id, ACKED, t)
-
-    def _mark(self, message_id: str, flag: int, t: float) -> None:
-        token = hash(message_id)
-        for lane in self.lanes.values():
-            for position in lane.log.positions_of(token):
-                lane.log.mark(position, flag)
-                lane.log.answer(position, t)
-
-    def nacked(self, event: Nacked | LeaseModified) -> None:
-        """A negative acknowledgement is sent."""
-        self.last_t = event.t
-        for one in self.answered_by(event.session, event.message_id):
-            one.nacked_t = min(one.nacked_t, event.t)
-            self.liveness.nacked(one, event.t)
-
-    def lease_modified(self, event: LeaseModified) -> None:
-        """The lease of a delivery is changed."""
-        if event.seconds <= 0:
-            self.nacked(event)
-            return
-        self.last_t = event.t
-        for one in self.answered_by(event.session, event.message_id):
-            one.leases = (*one.leases[-7:], (event.t, event.seconds))
-            self.liveness.leased(one, event.t)
-
-    def ack_confirmed(self, event: AckConfirmed, number: int) -> None:
-        """An acknowledgement was confirmed."""
-        if self.rules.exactly_once and event.t > self.collector.grace_until_t:
-            integrity.note_confirmation(self, event, number)
-            self._mark(event.message_id, ACK_CONFIRMED, event.t)
-
-    def dead_lettered(self, event: DeadLettered) -> None:
-        """A message left the subscription."""
-        token = hash(event.message_id)
-        self.dead_lettered_ids.add(token)
-        for lane in self.lanes.values():
-            for position in lane.log.positions_of(token):
-                lane.log.mark(position, REMOVED)
-            for publication in [one for one in lane.owed if one.token == token]:
-                del lane.owed[publication]
-                self._excuse(publication)
-            lane.now.held = [one for one in lane.now.held if one[1].token != token]
-            lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
-        self.collector.dead_letters += 1
-        self.liveness.dead_lettered(token)
 
     # --- publishes -----------------------------------------------------------------------------------------------------------
 
@@ -344,7 +260,7 @@ class KeyChecker:
             publication.received |= 1 << index
         before = not self.adopts and publication.invoked_t <= self.baseline_t and first is None
         if before or publication.token in self.dead_lettered_ids:
-            self._excuse(publication)
+            self.excuse(publication)
             return
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
@@ -406,20 +322,6 @@ class KeyChecker:
         self.wake(inf)
         self.liveness.judge(t, t)
 
-    def _forget(self, t: float) -> None:
-        """Forgets deliveries to which no answer of any consequence can come any more."""
-        rules = self.rules
-        until_t = t - rules.ack_settled_s - hold_s(rules)
-        kept = {token: one for token, one in self.live.items() if not self._is_over(one, until_t)}
-        if len(kept) > LIVE_KEPT:
-            kept = dict(list(kept.items())[-LIVE_KEPT:])
-        self.live = kept
-        self._forget_at = max(64, 2 * len(kept))
-
-    def _is_over(self, one: Delivery, until_t: float) -> bool:
-        answered_t = min(one.acked_t, one.nacked_t)
-        return answered_t < until_t and one.t < until_t
-
     # --- findings ------------------------------------------------------------------------------------------------------------
 
     def report(self, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -439,7 +341,7 @@ class KeyChecker:
         """Two primaries are in the wrong order, which a late confirmation shows."""
         report.pair(self, lane, late, early)
 
-    def moved(self, lane: Lane, one: Delivery) -> None:
+    def moved(self, lane: AcceptedDeliveries, one: Delivery) -> None:
         """The key goes on at another session than before."""
         before = lane.now.before
         if before is None or before.owner == one.owner or not self.rules.redelivery_promised:

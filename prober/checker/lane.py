@@ -11,42 +11,30 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.certainty import certain_count
-from prober.checker.facts import Delivery, Grace, Session, hold_s, low, must_precede
+from prober.checker.accepted import AcceptedDeliveries
+from prober.checker.facts import Delivery, Grace, low, must_precede
 from prober.checker.late import first_of, pairs
-from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
+from prober.checker.log import ACK_CONFIRMED, PRIMARY, UNPLACED
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
-from prober.checker.search import Search, Situation, Step
+from prober.checker.search import Search, Situation
 from prober.checker.state import State
-from prober.core.findings import Kind
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
 
-WINDOW_MAX: Final = 256
-"""Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
 TOGETHER_MAX: Final = 1024
 """Deliveries on hold that are explained together."""
 OPTIONAL_MAX: Final = 512
 """Deliveries that came after what is on hold and are tried before it."""
 WAITING_MAX: Final = 65_536
 """Deliveries that may wait on hold; beyond that it is decided at once."""
-COMMIT_AT: Final = 16
-
-KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
-"""What is known of a record, wherever it stands."""
-
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 
 
-class Lane:
+class Lane(AcceptedDeliveries):
     """See the head of this file.
 
-    log         positions of the region.
-    settled     the state at the last certain moment; `now` is the state after all that was accepted: the same object where the window
-                is empty.
-    window      what was accepted since, in the order in which it is taken to have been sent.
     waiting     what came since something could not be accepted, that first.
     due_t       when that is decided at the latest.
     owed        confirmed publications of the region that have not come, in the order of their invocations.
@@ -54,66 +42,13 @@ class Lane:
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = (
-        "_commit_at",
-        "_flags",
-        "_frontier",
-        "_highest",
-        "_hold_s",
-        "_in_grace",
-        "_key",
-        "_latest_invoked_t",
-        "_patience",
-        "_reported",
-        "blurred_by",
-        "blurred_until_t",
-        "deferred",
-        "due_t",
-        "log",
-        "now",
-        "overtaken",
-        "owed",
-        "region",
-        "settled",
-        "waiting",
-        "window",
-    )
-
     def __init__(self, key: KeyChecker, region: str) -> None:
-        self._key = key
-        self.region = region
-        self.log = Log(key.rules.window)
-        self.settled = self.now = State()
-        self.window: list[Delivery] = []
-        self.waiting: list[Delivery] = []
+        super().__init__(key, region, lambda one, problem: key.report(self, one, problem))
         self.due_t = inf
-        self.blurred_until_t = -inf
-        self.blurred_by: Session | None = None
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
-        self._frontier = 0
-        self._commit_at = COMMIT_AT
-        self._latest_invoked_t = -inf
-        self._highest: dict[str, int] = {}
-        self._reported: set[tuple[int, Kind]] = set()
         self._in_grace = False
-        self._patience = 1
-        self._hold_s = hold_s(key.rules)
-        self._flags: dict[tuple[int, int], tuple[int, float]] = {}
-
-    @property
-    def final(self) -> int:
-        """The positions up to this one keep their places, but for the order inside their groups."""
-        return self._frontier
-
-    @property
-    def final_t(self) -> float:
-        """When the places of all positions so far are final, if nothing is on hold; infinite if they are."""
-        rules = self._key.rules
-        if self.waiting or not self.window:
-            return inf
-        return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -131,29 +66,9 @@ class Lane:
             if self._patience == 1:
                 self._resolve_all(one.t)
 
-    def _may_stand_elsewhere(self, one: Delivery) -> bool:
-        """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
-        position = self.position_of(one)
-        if position or one.publication is None or not one.first:
-            return self.log.flagged(position, UNPLACED)
-        subscription, publication = self._key.subscription, one.publication
-        if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
-            return True
-        invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
-        return invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(invoked_t, one)
-
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
         self.due_t = one.t + self._hold_s
-
-    def position_of(self, one: Delivery) -> int:
-        """The position of the record of a delivery, 0 if it is new."""
-        older = one.older
-        while older is not None:
-            if older.region == self.region and older.position and older.stamp == one.stamp and self.log.holds(older.position):
-                return older.position
-            older = older.older
-        return 0 if one.first else self.log.find(one.token, one.stamp)
 
     def _accept(self, one: Delivery) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation."""
@@ -228,104 +143,6 @@ class Lane:
             *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t, self._key.newest),
         )
         return send.problems()
-
-    def _take(self, one: Delivery, known: int) -> None:
-        """A delivery was sent."""
-        position = known or self._learn(one)
-        one.position = position
-        subscription = self._key.subscription
-        if self.now.before is not None and self.now.before.session is not one.session:
-            self._key.moved(self, one)
-        if not self.window and subscription.alone(one.session):
-            self.settled.sent(position, one)
-            self._frontier = self.log.frontier
-            return
-        if not self.window:
-            self.now = self.settled.copy()
-        self.window.append(one)
-        self.now.sent(position, one)
-        if len(self.window) >= self._commit_at:
-            self.commit(one.t)
-
-    def _learn(self, one: Delivery) -> int:
-        publication = one.publication
-        flags = 0
-        invoked_t = -inf
-        if publication is not None:
-            invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
-            if one.primary:
-                flags = PRIMARY
-                self._note_highest(one)
-            self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
-        if one.unplaced:
-            flags |= UNPLACED
-        position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
-        learned = self._flags.get((one.token, one.stamp))
-        if learned is not None:
-            self.log.mark(position, learned[0] & KEPT)
-            self.log.answer(position, learned[1])
-        if one.copy:
-            for other in self.log.positions_of(one.token):
-                self.log.mark(other, SHARED)
-        if one.acked_t < inf:
-            self.log.mark(position, ACKED)
-            self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        if self.window:
-            self._join(one, position)
-        return position
-
-    def _join(self, one: Delivery, position: int) -> None:
-        """Marks positions before this one that may stand behind it in another legal order of sends."""
-        lowest, rules, session = position, self._key.rules, one.session
-        sent_t = low(rules, one) - rules.clock_error_s
-        for other in self.window:
-            if other.session is session or other.t < sent_t or other.number != self.log.number(other.position):
-                continue
-            before = other.publication
-            if before is None or not other.primary or not must_precede(rules, before, one):
-                lowest = min(lowest, other.position)
-        for joined in range(lowest + 1, position + 1):
-            self.log.mark(joined, JOINED)
-
-    # --- the window ----------------------------------------------------------------------------------------------------------
-
-    def commit(self, now: float) -> None:
-        """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
-        rules = self._key.rules
-        if self.waiting:
-            return  # what waits may have been sent before
-        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
-        count = certain_count(rules, self.window, horizon_t)
-        if len(self.window) - count >= WINDOW_MAX:
-            count = self._give_up_order(len(self.window) // 2)
-        for one in self.window[:count]:
-            self.settled.sent(one.position, one)
-            self._frontier = max(self._frontier, one.position)
-        if count:
-            del self.window[:count]
-            if not self.window:
-                self.settled = self.now
-            numbers = {one.number for one in self.window}
-            self._reported = {one for one in self._reported if one[0] in numbers}
-            self._patience = 1
-        self._commit_at = len(self.window) + COMMIT_AT
-
-    def _give_up_order(self, count: int) -> int:
-        """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
-        gone = self.window[:count]
-        self._blur(gone)
-        sessions = {one.session.name for one in self.window}
-        if len(sessions) > 1:
-            self.settled.reset()
-            self._key.counts.windows_full += 1
-            self._key.group.divergence.lose_order(self)
-            self._frontier = max(self._frontier, *(one.position for one in gone))
-            del self.window[:count]
-            self.now = self.settled.copy()
-            for one in self.window:
-                self.now.sent(one.position, one)
-            return 0
-        return count
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
@@ -402,31 +219,6 @@ class Lane:
             *(self.overtaken.__contains__, self._reported),
         )
 
-    def _adopt(self, search: Search, steps: tuple[Step, ...]) -> None:
-        """Takes an explanation for what happened."""
-        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self._frontier, self.log.frontier + 1)}
-        self.log.truncate(self._frontier)
-        window = set(map(id, self.window))
-        self.window = []
-        self.now = self.settled.copy()
-        for step in steps:
-            one = search.items[step.item]
-            one.position = search.known[step.item]
-            self._file(one, step.problems)
-            if not step.placed:
-                continue
-            known = one.position or self._relearned(one)
-            one.position = known or self._learn(one)
-            if id(one) not in window and self.now.before is not None and self.now.before.session is not one.session:
-                self._key.moved(self, one)
-            self.window.append(one)
-            self.now.sent(one.position, one)
-        self._flags = {}
-
-    def _relearned(self, one: Delivery) -> int:
-        """The position of a record that was learned in the window before."""
-        return next((other.position for other in self.window if (other.token, other.stamp) == (one.token, one.stamp)), 0)
-
     def _give_up(self, one: Delivery) -> None:
         """Nothing is said about what has too many explanations."""
         known = self.position_of(one)
@@ -440,33 +232,7 @@ class Lane:
         if not known:
             self.log.mark(one.position, UNPLACED)
 
-    def _file(self, one: Delivery, problems: list[Problem] | tuple[Problem, ...]) -> None:
-        for problem in problems:
-            if (one.number, problem.kind) not in self._reported:
-                self._reported.add((one.number, problem.kind))
-                self._key.report(self, one, problem)
-
     # --- what else happens ---------------------------------------------------------------------------------------------------
-
-    def _blur(self, deliveries: list[Delivery]) -> None:
-        """Something else may have been sent among these, or before: what that does to the state is not known any more."""
-        if not deliveries:
-            return
-        sessions = {one.session for one in deliveries}
-        recent = self.blurred_until_t + self._hold_s >= deliveries[-1].t
-        self.blurred_by = sessions.pop() if len(sessions) == 1 and (not recent or self.blurred_by in sessions) else None
-        self.blurred_until_t = max(self.blurred_until_t, *(one.t for one in deliveries))
-
-    def reset(self, *since: Delivery) -> None:
-        """Nothing is known about the last send and the holds."""
-        if self.window:
-            self._key.group.divergence.lose_order(self)
-        before = self.now.before
-        self._blur([*self.window, *(() if before is None else (before,)), *since])
-        self.settled.reset()
-        self._frontier = self.log.frontier
-        self.window = []
-        self.now = self.settled
 
     def unplaced(self, one: Delivery) -> None:
         """A delivery without a place in the record: the service may go on from anywhere."""
@@ -484,7 +250,7 @@ class Lane:
     def confirmed(self, publication: Publication, delivery: Delivery | None, t: float) -> None:
         """A publish was confirmed; `delivery` is the first delivery of its primary, if that came before."""
         if delivery is None:
-            late = publication.seq < self._highest.get(publication.epoch.name, 0)
+            late = publication.seq < self.highest.get(publication.epoch.name, 0)
             last = next(reversed(self.owed), None)
             self.owed[publication] = None
             if last is not None and last.rank > publication.rank:
@@ -505,20 +271,9 @@ class Lane:
                 return one
         return None
 
-    def is_reported(self, one: Delivery, kind: Kind) -> bool:
-        """Whether a finding of a kind was filed about a delivery."""
-        return (one.number, kind) in self._reported
-
     def is_unconfirmed_before(self, position: int) -> bool:
         """Whether an acknowledgement of something before a position was not confirmed."""
         return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.log.skipped(0, position))
-
-    def _note_highest(self, one: Delivery) -> None:
-        """A primary was learned."""
-        if one.seq > self._highest.get(one.epoch, 0):
-            if len(self._highest) > 64 and one.epoch not in self._highest:
-                del self._highest[next(iter(self._highest))]
-            self._highest[one.epoch] = one.seq
 
     # --- comparisons that a late confirmation makes necessary: L3 ------------------------------------------------------------
 

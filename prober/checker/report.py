@@ -15,6 +15,7 @@ from prober.core.findings import Fact, Facts, Kind
 from prober.core.rules import Mode
 
 if TYPE_CHECKING:
+    from prober.checker.accepted import AcceptedDeliveries
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
@@ -147,7 +148,9 @@ def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> Non
     _overlap(key, lane, one, problem.others, problem.doubt)
 
 
-def _overlap(key: KeyChecker, lane: Lane, one: Delivery, held: Sequence[Delivery], doubt: str, holder: str = "") -> None:
+def _overlap(
+    key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, held: Sequence[Delivery], doubt: str, holder: str = ""
+) -> None:
     shown = held[:SEQS_SHOWN]
     facts: dict[str, Fact] = {
         **record_of(one),
@@ -184,7 +187,7 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
     key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt)
 
 
-def move(key: KeyChecker, lane: Lane, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
+def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
     """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held."""
     if lane.is_reported(one, OVERLAP[key.rules.mode]):
         return

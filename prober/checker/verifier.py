@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.checker import integrity
+from prober.checker import answers, integrity
 from prober.checker.coverage import Coverage
 from prober.checker.group import KeyGroup
 from prober.checker.key import KeyChecker
@@ -196,21 +196,21 @@ class Verifier:
 
     def _acked(self, event: Acked) -> None:
         self._counts.acks += 1
-        self._checker(event.subscription, event.key).acked(event)
+        answers.acked(self._checker(event.subscription, event.key), event)
 
     def _nacked(self, event: Nacked) -> None:
         self._counts.nacks += 1
-        self._checker(event.subscription, event.key).nacked(event)
+        answers.nacked(self._checker(event.subscription, event.key), event)
 
     def _ack_confirmed(self, event: AckConfirmed) -> None:
-        self._checker(event.subscription, event.key).ack_confirmed(event, self._number)
+        answers.ack_confirmed(self._checker(event.subscription, event.key), event, self._number)
 
     def _lease_modified(self, event: LeaseModified) -> None:
-        self._checker(event.subscription, event.key).lease_modified(event)
+        answers.lease_modified(self._checker(event.subscription, event.key), event)
 
     def _dead_lettered(self, event: DeadLettered) -> None:
         self._counts.dead_lettered += 1
-        self._checker(event.subscription, event.key).dead_lettered(event)
+        answers.dead_lettered(self._checker(event.subscription, event.key), event)
 
     # --- session and control events ------------------------------------------------------------------------------------------
 

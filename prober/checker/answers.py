@@ -1,0 +1,110 @@
+"""What clients answered: acknowledgements, refusals and leases, and which deliveries they may mean (docs/model.md, 7.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prober.checker import integrity
+from prober.checker.facts import Delivery, answered_by, hold_s
+from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED
+from prober.core.events import AckConfirmed, Acked, DeadLettered, LeaseModified, Nacked
+
+if TYPE_CHECKING:
+    from prober.checker.key import KeyChecker
+
+LIVE_KEPT: Final = 2048
+"""Deliveries that are remembered as long as answers to them may come; beyond that the oldest are forgotten."""
+
+
+def acked(key: KeyChecker, event: Acked) -> None:
+    """An acknowledgement is sent."""
+    t = key.last_t = event.t
+    one = key.live.get(hash(event.message_id))
+    if one is not None and one.older is None and one.session.name == event.session:
+        _ack(key, one, t)
+        return
+    answered = False
+    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+        _ack(key, one, t)
+        answered = True
+    if not answered:
+        _mark(key, event.message_id, ACKED, t)
+        key.liveness.acked_unseen(hash(event.message_id))
+
+
+def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
+    if t < one.acked_t:
+        one.acked_t = t
+        key.liveness.acked(one, t)
+    lane = key.current_lane
+    if lane is not None and one.position and one.region == lane.region:
+        lane.log.mark(one.position, ACKED)
+        lane.log.answer(one.position, t)
+    else:
+        _mark(key, one.message_id, ACKED, t)
+
+
+def _mark(key: KeyChecker, message_id: str, flag: int, t: float) -> None:
+    token = hash(message_id)
+    for lane in key.lanes.values():
+        for position in lane.log.positions_of(token):
+            lane.log.mark(position, flag)
+            lane.log.answer(position, t)
+
+
+def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:
+    """A negative acknowledgement is sent."""
+    key.last_t = event.t
+    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+        one.nacked_t = min(one.nacked_t, event.t)
+        key.liveness.nacked(one, event.t)
+
+
+def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
+    """The lease of a delivery is changed."""
+    if event.seconds <= 0:
+        nacked(key, event)
+        return
+    key.last_t = event.t
+    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+        one.leases = (*one.leases[-7:], (event.t, event.seconds))
+        key.liveness.leased(one, event.t)
+
+
+def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
+    """An acknowledgement was confirmed."""
+    if key.rules.exactly_once and event.t > key.collector.grace_until_t:
+        integrity.note_confirmation(key, event, number)
+        _mark(key, event.message_id, ACK_CONFIRMED, event.t)
+
+
+def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
+    """A message left the subscription."""
+    token = hash(event.message_id)
+    key.dead_lettered_ids.add(token)
+    for lane in key.lanes.values():
+        for position in lane.log.positions_of(token):
+            lane.log.mark(position, REMOVED)
+        for publication in [one for one in lane.owed if one.token == token]:
+            del lane.owed[publication]
+            key.excuse(publication)
+        lane.now.held = [one for one in lane.now.held if one[1].token != token]
+        lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
+    key.collector.dead_letters += 1
+    key.liveness.dead_lettered(token)
+
+
+def forget(key: KeyChecker, t: float) -> None:
+    """Forgets deliveries to which no answer of any consequence can come any more."""
+    rules = key.rules
+    until_t = t - rules.ack_settled_s - hold_s(rules)
+    kept = {token: one for token, one in key.live.items() if not _is_over(one, until_t)}
+    if len(kept) > LIVE_KEPT:
+        kept = dict(list(kept.items())[-LIVE_KEPT:])
+    key.live = kept
+    key.forget_at = max(64, 2 * len(kept))
+
+
+def _is_over(one: Delivery, until_t: float) -> bool:
+    answered_t = min(one.acked_t, one.nacked_t)
+    return answered_t < until_t and one.t < until_t
