@@ -106,7 +106,9 @@ class KeyChecker:
             one.region = lane.region
             lane.deliver(one)
         self.liveness.delivered(one, lane)
-        self.group.compare(self)
+        more_t = self.group.compare(self)
+        if self.compare_t == inf:
+            self.compare_t = more_t
         if len(self.live) > self._forget_at:
             self._forget(t)
 
@@ -391,7 +393,7 @@ class KeyChecker:
         """Decides what was due before `now`."""
         for lane in self.lanes.values():
             lane.settle(now)
-            lane.commit(now)
+            lane.commit_all(now)
         if self.numbers is not None:
             self.numbers.settle(now)
         self.compare_t = inf

@@ -8,10 +8,11 @@ is *on hold* until everything that may explain it has had time to arrive. Then t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, Grace, Session, hold_s, low, must_precede
+from prober.checker.facts import Delivery, Grace, Session, hold_s, low, must_precede, provably_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -305,6 +306,12 @@ class Lane:
             self._reported = {one for one in self._reported if one[0] in numbers}
             self._patience = 1
         self._commit_at = len(self.window) + COMMIT_AT
+
+    def commit_all(self, now: float) -> None:
+        """Time passed: what is certainly the order of the sends so far is final. At the end of the history that is all."""
+        rules = self._key.rules
+        if now == inf or all(provably_before(rules, one, other) for one, other in pairwise(self.window)):
+            self.commit(now)
 
     def _certain(self, horizon_t: float) -> int:
         """How many of the window were certainly sent before the rest, and before all that may still come."""
