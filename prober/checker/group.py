@@ -49,7 +49,7 @@ class KeyGroup(Ledger):
         return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
 
     def compare(self, checker: KeyChecker) -> float:
-        """Compares a subscription with the others, as far as that is final; when more will be. Without an ordering key there is no order."""
+        """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""
         if len(self.checkers) > 1 and self.key and self.divergence.go_on(checker):
             return min((lane.final_t for lane in checker.lanes.values()), default=inf)
         return inf

@@ -225,12 +225,11 @@ class KeyChecker:
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
         """13: a record that nobody recorded as published comes for the first time."""
-        if not numbers.has_place(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
+        if not numbers.came(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
             self.counts.deliveries_unplaced += 1
             return None
         one.first, one.copy = True, self._is_copy(one, None)
         self.collector.count_first_delivery(recorded=False)
-        numbers.first_delivery(one)
         return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
