@@ -353,7 +353,7 @@ class Lane:
             for one in rest:
                 self.log.mark(one.position, 0)
             self._key.counts.windows_full += 1
-            self._key.group.divergence.lose_order(self)
+            self._key.group.divergence.lose_order(self._key, self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
             del self.window[:count]
             self.now = self.settled.copy()
@@ -495,7 +495,7 @@ class Lane:
     def reset(self, *since: Delivery) -> None:
         """Nothing is known about the last send and the holds."""
         if self.window:
-            self._key.group.divergence.lose_order(self)
+            self._key.group.divergence.lose_order(self._key, self)
         before = self.now.before
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()
