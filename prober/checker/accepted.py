@@ -188,7 +188,7 @@ class AcceptedDeliveries:
         if len(sessions) > 1:
             self.settled.reset()
             self._key.counts.windows_full += 1
-            self._key.group.divergence.lose_order(self)
+            self._key.group.divergence.lose_order(self._key, self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
             del self.window[:count]
             self.now = self.settled.copy()
@@ -234,7 +234,7 @@ class AcceptedDeliveries:
     def reset(self, *since: Delivery) -> None:
         """Nothing is known about the last send and the holds."""
         if self.window:
-            self._key.group.divergence.lose_order(self)
+            self._key.group.divergence.lose_order(self._key, self)
         before = self.now.before
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()

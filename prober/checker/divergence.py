@@ -13,7 +13,7 @@ next record that both have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from prober.checker.facts import Delivery, deliveries_of
 from prober.checker.log import SHARED, UNPLACED, Log
@@ -31,32 +31,31 @@ UNCERTAIN: Final = UNPLACED | SHARED
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
+Breaks: TypeAlias = tuple[int, int]
+"""The first and the last position behind which something may stand that is not in the log."""
+
+
 class Side:
     """One of the two subscriptions of a comparison.
 
     base        up to this position everything has been compared.
     looked_at   up to this position every record was looked for on the other subscription.
     start       what stands up to this position is not known to the comparison.
-    breaks      the first and the last position behind which something may stand that is not in the log, if there is any.
+    breaks      where something may stand that is not in the log, as far as that was not compared.
     """
 
     __slots__ = ("base", "breaks", "checker", "lane", "looked_at", "start")
 
-    def __init__(self, checker: KeyChecker, lane: Lane, *, broken: bool) -> None:
+    def __init__(self, checker: KeyChecker, lane: Lane, breaks: Breaks | None) -> None:
         self.checker = checker
         self.lane = lane
         self.base = self.looked_at = self.start = 0
-        self.breaks: tuple[int, int] | None = (0, 0) if broken else None
+        self.breaks = breaks
 
     @property
     def log(self) -> Log:
         """What it has learned."""
         return self.lane.log
-
-    def lose_track(self) -> None:
-        """Something may stand behind what is in the log so far."""
-        upto = self.log.frontier
-        self.breaks = (upto, upto) if self.breaks is None else (self.breaks[0], upto)
 
     def is_known_upto(self, position: int) -> bool:
         """Whether the log has everything between what was compared and a position."""
@@ -296,15 +295,16 @@ def _file(met: Met, doubt: str) -> None:
 class DivergenceCheck:
     """Compares the subscriptions of one key; see the head of this file.
 
-    Its memory is a few numbers for each pair of subscriptions and region.
+    Its memory is a few numbers for each subscription, and each pair of them, and region.
     """
 
-    __slots__ = ("_broken", "_comparisons", "_diverged")
+    __slots__ = ("_breaks", "_broken", "_comparisons", "_diverged")
 
     def __init__(self) -> None:
         self._comparisons: dict[tuple[int, int, str], Comparison] = {}
         self._diverged: set[tuple[int, int]] = set()
         self._broken: set[int] = set()
+        self._breaks: dict[tuple[int, str], Breaks] = {}
 
     def go_on(self, checker: KeyChecker) -> bool:
         """Something may have become final on a subscription; whether that is compared at all."""
@@ -318,16 +318,24 @@ class DivergenceCheck:
 
     def lose_track(self, checker: KeyChecker) -> None:
         """A subscription received something that could not be placed: it may stand anywhere behind what was learned so far."""
-        self._broken.add(checker.subscription.index)
         for lane in checker.lanes.values():
-            self.lose_order(lane)
+            self.lose_order(checker, lane)
+        self._broken.add(checker.subscription.index)
 
-    def lose_order(self, lane: AcceptedDeliveries) -> None:
+    def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
         """What was received last may have been sent in another order, also before what still comes."""
+        upto = lane.log.frontier
+        known = self._breaks_of(checker, lane.region)
+        self._breaks[checker.subscription.index, lane.region] = (upto, upto) if known is None else (known[0], upto)
         for comparison in self._comparisons.values():
             for side in comparison.sides:
                 if side.lane is lane:
-                    side.lose_track()
+                    side.breaks = (upto, upto) if side.breaks is None else (side.breaks[0], upto)
+
+    def _breaks_of(self, checker: KeyChecker, region: str) -> Breaks | None:
+        """Where something may stand that is not in the log, since the beginning."""
+        index = checker.subscription.index
+        return self._breaks.get((index, region), (0, 0) if index in self._broken else None)
 
     def _compare(self, first: KeyChecker, second: KeyChecker, due: KeyChecker) -> None:
         pair = first.subscription.index, second.subscription.index
@@ -344,7 +352,7 @@ class DivergenceCheck:
     def _begin(self, first: KeyChecker, second: KeyChecker, region: str) -> Comparison | None:
         if region not in first.lanes or region not in second.lanes:
             return None
-        sides = (Side(one, one.lanes[region], broken=one.subscription.index in self._broken) for one in (first, second))
+        sides = (Side(one, one.lanes[region], self._breaks_of(one, region)) for one in (first, second))
         comparison = Comparison(*sides)
         self._comparisons[first.subscription.index, second.subscription.index, region] = comparison
         return comparison

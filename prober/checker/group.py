@@ -48,10 +48,11 @@ class KeyGroup(Ledger):
         """Whether the record begins in the middle of an epoch, so that what came first is not known."""
         return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
 
-    def compare(self, checker: KeyChecker) -> None:
-        """Compares a subscription with the others, as far as anything new is final. Without an ordering key there is no order."""
-        if len(self.checkers) > 1 and self.key and self.divergence.go_on(checker) and checker.compare_t == inf:
-            checker.compare_t = min((lane.final_t for lane in checker.lanes.values()), default=inf)
+    def compare(self, checker: KeyChecker) -> float:
+        """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""
+        if len(self.checkers) > 1 and self.key and self.divergence.go_on(checker):
+            return min((lane.final_t for lane in checker.lanes.values()), default=inf)
+        return inf
 
     def unplaced(self, checker: KeyChecker, epoch: str) -> None:
         """Something could not be placed on a subscription. What is of another run has no place on any of them."""

@@ -103,7 +103,9 @@ class KeyChecker:
             one.region = lane.region
             lane.deliver(one)
         self.liveness.delivered(one, lane)
-        self.group.compare(self)
+        more_t = self.group.compare(self)
+        if self.compare_t == inf:
+            self.compare_t = more_t
         if len(self.live) > self.forget_at:
             answers.forget(self, t)
 
@@ -220,12 +222,11 @@ class KeyChecker:
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
         """13: a record that nobody recorded as published comes for the first time."""
-        if not numbers.has_place(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
+        if not numbers.came(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
             self.counts.deliveries_unplaced += 1
             return None
         one.first, one.copy = True, self._is_copy(one, None)
         self.collector.count_first_delivery(recorded=False)
-        numbers.first_delivery(one)
         return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
@@ -310,10 +311,7 @@ class KeyChecker:
             lane.commit(now)
         if self.numbers is not None:
             self.numbers.settle(now)
-        self.compare_t = inf
-        self.group.compare(self)
-        if self.compare_t <= now:
-            self.compare_t = now + hold_s(self.rules)
+        self.compare_t = max(self.group.compare(self), now + hold_s(self.rules))
         if now < inf:
             self.liveness.wake(now)
 

@@ -19,7 +19,7 @@ What is not out of order, and why:
 * A number that never comes: nobody knows that it was published.
 
 If the subscription is older than the record, what was published before the first message that was seen may come at any time
-(section 10): it has no place in the log.
+(section 10). So only what was certainly stored behind all that came before has a place in the log.
 
 Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
 numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, begins anew with the number that comes next. What cannot be told
@@ -31,7 +31,7 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from prober.checker.facts import provably_before
+from prober.checker.facts import low, provably_before
 from prober.checker.gaps import Gaps
 from prober.core.findings import Fact, Kind
 
@@ -102,13 +102,14 @@ class Numbering:
 class NumbersCheck:
     """Judges the numbers of first deliveries of one key that nobody recorded; see the head of this file."""
 
-    __slots__ = ("_collector", "_first", "_held", "_latest", "_numberings")
+    __slots__ = ("_collector", "_first", "_first_t", "_held", "_latest", "_numberings")
 
     def __init__(self, collector: FindingsCollector) -> None:
         self._collector = collector
         self._numberings: dict[str, Numbering] | None = None
         self._held: tuple[Held, ...] = ()
         self._first: PublishTime | None = None
+        self._first_t = -inf
         self._latest: PublishTime | None = None
 
     @property
@@ -116,30 +117,48 @@ class NumbersCheck:
         """When the next pair has to be decided; `inf` if none is on hold."""
         return min((held.due_t for held in self._held), default=inf)
 
-    def has_place(self, one: Delivery, *, forgot: bool) -> bool:
-        """Whether a record that is not known is certainly new: not older than the record, and not forgotten since it came.
+    def came(self, one: Delivery, *, forgot: bool) -> bool:
+        """A record that is not known came: judges its number; whether it has a place in the log, behind all that came before.
 
-        forgot      whether any position of the key was forgotten.
+        forgot      whether any position of the key was forgotten, so that it may have come before.
         """
-        stored = comparable(one.publish_time)
-        if not self._collector.rules.subscription_predates_first_publish and stored is not None:
-            self._first = stored if self._first is None else self._first
-            if stored < self._first:
-                return False
-        return not forgot or self._is_new(one, stored)
+        adopted, stored = not self._collector.rules.subscription_predates_first_publish, comparable(one.publish_time)
+        is_newest = self._is_newest(one, stored)
+        placed = is_newest if adopted else not forgot or is_newest or self._is_new(one)
+        if placed or (not forgot and not self._is_older(one, stored)):
+            self._judge(one, stored)
+        return placed
 
-    def _is_new(self, one: Delivery, stored: PublishTime | None) -> bool:
-        """Whether a record stands behind all that came before, by its publish time or its number, or has a number that was missing."""
-        if stored is not None and self._latest is not None and stored > self._latest:
+    def _is_newest(self, one: Delivery, stored: PublishTime | None) -> bool:
+        """Whether a record was stored behind all that came before, by its publish time, else by its number."""
+        if self._latest is None and self._numberings is None:
             return True
+        if stored is None or self._latest is None or stored == self._latest:
+            numbering = (self._numberings or {}).get(one.epoch)
+            return numbering is not None and one.seq > numbering.highest
+        return stored > self._latest
+
+    def _is_new(self, one: Delivery) -> bool:
+        """Whether a record has a number that did not come before."""
         numbering = (self._numberings or {}).get(one.epoch)
         return one.seq > 0 and numbering is not None and numbering.is_new(one.seq)
 
-    def first_delivery(self, one: Delivery) -> None:
-        """Judges a record received for the first time. Of one without a number nothing can be said."""
-        counts, stored = self._collector.counts, comparable(one.publish_time)
-        if stored is not None and (self._latest is None or stored > self._latest):
-            self._latest = stored
+    def _is_older(self, one: Delivery, stored: PublishTime | None) -> bool:
+        """Whether a record may be older than the first that was seen, or than one that may have been sent before that."""
+        rules = self._collector.rules
+        if self._first is None or stored is None:
+            return stored is None
+        if low(rules, one) <= self._first_t + rules.clock_error_s:
+            self._first = max(self._first, stored)
+        return stored < self._first
+
+    def _judge(self, one: Delivery, stored: PublishTime | None) -> None:
+        """Judges the number of a record received for the first time. Of one without a number nothing can be said."""
+        counts = self._collector.counts
+        if stored is not None:
+            self._latest = stored if self._latest is None else max(self._latest, stored)
+            if self._first is None:
+                self._first, self._first_t = stored, one.t
         if one.seq < 1:
             counts.deliveries_unnumbered += 1
             return
