@@ -188,7 +188,7 @@ class KeyChecker:
         one.first = True
         one.copy = self._is_copy(one, publication)
         if publication is None:
-            region = self._settled_region(one)
+            region = self._settled_region(one) if one.older is None else one.older.region
         else:
             self.group.prove(publication, one, self)
             region = publication.region_of(one.token)

@@ -26,7 +26,6 @@ BESIDE: Final = "what is missing may have been sent on another stream of the sam
 UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 GRACE: Final = "{} may explain it"
 FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
-MAYBE_CONFIRMED: Final = "its acknowledgement may have been applied without a confirmation, and then it need not come again"
 CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
 
 
@@ -172,8 +171,6 @@ class Send:
             return DEAD_LETTER
         if self.rules.exactly_once and self.view.ack_confirmed(position, latest_t):
             return CONFIRMED_AHEAD
-        if self.rules.exactly_once and self.view.acked(position, latest_t):
-            return MAYBE_CONFIRMED
         if inside:
             return ""
         if self.view.acked(position, latest_t) and self._may_have_lost(low(self.rules, before)):
