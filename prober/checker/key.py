@@ -31,6 +31,8 @@ class KeyChecker:
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
     numbers     judges what others published, if nobody recorded that.
+    adopts      whether the baseline is still to be adopted.
+    baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
     """
 
@@ -69,7 +71,7 @@ class KeyChecker:
         self.confirmations: dict[int, integrity.Confirmation] = {}
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
-        self.baseline_t = LONG_AGO
+        self.baseline_t = inf if self.adopts else LONG_AGO
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
@@ -116,7 +118,7 @@ class KeyChecker:
         if publication is None:
             self.baseline_t = one.t
         else:
-            another = publication.token is not None and publication.token != one.token
+            another = publication.abandoned or publication.token not in (None, one.token)
             self.baseline_t = one.t if another else publication.ordered_t
         for lane in self.lanes.values():
             for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:

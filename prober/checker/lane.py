@@ -211,7 +211,7 @@ class Lane(AcceptedDeliveries):
             position = self.position_of(one) if not one.position else one.position
             known.append(position if position <= self._frontier else 0)
         searched = {one.number for one in items}
-        later = (one.publication for one in self.waiting if one.first and one.number not in searched)
+        later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
         owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),

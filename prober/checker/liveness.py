@@ -51,14 +51,13 @@ class Liveness:
     clock       what of the key is in the way.
     """
 
-    __slots__ = ("_baseline_t", "_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
+    __slots__ = ("_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
 
     def __init__(self, key: KeyChecker) -> None:
         self._key = key
         self.clock = KeyClock(key.subscription)
         self.due_t = inf
         self.last_number = 0
-        self._baseline_t = inf
         self._runs = Runs(key)
         self._proven: dict[int, Owed] = {}
         self._told: set[object] = set()
@@ -73,8 +72,6 @@ class Liveness:
         self.last_number = one.number
         if self._told:
             self._told.clear()
-        if self._baseline_t == inf:
-            self._baseline_t = LONG_AGO if one.publication is None else one.publication.invoked_t
         publication = one.publication
         key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
         owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
@@ -213,7 +210,7 @@ class Liveness:
         """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
         if publication.invoked_t <= excused_t:
             return False
-        if not self._key.rules.subscription_predates_first_publish and publication.invoked_t <= self._baseline_t:
+        if publication.invoked_t <= self._key.baseline_t:
             return False
         epoch = publication.epoch
         return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
