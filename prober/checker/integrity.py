@@ -133,7 +133,10 @@ def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
     if not epoch.was_invoked(one.seq):
         key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
         return True
-    certain = key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
+    if one.copy:
+        return False
+    another = any(lane.log.has_another(one.epoch, one.seq, one.token) for lane in key.lanes.values())
+    certain = another and key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
     key.counts.publisher_duplicates += 1
     file = key.collector.violation if certain else key.collector.info
     file(Kind.LATE_DUP, one.t, (one.number,), record_of(one))

@@ -184,11 +184,11 @@ class KeyChecker:
             self.counts.deliveries_foreign += 1
             self.liveness.foreign()
             return None
+        one.copy = self._is_copy(one, publication)
         if self._may_be_forgotten(one, publication) or integrity.judge_origin(self, one, publication):
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True
-        one.copy = self._is_copy(one, publication)
         if publication is None:
             region = self._settled_region(one) if one.older is None else one.older.region
         else:
@@ -211,6 +211,8 @@ class KeyChecker:
     def _is_copy(self, one: Delivery, publication: Publication | None) -> bool:
         """Whether another record of its message id came before."""
         if any(older.stamp != one.stamp for older in deliveries_of(one.older)):
+            return True
+        if publication is None and any(lane.log.find(one.token, 0) for lane in self.lanes.values()):
             return True
         named = publication is not None and publication.token == one.token
         return named and bool(publication is not None and publication.received >> self.subscription.index & 1)

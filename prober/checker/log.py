@@ -108,6 +108,11 @@ class Log:
         """The positions of all records of a message id."""
         return [self.floor + index + 1 for index, one in enumerate(self.tokens) if one == token]
 
+    def has_another(self, epoch: str, seq: int, token: int) -> bool:
+        """Whether another record of a sequence number of an epoch is known."""
+        found = (self.floor + index + 1 for index, one in enumerate(self.seqs) if one == seq and self.tokens[index] != token)
+        return any(self.epoch(position) == epoch for position in found)
+
     def holds(self, position: int) -> bool:
         """Whether a position is known and not forgotten."""
         return self.floor < position <= self.frontier

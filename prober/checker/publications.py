@@ -316,6 +316,8 @@ class Ledger:
         self.holed = True
         for epoch in self.epochs.values():
             epoch.complete = False
+            for publication in epoch.open.values():
+                publication.unknown, publication.failed = True, False
 
     def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
         if len(self.epochs) >= EPOCHS_KEPT:

@@ -53,6 +53,8 @@ class Subscription:
     def opened(self, event: Opened) -> None:
         """A session begins."""
         opened_t = event.t if event.invoked_t is None else event.invoked_t
+        if self.rules.mode is Mode.PUSH:
+            opened_t = LONG_AGO  # the request was sent before it was received
         session = self._begin(Session(event.session, event.subscriber if self.streaming else event.session, opened_t), event.t)
         session.max_messages = event.max_outstanding_messages or inf
         session.max_bytes = event.max_outstanding_bytes or inf
@@ -87,10 +89,8 @@ class Subscription:
 
     def sent_from_t(self, now: float) -> float:
         """What is delivered from now on was sent after this time, as far as its sessions tell."""
-        if self.streaming or self.unseen:
+        if self.rules.mode is not Mode.PULL or self.unseen:
             return LONG_AGO
-        if self.rules.mode is Mode.PUSH:
-            return now
         return min((one.opened_t for one in self.sessions.values() if one.answered_t == inf), default=now)
 
     def _begin(self, session: Session, t: float) -> Session:
