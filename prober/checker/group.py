@@ -26,9 +26,13 @@ class KeyGroup(Ledger):
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
-        """A subscription of the key. What was published before it was known is not settled by it."""
+        """A subscription of the key. What was confirmed before it showed itself is owed to it, as far as that is not forgotten."""
         self.checkers += (checker,)
         self.everybody = (1 << len(self.checkers)) - 1
+        for epoch in self.epochs.values():
+            for publication in list(epoch.open.values()):
+                if publication.token is not None:
+                    checker.confirmed(publication, publication.confirmed_t)
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch is forgotten: nothing of it is owed any more."""
