@@ -49,7 +49,9 @@ class KeyGroup(Ledger):
 
     @property
     def is_excerpt(self) -> bool:
-        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        """Whether the record begins in the middle of an epoch, or may do so, so that what came first is not known."""
+        if any(checker.numbers is not None for checker in self.checkers):
+            return True
         return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
 
     def compare(self, checker: KeyChecker) -> float:
