@@ -121,6 +121,7 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
         pytest.param("A<3~30@1 A<2~20@2 A<3~30@2.1 A<4~40@3", [], id="an older message comes"),
         pytest.param("A<3~30@1 A<4~40@1.1 A<2~20@2 A<4~40@2.1 A<5~50@2.2", [], id="no skip follows from it"),
         pytest.param("A<3@1 A<4@1.1 A<2@2 A<4@2.1 A<5@2.2", [], id="the same where only numbers are known"),
+        pytest.param("A<3,4@1 seek 5@2 A<1,2,3,4@9 A<1,2,4@10", [], id="the same behind a seek"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@9 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@9"], id="what is not older is judged"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@3 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@3"], id="also soon after, on the same session"),
         pytest.param("A<3~30@1 A<4,5@1.1 A nack 3@2 A<3~30@3 A<5@3.1", ["V:REDELIVERY_SKIP@3.1"], id="what came in order has to come again so"),
