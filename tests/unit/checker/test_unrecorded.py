@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prober.checker.unrecorded import CLOSE, CUT, GAPS_KEPT, HELD_MAX, NO_TIME, NUMBERINGS_KEPT, SAME_TIME, UNBOUNDED
 from prober.core.events import Delivered, Event, Opened
 from prober.core.findings import Kind, Status
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from tests.unit.checker.judged import counted, findings, judged, words
 
 OTHERS: dict[str, Any] = {"publishes_recorded": False}
@@ -130,6 +130,12 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
 def test_what_is_older_than_the_record_may_come_at_any_time(line: str, expected: list[str]) -> None:
     safety = [one for one in findings(line, **OLDER) if "STALL" not in one.kind]
     assert words(safety) == expected
+
+
+def test_by_push_it_may_have_been_acknowledged_before_the_record() -> None:
+    line = "r1<2@1 r1 nack 2@1.1 r2<3@2"
+    assert [one for one in findings(line, **OLDER, mode=Mode.PUSH) if one.status is Status.VIOLATION] == []
+    assert "V:PUSH_ADVANCE_PAST_NACK@2" in words(findings(line, **ONE_REGION, mode=Mode.PUSH))
 
 
 def test_what_left_the_window_may_come_again() -> None:
