@@ -14,6 +14,7 @@ from prober.checker.certainty import certain_count
 from prober.checker.facts import Delivery, Session, hold_s, low, must_precede
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem
+from prober.checker.opportunities import Opportunities
 from prober.checker.search import Search, Step
 from prober.checker.state import State
 from prober.core.findings import Kind
@@ -39,8 +40,11 @@ class AcceptedDeliveries:
                 is empty.
     window      what was accepted since, in the order in which it is taken to have been sent.
     waiting     what came and is not accepted yet.
+    opportunities   counts how often a broken promise could have been seen.
     highest     the highest sequence number of a primary that was learned, by epoch.
     """
+
+    opportunities: Opportunities
 
     def __init__(self, key: KeyChecker, region: str, report: Callable[[Delivery, Problem], None]) -> None:
         self._key = key
@@ -99,6 +103,7 @@ class AcceptedDeliveries:
         position = known or self._learn(one)
         one.position = position
         subscription = self._key.subscription
+        self.opportunities.sent(one, position)
         if self.now.before is not None and self.now.before.session is not one.session:
             self._key.moved(self, one)
         if not self.window and subscription.alone(one.session):
@@ -212,8 +217,10 @@ class AcceptedDeliveries:
                 continue
             known = one.position or self._relearned(one)
             one.position = known or self._learn(one)
-            if id(one) not in window and self.now.before is not None and self.now.before.session is not one.session:
-                self._key.moved(self, one)
+            if id(one) not in window:
+                self.opportunities.sent(one, one.position)
+                if self.now.before is not None and self.now.before.session is not one.session:
+                    self._key.moved(self, one)
             self.window.append(one)
             self.now.sent(one.position, one)
         self._flags = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from prober.checker import integrity
+from prober.checker import integrity, opportunities
 from prober.checker.facts import Delivery, answered_by, hold_s
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED
 from prober.core.events import AckConfirmed, Acked, DeadLettered, LeaseModified, Nacked
@@ -34,6 +34,7 @@ def acked(key: KeyChecker, event: Acked) -> None:
 
 def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
     if t < one.acked_t:
+        opportunities.answered(key, one, t)
         one.acked_t = t
         key.liveness.acked(one, t)
     lane = key.current_lane
@@ -56,6 +57,7 @@ def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:
     """A negative acknowledgement is sent."""
     key.last_t = event.t
     for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+        opportunities.answered(key, one, event.t)
         one.nacked_t = min(one.nacked_t, event.t)
         key.liveness.nacked(one, event.t)
 
@@ -74,6 +76,7 @@ def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
 def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
     """An acknowledgement was confirmed."""
     if key.rules.exactly_once and event.t > key.collector.grace_until_t:
+        key.counts.chances_confirmed += key.subscription.chances.certain(key.rules, event.t)
         integrity.note_confirmation(key, event, number)
         _mark(key, event.message_id, ACK_CONFIRMED, event.t)
 
@@ -83,14 +86,15 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
     token = hash(event.message_id)
     key.dead_lettered_ids.add(token)
     for lane in key.lanes.values():
-        for position in lane.log.positions_of(token):
+        known = lane.log.positions_of(token)
+        key.collector.dead_letters += bool(known)
+        for position in known:
             lane.log.mark(position, REMOVED)
         for publication in [one for one in lane.owed if one.token == token]:
             del lane.owed[publication]
             key.excuse(publication)
         lane.now.held = [one for one in lane.now.held if one[1].token != token]
         lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
-    key.collector.dead_letters += 1
     key.liveness.dead_lettered(token)
 
 

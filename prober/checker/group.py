@@ -26,9 +26,13 @@ class KeyGroup(Ledger):
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
-        """A subscription of the key. What was published before it was known is not settled by it."""
+        """A subscription of the key. What was confirmed before it showed itself is owed to it, as far as that is not forgotten."""
         self.checkers += (checker,)
         self.everybody = (1 << len(self.checkers)) - 1
+        for epoch in self.epochs.values():
+            for publication in list(epoch.open.values()):
+                if publication.token is not None:
+                    checker.confirmed(publication, publication.confirmed_t)
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch is forgotten: nothing of it is owed any more."""
@@ -45,7 +49,9 @@ class KeyGroup(Ledger):
 
     @property
     def is_excerpt(self) -> bool:
-        """Whether the record begins in the middle of an epoch, so that what came first is not known."""
+        """Whether the record begins in the middle of an epoch, or may do so, so that what came first is not known."""
+        if any(checker.numbers is not None for checker in self.checkers):
+            return True
         return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
 
     def compare(self, checker: KeyChecker) -> float:

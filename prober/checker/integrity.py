@@ -102,6 +102,7 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
             out_of_order = lane.is_unconfirmed_before(one.position)
             key.confirmations[token] = Confirmation(event.t, number, one.stamp, one.number, out_of_order=out_of_order)
             key.counts.acks_confirmed += 1
+            key.subscription.chances.confirmed.add(event.t)
 
 
 def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None) -> bool:
@@ -134,7 +135,7 @@ def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
         key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
         return True
     if one.copy:
-        return False
+        return False  # the service stored it twice, not the publisher
     another = any(lane.log.has_another(one.epoch, one.seq, one.token) for lane in key.lanes.values())
     certain = another and key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
     key.counts.publisher_duplicates += 1
@@ -180,7 +181,8 @@ def judge_failure(key: KeyChecker, publication: Publication, t: float, number: i
         key.collector.violation(Kind.GHOST, t, (publication.invoked_number, number, early.number), facts)
 
 
-def note_service_duplicate(key: KeyChecker, one: Delivery) -> None:
-    """A known message id came with another publish time."""
-    key.counts.service_duplicates += 1
-    key.collector.info(Kind.SERVICE_DUP, one.t, (one.number,), record_of(one))
+def note_copy(key: KeyChecker, one: Delivery) -> None:
+    """A record came for the first time; if its message id is known, the service stored the message twice."""
+    if one.copy:
+        key.counts.service_duplicates += 1
+        key.collector.info(Kind.SERVICE_DUP, one.t, (one.number,), record_of(one))

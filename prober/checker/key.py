@@ -91,8 +91,6 @@ class KeyChecker:
         if stamp:
             self.collector.ids_alone = False
         one.older = self.live.get(token)
-        if one.older is not None and stamp and one.older.stamp and one.older.stamp != stamp:
-            integrity.note_service_duplicate(self, one)
         self.live[token] = one
         if event.defect is not None or not event.matches_filter:
             integrity.judge_content(self, one, event)
@@ -155,7 +153,7 @@ class KeyChecker:
         self.collector.count_first_delivery(recorded=True)
         if publication.early:
             integrity.judge_duplicate(self, one, publication)
-        self.counts.chances_order += lane.now.before is not None and not one.older
+        self.counts.chances_order += lane.log.frontier > 0 and not one.older
         return lane
 
     def _known(self, one: Delivery) -> Lane | None:
@@ -167,6 +165,7 @@ class KeyChecker:
 
     def _again(self, one: Delivery, lane: Lane) -> Lane | None:
         self.counts.deliveries_redelivery += 1
+        lane.opportunities.came_again(one)
         position = lane.position_of(one)
         if position:
             integrity.judge_again(self, lane, one, position)
@@ -189,6 +188,7 @@ class KeyChecker:
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True
+        integrity.note_copy(self, one)
         if publication is None:
             region = self._settled_region(one) if one.older is None else one.older.region
         else:
@@ -212,7 +212,7 @@ class KeyChecker:
         """Whether another record of its message id came before."""
         if any(older.stamp != one.stamp for older in deliveries_of(one.older)):
             return True
-        if publication is None and any(lane.log.find(one.token, 0) for lane in self.lanes.values()):
+        if one.stamp and any(lane.log.find(one.token, 0) for lane in self.lanes.values()):
             return True
         named = publication is not None and publication.token == one.token
         return named and bool(publication is not None and publication.received >> self.subscription.index & 1)
@@ -230,6 +230,7 @@ class KeyChecker:
             self.counts.deliveries_unplaced += 1
             return None
         one.first, one.copy = True, self._is_copy(one, None)
+        integrity.note_copy(self, one)
         self.collector.count_first_delivery(recorded=False)
         return self.lane("")
 

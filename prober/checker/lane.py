@@ -16,6 +16,7 @@ from prober.checker.facts import Delivery, Grace, low, must_precede
 from prober.checker.late import first_of, pairs
 from prober.checker.log import ACK_CONFIRMED, PRIMARY, UNPLACED
 from prober.checker.model import Problem, Send
+from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
 from prober.checker.search import Search, Situation
 from prober.checker.state import State
@@ -49,6 +50,7 @@ class Lane(AcceptedDeliveries):
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = False
+        self.opportunities = Opportunities(key, self)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
@@ -243,6 +245,7 @@ class Lane(AcceptedDeliveries):
 
     def control(self) -> None:
         """A control operation, or a hole in the record."""
+        self.opportunities.control()
         while self.waiting:
             self._resolve(inf)
         self.reset()

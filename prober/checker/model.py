@@ -211,6 +211,8 @@ class Send:
             ):
                 continue
             released = earliest_release(self.rules, held, self.newest(held.token)) <= latest_t
+            if released and held.publication is None and not self.rules.subscription_predates_first_publish:
+                continue  # it may have been acknowledged before the record
             found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
         return [
             Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()

@@ -200,7 +200,7 @@ class Epoch:
 
     def settle(self, publication: Publication, everybody: int) -> None:
         """Forgets a publication whose outcome is known and that all subscriptions have received."""
-        if publication.received != everybody or publication.token is None or publication.open:
+        if not everybody or publication.received != everybody or publication.token is None or publication.open:
             return
         if publication.attempts is not None and len(publication.attempts) > 1:
             self._repeat(publication.seq)

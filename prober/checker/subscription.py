@@ -8,6 +8,7 @@ from typing import Final
 
 from prober.checker.clocks import Clocks
 from prober.checker.facts import Delivery, Grace, Loss, Session, low
+from prober.checker.opportunities import SubscriptionChances
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Assumptions, Mode, Rules
 
@@ -47,6 +48,7 @@ class Subscription:
         self.closed_t = LONG_AGO
         self.over = False
         self.clocks = Clocks(self)
+        self.chances = SubscriptionChances(rules)
 
     # --- sessions ------------------------------------------------------------------------------------------------------------
 

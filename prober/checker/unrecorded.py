@@ -102,12 +102,14 @@ class Numbering:
 class NumbersCheck:
     """Judges the numbers of first deliveries of one key that nobody recorded; see the head of this file."""
 
-    __slots__ = ("_collector", "_first", "_first_t", "_held", "_latest", "_numberings")
+    __slots__ = ("_begun", "_collector", "_first", "_first_t", "_held", "_highest", "_latest", "_numberings")
 
     def __init__(self, collector: FindingsCollector) -> None:
         self._collector = collector
         self._numberings: dict[str, Numbering] | None = None
         self._held: tuple[Held, ...] = ()
+        self._highest: dict[str, int] = {}
+        self._begun = False
         self._first: PublishTime | None = None
         self._first_t = -inf
         self._latest: PublishTime | None = None
@@ -131,11 +133,10 @@ class NumbersCheck:
 
     def _is_newest(self, one: Delivery, stored: PublishTime | None) -> bool:
         """Whether a record was stored behind all that came before, by its publish time, else by its number."""
-        if self._latest is None and self._numberings is None:
+        if not self._begun:
             return True
         if stored is None or self._latest is None or stored == self._latest:
-            numbering = (self._numberings or {}).get(one.epoch)
-            return numbering is not None and one.seq > numbering.highest
+            return one.seq > self._highest.get(one.epoch, one.seq)
         return stored > self._latest
 
     def _is_new(self, one: Delivery) -> bool:
@@ -155,6 +156,7 @@ class NumbersCheck:
     def _judge(self, one: Delivery, stored: PublishTime | None) -> None:
         """Judges the number of a record received for the first time. Of one without a number nothing can be said."""
         counts = self._collector.counts
+        self._begun = True
         if stored is not None:
             self._latest = stored if self._latest is None else max(self._latest, stored)
             if self._first is None:
@@ -162,6 +164,7 @@ class NumbersCheck:
         if one.seq < 1:
             counts.deliveries_unnumbered += 1
             return
+        self._note_highest(one)
         numbering = self._numbering(one)
         numbering.last_t = one.t
         if one.seq > numbering.highest:
@@ -199,6 +202,12 @@ class NumbersCheck:
         if len(numberings) > NUMBERINGS_KEPT:
             del numberings[next(iter(numberings))]
         return known
+
+    def _note_highest(self, one: Delivery) -> None:
+        """What is remembered of a numbering also when it begins anew."""
+        self._highest[one.epoch] = max(one.seq, self._highest.pop(one.epoch, 0))
+        if len(self._highest) > NUMBERINGS_KEPT:
+            del self._highest[next(iter(self._highest))]
 
     def _hold(self, held: Held) -> None:
         if len(self._held) < HELD_MAX:

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from prober.checker import answers, integrity
+from prober.checker import answers, integrity, opportunities
 from prober.checker.coverage import Coverage
 from prober.checker.group import KeyGroup
 from prober.checker.key import KeyChecker
@@ -215,11 +215,15 @@ class Verifier:
     # --- session and control events ------------------------------------------------------------------------------------------
 
     def _opened(self, event: Opened) -> None:
-        self._subscription(event.subscription).opened(event)
+        subscription = self._subscription(event.subscription)
+        opportunities.opened(self._counts, subscription)
+        subscription.opened(event)
 
     def _closed(self, event: Closed) -> None:
         self._counts.sessions_closed += 1
-        self._subscription(event.subscription).closed(event)
+        subscription = self._subscription(event.subscription)
+        opportunities.closed(self._counts, subscription, event.t)
+        subscription.closed(event)
 
     def _sought(self, event: Sought | FilterChanged) -> None:
         self._counts.seeks += 1
@@ -233,6 +237,8 @@ class Verifier:
             since_t = getattr(event, "since_t", None)
             if since_t is not None:
                 checker.liveness.sought(since_t, event.t)
+                for lane in checker.lanes.values():
+                    lane.opportunities.sought(since_t, event.t, until_t)
             self._watch(checker)
 
     def _interrupted(self, event: Interrupted) -> None:
@@ -250,6 +256,7 @@ class Verifier:
             self._pass_time(event.t)
             for subscription in self._subscriptions.values():
                 subscription.over = True
+                self._counts.chances_confirmed += subscription.chances.certain(subscription.rules, event.t)
             for group in self._groups.values():
                 for checker in group.checkers:
                     checker.end(event.t)

@@ -128,6 +128,13 @@ def test_after_a_doubt_the_comparison_goes_on() -> None:
     assert words(found) == [f"{BROKEN}92"]
 
 
+def test_where_nobody_recorded_the_publishes_it_begins_with_the_first_record_in_common() -> None:
+    """The record may begin in the middle, at another place for each subscription."""
+    others: dict[str, Any] = {"publishes_recorded": False, "publish_time_error_s": 0.0}
+    assert diverging("A<1,2,3@1", "B<2,3@2", **others) == []
+    assert words(diverging("A<1,2,3,4@1", "B<2@2 B<4@2.1", **others)) == [f"{BROKEN}2.1"]
+
+
 def test_what_was_forgotten_is_not_compared() -> None:
     """One is so far ahead that it has forgotten what the other receives now; it begins anew at the next record in common."""
     publishes = " ".join(f"P{n}@0" for n in range(1, 61))
@@ -139,7 +146,7 @@ def test_what_was_forgotten_is_not_compared() -> None:
 
 def test_by_pull_and_push_it_shows_when_time_has_passed() -> None:
     modes = {"s": rules_of(mode=Mode.PULL), "t": rules_of(mode=Mode.PUSH)}
-    lines = (f"{TWO} pull a@0.5 a<1@1 a<2@1 end @9", "r1<2@2 r1 ack 2@2.1 r2<1@3 end @9")
+    lines = (f"{TWO} pull a@0.5 a<1@1 a<2@1 end @20", "r1<2@2 r1 ack 2@2.1 r2<1@9 end @20")
     assert words(diverging(*lines, each=modes)) == [f"{BROKEN}2"]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prober.checker.unrecorded import CLOSE, CUT, GAPS_KEPT, HELD_MAX, NO_TIME, NUMBERINGS_KEPT, SAME_TIME, UNBOUNDED
 from prober.core.events import Delivered, Event, Opened
 from prober.core.findings import Kind, Status
-from prober.core.rules import Rules
+from prober.core.rules import Mode, Rules
 from tests.unit.checker.judged import counted, findings, judged, words
 
 OTHERS: dict[str, Any] = {"publishes_recorded": False}
@@ -121,6 +121,7 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
         pytest.param("A<3~30@1 A<2~20@2 A<3~30@2.1 A<4~40@3", [], id="an older message comes"),
         pytest.param("A<3~30@1 A<4~40@1.1 A<2~20@2 A<4~40@2.1 A<5~50@2.2", [], id="no skip follows from it"),
         pytest.param("A<3@1 A<4@1.1 A<2@2 A<4@2.1 A<5@2.2", [], id="the same where only numbers are known"),
+        pytest.param("A<3,4@1 seek 5@2 A<1,2,3,4@9 A<1,2,4@10", [], id="the same behind a seek"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@9 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@9"], id="what is not older is judged"),
         pytest.param("A<3~30@1 A<5~50@2 A<4~40@3 A<6~60@10", ["V:DELIVERED_OUT_OF_ORDER@3"], id="also soon after, on the same session"),
         pytest.param("A<3~30@1 A<4,5@1.1 A nack 3@2 A<3~30@3 A<5@3.1", ["V:REDELIVERY_SKIP@3.1"], id="what came in order has to come again so"),
@@ -129,6 +130,12 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
 def test_what_is_older_than_the_record_may_come_at_any_time(line: str, expected: list[str]) -> None:
     safety = [one for one in findings(line, **OLDER) if "STALL" not in one.kind]
     assert words(safety) == expected
+
+
+def test_by_push_it_may_have_been_acknowledged_before_the_record() -> None:
+    line = "r1<2@1 r1 nack 2@1.1 r2<3@2"
+    assert [one for one in findings(line, **OLDER, mode=Mode.PUSH) if one.status is Status.VIOLATION] == []
+    assert "V:PUSH_ADVANCE_PAST_NACK@2" in words(findings(line, **ONE_REGION, mode=Mode.PUSH))
 
 
 def test_what_left_the_window_may_come_again() -> None:
