@@ -30,6 +30,8 @@ OLDER_LOOKED_AT: Final = 8
 """Earlier deliveries of a message that are looked at for an acknowledgement; the log tells of the others."""
 PROVEN_KEPT: Final = 1024
 """Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
+OLDEST: Final = 64
+"""How many of what is owed are asked since when it has been known: it is in the order of the invocations."""
 PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
@@ -218,20 +220,25 @@ class Liveness:
     def _undelivered(self, now: float, excused_t: float) -> Iterator[float]:
         """STUCK. Yields when to look again, from now on."""
         deadline_s = self._key.rules.delivery_deadline_s
-        owed = [one for one in self._owed(excused_t) if self._is_judged(*one, now)]
-        if not owed:
+        oldest = list(islice(self._judged(excused_t, now), OLDEST))
+        if not oldest:
             return
         if Kind.STUCK in self._told:
             yield deadline_s
             return
-        first, known_t = min(owed, key=lambda one: one[1])
+        first, known_t = min(oldest, key=lambda one: one[1])
         wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
         verdict, doubt = self._judge(Kind.STUCK, None, wait, self._expires(first.invoked_t, now), self._gone())
         if verdict.passed_t < inf:
-            self._tell_stuck(first, [one for one, t in owed if t <= verdict.passed_t], wait, verdict.passed_t, doubt)
+            owed = [one for one, t in self._judged(excused_t, now) if t <= verdict.passed_t]
+            self._tell_stuck(first, owed, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
                 self._told.add(Kind.STUCK)
         yield verdict.left_s or deadline_s
+
+    def _judged(self, excused_t: float, now: float) -> Iterator[tuple[Publication, float]]:
+        """What is owed and can be overdue, the oldest first."""
+        return (one for one in self._owed(excused_t) if self._is_judged(*one, now))
 
     def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
         """Whether a message can be overdue before it is too old."""
