@@ -10,7 +10,7 @@ the fault never fired is legal, and left out. `--histories` is their number per 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,22 +35,22 @@ class Checker(Protocol):
         """The history is over."""
 
 
-def definite(checker: Checker, run: Run) -> list[Finding]:
-    """The violations and liveness findings of a run."""
-    found = [finding for event in run.events for finding in checker.observe(event)]
+def definite(checker: Checker, events: Iterable[Event]) -> list[Finding]:
+    """The violations and liveness findings of a history."""
+    found = [finding for event in events for finding in checker.observe(event)]
     return [finding for finding in (*found, *checker.finish()) if finding.status in FAILING]
 
 
 def old(run: Run) -> list[Finding]:
     """What the checker in use says for certain."""
     rules = run.rules_by_subscription
-    return definite(Verifier(run.rules, subscriptions=list(rules), rules_by_subscription=rules), run)
+    return definite(Verifier(run.rules, subscriptions=list(rules), rules_by_subscription=rules), run.events)
 
 
 def new(run: Run) -> list[Finding]:
     """What the other one says for certain."""
     rules = run.rules_by_subscription
-    return definite(NewVerifier(run.rules, subscriptions=list(rules), rules_by_subscription=rules), run)
+    return definite(NewVerifier(run.rules, subscriptions=list(rules), rules_by_subscription=rules), run.events)
 
 
 @dataclass(slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from prober.checker.verifier import Verifier
 from prober.core.rules import Mode
-from tests.shadow.compare import compared, new
+from tests.documented.service import legal_history
+from tests.shadow.compare import compared, definite, new
 from tests.simulation.faults import Fault
 from tests.simulation.service import simulate_run
 
@@ -34,6 +36,15 @@ def test_legal_histories_are_not_accused(mode: Mode) -> None:
 @pytest.mark.parametrize(("mode", "seed"), [(mode, seed) for mode, seeds in FOUND_BY_SEED for seed in seeds])
 def test_legal_histories_that_were_accused_once(mode: Mode, seed: int) -> None:
     assert new(simulate_run(seed, mode)) == []
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_the_documents_allow_is_not_accused(mode: Mode) -> None:
+    for seed in range(40):
+        history = legal_history(mode, seed)
+        rules = next(iter(history.rules.values()))
+        checker = Verifier(rules, subscriptions=history.rules, rules_by_subscription=history.rules)
+        assert definite(checker, history.events) == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize(("mode", "fault"), BROKEN)
