@@ -95,8 +95,7 @@ class AcceptedDeliveries:
         subscription, publication = self._key.subscription, one.publication
         if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
             return True
-        invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
-        return invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(invoked_t, one)
+        return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
@@ -118,15 +117,11 @@ class AcceptedDeliveries:
             self.commit(one.t)
 
     def _learn(self, one: Delivery) -> int:
-        publication = one.publication
-        flags = 0
-        invoked_t = -inf
-        if publication is not None:
-            invoked_t = publication.ordered_t if one.primary else publication.invoked_of(one.generation)
-            if one.primary:
-                flags = PRIMARY
-                self._note_highest(one)
-            self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
+        flags, invoked_t = 0, one.invoked_t
+        if one.primary:
+            flags = PRIMARY
+            self._note_highest(one)
+        self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
         if one.unplaced:
             flags |= UNPLACED
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from prober.core.events import LONG_AGO
 from prober.core.rules import Mode, Rules
 
 if TYPE_CHECKING:
@@ -108,6 +109,14 @@ class Delivery:
         return self.session.owner
 
     @property
+    def invoked_t(self) -> float:
+        """When the attempt that stored its record was invoked; long ago if that is not on record."""
+        publication = self.publication
+        if publication is None:
+            return LONG_AGO
+        return publication.ordered_t if self.primary else publication.invoked_of(self.generation)
+
+    @property
     def primary(self) -> bool:
         """Whether its record is the one that the confirmed publish named."""
         return self.publication is not None and self.publication.token == self.token and not self.copy
@@ -175,8 +184,7 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
     publication = other.publication
     if one.token is None or publication is None or one is publication:
         return False
-    invoked_t = publication.ordered_t if other.primary else publication.invoked_of(other.generation)
-    if one.confirmed_t + rules.clock_error_s < invoked_t:
+    if one.confirmed_t + rules.clock_error_s < other.invoked_t:
         return True
     in_session = one.epoch is publication.epoch and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
     return in_session and other.primary

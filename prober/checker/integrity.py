@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from prober.checker.facts import Delivery, answered_by, low
 from prober.checker.log import ACK_CONFIRMED
+from prober.checker.model import GRACE
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
 from prober.core.findings import Facts, Kind
@@ -29,7 +30,7 @@ def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
         key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
     if not event.matches_filter:
         grace = key.subscription.grace_of(one)
-        doubt = "" if grace is None else f"{grace.cause} may explain it"
+        doubt = "" if grace is None else GRACE.format(grace.cause)
         key.collector.violation(Kind.FILTER_LEAK, one.t, (one.number,), record_of(one), doubt)
 
 

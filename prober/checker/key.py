@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from prober.checker import answers, integrity, report
 from prober.checker.accepted import AcceptedDeliveries
 from prober.checker.coverage import Coverage
-from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s, may_be_held_until
+from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s
 from prober.checker.lane import Lane
+from prober.checker.late import first_of
 from prober.checker.liveness import Liveness
-from prober.checker.log import ACKED, SHARED, UNPLACED
+from prober.checker.log import ACKED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
@@ -261,7 +262,7 @@ class KeyChecker:
     def confirmed(self, publication: Publication, t: float) -> None:
         """A publish was confirmed."""
         index = self.subscription.index
-        first = next((one for one in publication.early_on(index) if one.token == publication.token), None)
+        first = first_of(publication, index)
         if first is not None:
             publication.received |= 1 << index
         before = not self.adopts and publication.invoked_t <= self.baseline_t and first is None
@@ -352,11 +353,3 @@ class KeyChecker:
         position = one.position or lane.log.frontier
         others = [(at, held) for at, held in lane.now.held if held.owner != one.owner]
         report.move(self, lane, one, position, others)
-
-    def held_until(self, one: Delivery) -> float:
-        """When a delivery is certainly not held any more."""
-        return may_be_held_until(self.rules, one)
-
-    def shared(self, position: int, lane: Lane) -> bool:
-        """Whether a message id stands for several records."""
-        return lane.log.flagged(position, SHARED)

@@ -217,7 +217,7 @@ class Lane(AcceptedDeliveries):
         owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),
-            *(self.blurred_until_t, self.blurred_by, self._key.newest, self.ack_confirmed_token, self.log.may_be_owed),
+            *(self.blurred_until_t, self.blurred_by, self._key.newest),
             *(self.overtaken.__contains__, self._reported),
         )
 
@@ -297,7 +297,3 @@ class Lane(AcceptedDeliveries):
                 self._key.report_pair(self, late, early)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)
-
-    def ack_confirmed_token(self, token: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a message id was confirmed."""
-        return any(self.log.ack_confirmed(position, by_t) for position in self.log.positions_of(token))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, earliest_release
+from prober.checker.facts import Delivery, earliest_release, may_be_held_until
 from prober.checker.integrity import record_of
 from prober.checker.model import BESIDE, FILTERED, OVERLAP, UNSEEN_ATTEMPTS, Problem
 from prober.checker.publications import Publication
@@ -196,7 +196,7 @@ def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int
     certain = [
         held for at, held in others if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
     ]
-    perhaps = bool(certain) or any(key.held_until(held) > one.t for held in (*(held for _, held in others), before))
+    perhaps = bool(certain) or any(may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
     streaming = key.rules.mode is Mode.STREAMING
     if certain or perhaps:
         key.counts.early_redeliveries += bool(certain)

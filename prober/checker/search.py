@@ -114,7 +114,7 @@ class SearchView:
     def skipped(self, after: int, before: int) -> list[int]:
         """See `model.View`."""
         search = self.search
-        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.may_be_owed(one)]
+        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_owed(one)]
         uncommitted = range(max(after, search.frontier) + 1, before)
         return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
 
@@ -135,7 +135,8 @@ class SearchView:
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
         """See `model.View`."""
-        return self.search.confirmed(self.search.token_at(self.situation, position), by_t)
+        log, token = self.search.log, self.search.token_at(self.situation, position)
+        return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
 
     def invoked_t(self, position: int) -> float:
         """See `model.View`."""
@@ -171,11 +172,8 @@ class Search:
     blurred_until_t: float
     blurred_by: Session | None
     newest: Callable[[int], Delivery | None]
-    confirmed: Callable[[int, float], bool]
-    may_be_owed: Callable[[int], bool]
     waived: Callable[[Publication], bool]
     reported: Set[tuple[int, Kind]]
-    situations_max: int = SITUATIONS_MAX
     _lows: list[float] = field(default_factory=list)
     _records: list[int] = field(default_factory=list)
     _required: dict[int, list[Publication]] = field(default_factory=dict)
@@ -204,14 +202,14 @@ class Search:
     def run(self, *, final: bool) -> Explanation | None:
         """The best explanation; while that is not `final`, None unless there is one without any problem."""
         counter = 0
-        queue: list[tuple[Cost, int, int, Situation, tuple[Step, ...] | None]] = []
+        queue: list[tuple[Cost, int, int, Situation]] = []
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {self.start.key: None}
-        heappush(queue, (Cost(), 0, counter, self.start, None))
+        heappush(queue, (Cost(), 0, counter, self.start))
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
-        situations_max = self.situations_max if final else GLANCE
+        situations_max = SITUATIONS_MAX if final else GLANCE
         while queue and len(done) <= situations_max:
-            cost, _, _, situation, _ = heappop(queue)
+            cost, _, _, situation = heappop(queue)
             key = situation.key
             if key in done:
                 continue
@@ -227,7 +225,7 @@ class Search:
                 best[after_key] = following
                 came[after_key] = key, step
                 counter += 1
-                heappush(queue, (following, -(after.front + len(after.ahead)), -counter, after, None))
+                heappush(queue, (following, -(after.front + len(after.ahead)), -counter, after))
         return Explanation((), gave_up=True) if final else None
 
     def _path(

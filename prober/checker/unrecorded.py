@@ -32,8 +32,8 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from prober.checker.facts import low, provably_before
-from prober.checker.gaps import Gaps
 from prober.core.findings import Fact, Kind
+from prober.core.gaps import Gaps
 
 if TYPE_CHECKING:
     from prober.checker.facts import Delivery

@@ -57,7 +57,7 @@ class Verifier:
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._observed = self._number = self._queued = 0
-        self._now, self._stopped_t = LONG_AGO, inf
+        self._now = LONG_AGO
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
         self._queue: list[tuple[float, int, KeyChecker]] = []
@@ -251,7 +251,6 @@ class Verifier:
                 self._watch(checker)
 
     def _ended(self, event: Ended) -> None:
-        self._stopped_t = inf if event.drained else event.t
         if event.drained:
             self._pass_time(event.t)
             for subscription in self._subscriptions.values():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prober.core.findings import Kind, Status
+from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from tests.commands import ROOT
 from tests.judging import FAILURES, judge, kinds
@@ -57,8 +57,12 @@ def _marked(example: Example) -> Any:
 
 @pytest.mark.parametrize("example", [_marked(one) for one in examples()], ids=lambda one: f"{one.rule}: {one.outcome}")
 def test_a_trace_has_the_outcome_of_the_page(example: Example) -> None:
+    verify_outcome(example, judge(example.rules, history(example.trace, example.rules.mode)))
+
+
+def verify_outcome(example: Example, findings: list[Finding]) -> None:
+    """Fails unless the findings are what the page states."""
     certainty, _, kind = example.outcome.partition(" ")
-    findings = judge(example.rules, history(example.trace, example.rules.mode))
     violated, doubtful = kinds(findings, *FAILURES), kinds(findings, Status.INDETERMINATE)
     if certainty == "violation":
         assert Kind(kind) in violated
