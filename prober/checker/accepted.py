@@ -6,12 +6,12 @@ in which it is taken to have been sent; a better explanation may give it another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.certainty import certain_count
-from prober.checker.facts import Delivery, Session, hold_s, low, must_precede
+from prober.checker.certainty import certain_count, has_one_order
+from prober.checker.facts import Delivery, Session, hold_s, must_precede, surely_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem
 from prober.checker.opportunities import Opportunities
@@ -44,11 +44,32 @@ class AcceptedDeliveries:
     highest     the highest sequence number of a primary that was learned, by epoch.
     """
 
+    __slots__ = (
+        "_commit_at",
+        "_flags",
+        "_frontier",
+        "_has_one_order",
+        "_hold_s",
+        "_key",
+        "_latest_invoked_t",
+        "_patience",
+        "_reported",
+        "blurred_by",
+        "blurred_until_t",
+        "highest",
+        "log",
+        "now",
+        "opportunities",
+        "region",
+        "settled",
+        "waiting",
+        "window",
+    )
+
     opportunities: Opportunities
 
-    def __init__(self, key: KeyChecker, region: str, report: Callable[[Delivery, Problem], None]) -> None:
+    def __init__(self, key: KeyChecker, region: str) -> None:
         self._key = key
-        self._report = report
         self.region = region
         self.log = Log(key.rules.window)
         self.settled = self.now = State()
@@ -60,10 +81,11 @@ class AcceptedDeliveries:
         self._frontier = 0
         self._commit_at = COMMIT_AT
         self._latest_invoked_t = -inf
-        self._reported: set[tuple[int, Kind]] = set()
+        self._reported: frozenset[tuple[int, Kind]] = frozenset()
+        self._has_one_order = True
         self._patience = 1
         self._hold_s = hold_s(key.rules)
-        self._flags: dict[tuple[int, int], tuple[int, float]] = {}
+        self._flags: dict[tuple[int, int], tuple[int, float]] | None = None
 
     @property
     def final(self) -> int:
@@ -87,30 +109,32 @@ class AcceptedDeliveries:
             older = older.older
         return 0 if one.first else self.log.find(one.token, one.stamp)
 
-    def _may_stand_elsewhere(self, one: Delivery) -> bool:
+    def _may_stand_elsewhere(self, one: Delivery, known: int) -> bool:
         """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
-        position = self.position_of(one)
-        if position or one.publication is None or not one.first:
-            return self.log.flagged(position, UNPLACED)
         subscription, publication = self._key.subscription, one.publication
+        if known or publication is None or not one.first:
+            return known > 0 and self.log.flagged(known, UNPLACED)
         if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
             return True
+        if not subscription.losses:
+            return False
         return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
-        position = known or self._learn(one)
-        one.position = position
-        subscription = self._key.subscription
+        position = one.position = known or self._learn(one)
         self.opportunities.sent(one, position)
-        if self.now.before is not None and self.now.before.session is not one.session:
+        before, window = self.now.before, self.window
+        if before is not None and before.session is not one.session:
             self._key.moved(self, one)
-        if not self.window and subscription.alone(one.session):
+        if window:
+            self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
+        elif self._key.subscription.alone(one.session):
             self.settled.sent(position, one)
             self._frontier = self.log.frontier
             return
-        if not self.window:
-            self.now = self.settled.copy()
+        else:
+            self.now, self._has_one_order = self.settled.copy(), True
         self.window.append(one)
         self.now.sent(position, one)
         if len(self.window) >= self._commit_at:
@@ -121,14 +145,15 @@ class AcceptedDeliveries:
         if one.primary:
             flags = PRIMARY
             self._note_highest(one)
-        self._latest_invoked_t = max(self._latest_invoked_t, invoked_t)
+        if invoked_t > self._latest_invoked_t:
+            self._latest_invoked_t = invoked_t
         if one.unplaced:
             flags |= UNPLACED
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
-        learned = self._flags.get((one.token, one.stamp))
-        if learned is not None:
-            self.log.mark(position, learned[0] & KEPT)
-            self.log.answer(position, learned[1])
+        if self._flags and (one.token, one.stamp) in self._flags:
+            learned, answered_t = self._flags[one.token, one.stamp]
+            self.log.mark(position, learned & KEPT)
+            self.log.answer(position, answered_t)
         if one.copy:
             for other in self.log.positions_of(one.token):
                 self.log.mark(other, SHARED)
@@ -141,8 +166,10 @@ class AcceptedDeliveries:
 
     def _join(self, one: Delivery, position: int) -> None:
         """Marks positions before this one that may stand behind it in another legal order of sends."""
+        if self._has_one_order and surely_before(self._key.rules, self.window[-1], one):
+            return
         lowest, rules, session = position, self._key.rules, one.session
-        sent_t = low(rules, one) - rules.clock_error_s
+        sent_t = one.earliest_t - rules.clock_error_s
         for other in self.window:
             if other.session is session or other.t < sent_t or other.number != self.log.number(other.position):
                 continue
@@ -162,23 +189,34 @@ class AcceptedDeliveries:
     def commit(self, now: float) -> None:
         """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
         rules = self._key.rules
-        if self.waiting:
+        if self.waiting or not self.window:
             return  # what waits may have been sent before
         horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
-        count = certain_count(rules, self.window, horizon_t)
+        self._has_one_order = self._has_one_order or has_one_order(rules, self.window)
+        if self._has_one_order:
+            count = next((index for index, one in enumerate(self.window) if one.t >= horizon_t), len(self.window))
+        else:
+            count = certain_count(rules, self.window, horizon_t)
         if len(self.window) - count >= WINDOW_MAX:
             count = self._give_up_order(len(self.window) // 2)
-        for one in self.window[:count]:
-            self.settled.sent(one.position, one)
-            self._frontier = max(self._frontier, one.position)
         if count:
-            del self.window[:count]
-            if not self.window:
-                self.settled = self.now
-            numbers = {one.number for one in self.window}
-            self._reported = {one for one in self._reported if one[0] in numbers}
-            self._patience = 1
+            self._settle(count)
         self._commit_at = len(self.window) + COMMIT_AT
+
+    def _settle(self, count: int) -> None:
+        """The order of the first of the window is certain."""
+        certain = self.window[:count]
+        del self.window[:count]
+        self._frontier = max(self._frontier, *(one.position for one in certain))
+        if self.window:
+            for one in certain:
+                self.settled.sent(one.position, one)
+        else:
+            self.settled = self.now
+        if self._reported:
+            numbers = {one.number for one in self.window}
+            self._reported = frozenset(one for one in self._reported if one[0] in numbers)
+        self._patience = 1
 
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
@@ -191,6 +229,7 @@ class AcceptedDeliveries:
             self._key.group.divergence.lose_order(self._key, self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
             del self.window[:count]
+            self._has_one_order = False
             self.now = self.settled.copy()
             for one in self.window:
                 self.now.sent(one.position, one)
@@ -218,7 +257,8 @@ class AcceptedDeliveries:
                     self._key.moved(self, one)
             self.window.append(one)
             self.now.sent(one.position, one)
-        self._flags = {}
+        self._has_one_order = False
+        self._flags = None
 
     def _relearned(self, one: Delivery) -> int:
         """The position of a record that was learned in the window before."""
@@ -247,8 +287,12 @@ class AcceptedDeliveries:
     def _file(self, one: Delivery, problems: Iterable[Problem]) -> None:
         for problem in problems:
             if (one.number, problem.kind) not in self._reported:
-                self._reported.add((one.number, problem.kind))
+                self._reported |= {(one.number, problem.kind)}
                 self._report(one, problem)
+
+    def _report(self, one: Delivery, problem: Problem) -> None:
+        """Files a finding."""
+        raise NotImplementedError
 
     def is_reported(self, one: Delivery, kind: Kind) -> bool:
         """Whether a finding of a kind was filed about a delivery."""

@@ -93,8 +93,8 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
         for publication in [one for one in lane.owed if one.token == token]:
             del lane.owed[publication]
             key.excuse(publication)
-        lane.now.held = [one for one in lane.now.held if one[1].token != token]
-        lane.settled.held = [one for one in lane.settled.held if one[1].token != token]
+        lane.now.drop(token)
+        lane.settled.drop(token)
     key.liveness.dead_lettered(token)
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 
-from prober.checker.facts import Delivery, low, must_precede
+from prober.checker.facts import Delivery, surely_before
 from prober.core.rules import Rules
+
+
+def has_one_order(rules: Rules, window: Sequence[Delivery]) -> bool:
+    """Whether each delivery of a window was sent before the next one in every legal order."""
+    return all(surely_before(rules, one, other) for one, other in pairwise(window))
 
 
 def certain_count(rules: Rules, window: Sequence[Delivery], horizon_t: float) -> int:
@@ -17,7 +23,7 @@ def certain_count(rules: Rules, window: Sequence[Delivery], horizon_t: float) ->
     """
     count = 0
     latest: dict[str, float] = {}
-    bounds = _bounds_behind(rules, window)
+    bounds = _bounds_behind(window)
     for index, one in enumerate(window):
         if one.t >= horizon_t:
             break
@@ -31,22 +37,15 @@ def certain_count(rules: Rules, window: Sequence[Delivery], horizon_t: float) ->
 
 def _is_last(rules: Rules, window: Sequence[Delivery], index: int) -> bool:
     """Whether a delivery was certainly sent after all those before it: only then the state behind it is the same in every order."""
-    one = window[index]
-    sent_t = low(rules, one) - rules.clock_error_s
-    beside = (other for other in window[:index] if other.session is not one.session and other.t >= sent_t)
-    return all(one.first and other.first and other.primary and _precedes(rules, other, one) for other in beside)
+    return all(surely_before(rules, other, window[index]) for other in window[:index])
 
 
-def _precedes(rules: Rules, other: Delivery, one: Delivery) -> bool:
-    return other.publication is not None and must_precede(rules, other.publication, one)
-
-
-def _bounds_behind(rules: Rules, window: Sequence[Delivery]) -> list[tuple[tuple[float, str], float]]:
+def _bounds_behind(window: Sequence[Delivery]) -> list[tuple[tuple[float, str], float]]:
     """For each place in the window: the earliest send behind it, its session, and the earliest of any other session."""
     bounds: list[tuple[tuple[float, str], float]] = [((inf, ""), inf)]
     for one in reversed(window):
         (first_t, session), second_t = bounds[-1]
-        sent_t, name = low(rules, one), one.session.name
+        sent_t, name = one.earliest_t, one.session.name
         if name == session:
             bounds.append(((min(first_t, sent_t), name), second_t))
         elif sent_t < first_t:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from prober.checker.facts import Delivery, Grace, Session, lease_until, low
+from prober.checker.facts import Delivery, Grace, Session, lease_until
 from prober.checker.flow import Flow
 from prober.checker.holds import Holds, Record, record_key
 from prober.checker.spans import Spans, both, length, minus, reaches, union
@@ -294,7 +294,7 @@ class KeyClock:
         rules = self._subscription.rules
         for one in self._backed_off.values():
             if counts(one):
-                since_t = min(low(rules, one) + rules.ack_deadline_s, one.nacked_t, *(t + seconds for t, seconds in one.leases))
+                since_t = min(one.earliest_t + rules.ack_deadline_s, one.nacked_t, *(t + seconds for t, seconds in one.leases))
                 yield since_t, self._backed_off_until(one)
 
     def _backed_off_until(self, one: Delivery) -> float:

@@ -47,6 +47,7 @@ class Delivery:
 
     number, t       its event.
     token, stamp    the record: the hash of its message id, and of its publish time, `publish_time`.
+    earliest_t      the earliest that it can have been sent.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
     region          where its record was published, None if nobody can tell.
@@ -55,12 +56,15 @@ class Delivery:
     unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
     acked_t, nacked_t, leases   answers that were sent to it.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
+    answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered.
     """
 
     __slots__ = (
         "acked_t",
+        "answered_before_t",
         "attempt",
         "copy",
+        "earliest_t",
         "epoch",
         "first",
         "generation",
@@ -82,10 +86,18 @@ class Delivery:
     )
 
     def __init__(
-        self, event: Delivered, number: int, session: Session, token: int, stamp: int, publication: Publication | None
+        self,
+        event: Delivered,
+        number: int,
+        session: Session,
+        token: int,
+        stamp: int,
+        publication: Publication | None,
+        earliest_t: float,
     ) -> None:
         self.number = number
         self.t = event.t
+        self.earliest_t = earliest_t
         self.session = session
         self.token = token
         self.stamp = stamp
@@ -100,6 +112,7 @@ class Delivery:
         self.region: str | None = None
         self.first = self.copy = self.unplaced = False
         self.acked_t = self.nacked_t = inf
+        self.answered_before_t = -inf
         self.leases: tuple[tuple[float, float], ...] = ()
         self.older: Delivery | None = None
 
@@ -133,19 +146,19 @@ class Loss:
         self.until_t = until_t
 
 
-def low(rules: Rules, one: Delivery) -> float:
-    """The earliest that a delivery can have been sent: 3, "When was it sent?"."""
-    bound_t = one.t - rules.delivery_delay_max_s
-    if one.session.opened_t > bound_t:
-        bound_t = one.session.opened_t
-    if one.publication is not None and one.publication.invoked_t - rules.clock_error_s > bound_t:
-        bound_t = one.publication.invoked_t - rules.clock_error_s
-    return min(bound_t, one.t)
+def earliest_send(rules: Rules, t: float, session: Session, publication: Publication | None) -> float:
+    """The earliest that what came on a session at a time can have been sent: 3, "When was it sent?"."""
+    bound_t = t - rules.delivery_delay_max_s
+    if session.opened_t > bound_t:
+        bound_t = session.opened_t
+    if publication is not None and publication.invoked_t - rules.clock_error_s > bound_t:
+        bound_t = publication.invoked_t - rules.clock_error_s
+    return bound_t if bound_t < t else t
 
 
 def earliest_end(rules: Rules, held: Delivery) -> float:
     """Before then nothing but an acknowledgement can have ended the hold of a delivery: 7.4."""
-    end_t = low(rules, held) + rules.ack_deadline_s
+    end_t = held.earliest_t + rules.ack_deadline_s
     if held.nacked_t < end_t:
         end_t = held.nacked_t
     for t, seconds in held.leases:
@@ -176,7 +189,7 @@ def provably_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
     """Whether a delivery was sent before another, whatever the unknown times are: 3."""
     if one.session is other.session:
         return one.number < other.number
-    return one.t + rules.clock_error_s < low(rules, other)
+    return one.t + rules.clock_error_s < other.earliest_t
 
 
 def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
@@ -188,6 +201,14 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
         return True
     in_session = one.epoch is publication.epoch and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
     return in_session and other.primary
+
+
+def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether a delivery was sent before another in every legal order of sends: by time, or since its record stands before the other."""
+    if provably_before(rules, one, other):
+        return True
+    publication = one.publication
+    return one.first and other.first and one.primary and publication is not None and must_precede(rules, publication, other)
 
 
 def hold_s(rules: Rules) -> float:
@@ -214,18 +235,10 @@ def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
 
 def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
     """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
-    end_t = inf
-    for other in deliveries_of(newest):
-        if other is held:
-            continue
-        for t in (other.acked_t, other.nacked_t):
-            if t == inf:
-                continue
-            if t >= held.t:
-                end_t = min(end_t, t)
-            elif t + rules.ack_lag_max_s + rules.clock_error_s >= low(rules, held):
-                end_t = min(end_t, low(rules, held))
-    return end_t
+    others = [other for other in deliveries_of(newest) if other is not held]
+    times = [held.answered_before_t, *(other.acked_t for other in others), *(other.nacked_t for other in others)]
+    recent_t = held.earliest_t - rules.ack_lag_max_s - rules.clock_error_s
+    return min((t if t >= held.t else held.earliest_t for t in times if t >= recent_t), default=inf)
 
 
 def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = None) -> float:
@@ -234,7 +247,7 @@ def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = Non
     newest  the last delivery of the same message id.
     """
     end_t = min(earliest_end(rules, held), held.acked_t)
-    if rules.exactly_once or newest is None or (newest is held and held.older is None):
+    if rules.exactly_once or (held.answered_before_t == -inf and (newest is None or (newest is held and held.older is None))):
         return end_t  # with exactly-once delivery an answer counts for its own delivery only
     return min(end_t, answered_elsewhere(rules, held, newest))
 

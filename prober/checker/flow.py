@@ -6,7 +6,7 @@ from collections import deque
 from math import inf
 from typing import Final
 
-from prober.checker.facts import Delivery, Session, lease_until, low
+from prober.checker.facts import Delivery, Session, lease_until
 from prober.checker.holds import Record
 from prober.checker.spans import Spans
 from prober.core.rules import Rules
@@ -38,7 +38,7 @@ class Flow:
 
     def delivered(self, record: Record, one: Delivery, size: int) -> None:
         """A message was delivered on the stream; one that comes twice is outstanding once."""
-        sent_t = low(self._rules, one)
+        sent_t = one.earliest_t
         self._go_on(sent_t)
         before = self._outstanding.pop(record, None)
         self._bytes += size - (0 if before is None else before[1])

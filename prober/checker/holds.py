@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from prober.checker.facts import Delivery, Session, lease_until, low, may_be_held_until
+from prober.checker.facts import Delivery, Session, lease_until, may_be_held_until
 from prober.core.events import LONG_AGO
 from prober.core.rules import Mode
 
@@ -179,7 +179,6 @@ class Holds:
 
     def _begin(self, one: Delivery) -> Span:
         """A delivery on another session than before, or after everything was over."""
-        rules = self._subscription.rules
         if not self._subscription.streaming:
             self._hand_over(one)
         known = self._latest.get(one.session)
@@ -188,7 +187,7 @@ class Holds:
             return known
         if known is not None:
             self._put_away(self._latest.pop(one.session))
-        span = self._span = self._latest[one.session] = Span(one.session, low(rules, one), one.t)
+        span = self._span = self._latest[one.session] = Span(one.session, one.earliest_t, one.t)
         if len(self._latest) > 8:
             self._put_away(self._latest.pop(next(iter(self._latest))))
         return span
@@ -221,7 +220,7 @@ class Holds:
         for past in reversed(self._past):
             if past.session is one.session or (not self._subscription.streaming and past.start_t <= one.t <= past.end_t):
                 return past
-        span = Span(one.session, low(self._subscription.rules, one), one.t)
+        span = Span(one.session, one.earliest_t, one.t)
         self._past.append(span)
         return span
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.checker.facts import Delivery, answered_by, low
+from prober.checker.facts import Delivery, answered_by
 from prober.checker.log import ACK_CONFIRMED
 from prober.checker.model import GRACE
 from prober.checker.publications import Publication
@@ -59,7 +59,7 @@ def _judge_confirmed(key: KeyChecker, lane: Lane, one: Delivery, position: int) 
     confirmation = key.confirmations.get(one.token)
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
-    doubt = "" if confirmation.t + key.rules.clock_error_s < low(key.rules, one) else RACING
+    doubt = "" if confirmation.t + key.rules.clock_error_s < one.earliest_t else RACING
     if not doubt and (confirmation.out_of_order or _follows_in_a_run(lane, position, confirmation.acked)):
         doubt = OUT_OF_ORDER
     if doubt:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from prober.checker import answers, integrity, report
 from prober.checker.accepted import AcceptedDeliveries
 from prober.checker.coverage import Coverage
-from prober.checker.facts import Delivery, Grace, deliveries_of, hold_s
+from prober.checker.facts import Delivery, Grace, deliveries_of, earliest_send, hold_s
 from prober.checker.lane import Lane
 from prober.checker.late import first_of
 from prober.checker.liveness import Liveness
@@ -35,6 +35,7 @@ class KeyChecker:
     adopts      whether the baseline is still to be adopted.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
+    told_of_acked   whether it was told that the key went on elsewhere while an acknowledgement may have been under way.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class KeyChecker:
         "queued_t",
         "rules",
         "subscription",
+        "told_of_acked",
     )
 
     def __init__(self, collector: FindingsCollector, subscription: Subscription, group: KeyGroup, counts: Coverage) -> None:
@@ -76,6 +78,7 @@ class KeyChecker:
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
+        self.told_of_acked = False
         self.numbers = None if self.rules.publishes_recorded else NumbersCheck(collector)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -88,7 +91,7 @@ class KeyChecker:
         token = hash(event.message_id)
         stamp = 0 if event.publish_time is None else hash(event.publish_time) or 1
         publication = self.group.find(event.epoch, event.seq)
-        one = Delivery(event, number, session, token, stamp, publication)
+        one = Delivery(event, number, session, token, stamp, publication, earliest_send(self.rules, t, session, publication))
         if stamp:
             self.collector.ids_alone = False
         one.older = self.live.get(token)
@@ -351,5 +354,10 @@ class KeyChecker:
         if before is None or before.owner == one.owner or not self.rules.redelivery_promised:
             return
         position = one.position or lane.log.frontier
-        others = [(at, held) for at, held in lane.now.held if held.owner != one.owner]
+        held = lane.now.held if self.subscription.streaming else lane.now.outstanding()
+        others = [(at, other) for at, other in held if other.owner != one.owner]
+        if not others and not self.subscription.streaming:
+            if self.told_of_acked:
+                return  # by pull and push that is the rule, and told once
+            self.told_of_acked = True
         report.move(self, lane, one, position, others)

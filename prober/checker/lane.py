@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.accepted import AcceptedDeliveries
-from prober.checker.facts import Delivery, Grace, low, must_precede
+from prober.checker.facts import Delivery, Grace, must_precede
 from prober.checker.late import first_of, pairs
 from prober.checker.log import ACK_CONFIRMED, PRIMARY, UNPLACED
 from prober.checker.model import Problem, Send
@@ -43,8 +43,10 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
+    __slots__ = ("_in_grace", "deferred", "due_t", "overtaken", "owed")
+
     def __init__(self, key: KeyChecker, region: str) -> None:
-        super().__init__(key, region, lambda one, problem: key.report(self, one, problem))
+        super().__init__(key, region)
         self.due_t = inf
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
@@ -56,14 +58,15 @@ class Lane(AcceptedDeliveries):
 
     def deliver(self, one: Delivery) -> None:
         """A delivery of the region."""
-        one.unplaced = self._may_stand_elsewhere(one)
+        known = self.position_of(one)
+        one.unplaced = self._may_stand_elsewhere(one, known)
         if self.waiting:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
                 self._resolve(inf)
             elif len(self.waiting) == self._patience:
                 self._resolve_all(one.t)
-        elif not self._accept(one):
+        elif not self._accept(one, known):
             self._put_on_hold(one)
             if self._patience == 1:
                 self._resolve_all(one.t)
@@ -72,11 +75,10 @@ class Lane(AcceptedDeliveries):
         self.waiting.append(one)
         self.due_t = one.t + self._hold_s
 
-    def _accept(self, one: Delivery) -> bool:
-        """Takes a delivery as sent now; False if that needs an explanation."""
+    def _accept(self, one: Delivery, known: int) -> bool:
+        """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
         grace = self._grace_of(one) if self._key.subscription.graces else None
         state = self.now
-        known = self.position_of(one)
         position = known or self.log.frontier + 1
         missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
@@ -104,17 +106,15 @@ class Lane(AcceptedDeliveries):
         return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t + eps for grace in graces)
 
     def _is_simple(self, state: State, one: Delivery, position: int) -> bool:
-        """Whether a send at a position is legal at sight: the next message or an earlier one, and only its own subscriber was there."""
-        before = state.before
-        if before is None:
-            return not self._key.subscription.graces
-        return (
-            position <= state.before_position + 1
-            and before.session is one.session
-            and not self._key.rules.exactly_once
-            and not self._key.subscription.graces
-            and self._key.subscription.streaming
-        )
+        """Whether a send at a position is legal at sight: the next message or an earlier one, and nobody else holds anything."""
+        before, subscription = state.before, self._key.subscription
+        if before is None or subscription.graces:
+            return not subscription.graces
+        if position > state.before_position + 1 or subscription.rules.exactly_once:
+            return False
+        if before.session is one.session:
+            return subscription.streaming or position == state.before_position + 1
+        return all(held.owner == one.owner for _, held in state.outstanding())
 
     def _missing(self, one: Delivery) -> list[Publication]:
         """4: what has to be in the log before a new record and has not come."""
@@ -176,7 +176,7 @@ class Lane(AcceptedDeliveries):
         first, *rest = self.waiting
         final = self.due_t < now
         eps = self._key.rules.clock_error_s
-        beside = [one for one in rest if one.session is not first.session and low(self._key.rules, one) <= first.t + eps]
+        beside = [one for one in rest if one.session is not first.session and one.earliest_t <= first.t + eps]
         optional = beside[:OPTIONAL_MAX]
         items = sorted((*self.window, first), key=lambda one: one.number)
         search = self._search([*items, *optional], len(items))
@@ -199,7 +199,7 @@ class Lane(AcceptedDeliveries):
         waiting, self.waiting, self.due_t = self.waiting, [], inf
         for index, one in enumerate(waiting):
             self.waiting = waiting[index + 1 :]
-            if not self._accept(one):
+            if not self._accept(one, self.position_of(one)):
                 self._key.counts.holds += 1
                 self.waiting.insert(0, one)
                 self.due_t = one.t + self._hold_s
@@ -234,11 +234,14 @@ class Lane(AcceptedDeliveries):
         if not known:
             self.log.mark(one.position, UNPLACED)
 
+    def _report(self, one: Delivery, problem: Problem) -> None:
+        self._key.report(self, one, problem)
+
     # --- what else happens ---------------------------------------------------------------------------------------------------
 
     def unplaced(self, one: Delivery) -> None:
         """A delivery without a place in the record: the service may go on from anywhere."""
-        if self.waiting and low(self._key.rules, one) <= self.waiting[0].t + self._key.rules.clock_error_s:
+        if self.waiting and one.earliest_t <= self.waiting[0].t + self._key.rules.clock_error_s:
             self.reset(one)
             self._go_on()
         self.reset(one)

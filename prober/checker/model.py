@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from prober.checker.facts import Delivery, earliest_end, earliest_release, low
+from prober.checker.facts import Delivery, earliest_end, earliest_release
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
@@ -173,7 +173,7 @@ class Send:
             return CONFIRMED_AHEAD
         if inside:
             return ""
-        if self.view.acked(position, latest_t) and self._may_have_lost(low(self.rules, before)):
+        if self.view.acked(position, latest_t) and self._may_have_lost(before.earliest_t):
             return LOST
         return BESIDE if self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery) else ""
 
@@ -225,7 +225,7 @@ class Send:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
 
     def _is_held(self, held: Delivery) -> bool:
-        if any(low(self.rules, held) <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
+        if any(held.earliest_t <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
             return False
         newest = self.newest(held.token)
         return earliest_release(self.rules, held, newest) > self.latest_t + self.rules.clock_error_s
@@ -233,7 +233,7 @@ class Send:
     def _dropped_unseen(self, position: int, held: Delivery) -> bool:
         """A run that was lost may have dropped it: all of it, if it was acknowledged; or its beginning, on a stream beside."""
         acked = self.view.acked(position, self.latest_t + self.rules.clock_error_s)
-        if acked and self._may_have_lost(low(self.rules, held)):
+        if acked and self._may_have_lost(held.earliest_t):
             return True
         return self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery)
 
@@ -254,7 +254,7 @@ class Send:
         """Whether the run may have begun below, with something that was lost on its way, or that left the subscription."""
         if self.rules.dead_letter_max_attempts:
             return True
-        return self._may_have_lost(low(self.rules, before)) and self._lower_may_be_free()
+        return self._may_have_lost(before.earliest_t) and self._lower_may_be_free()
 
     def _lower_may_be_free(self) -> bool:
         """Whether the hold of something below may be over, an acknowledgement apart; what is not remembered may be free."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.facts import Delivery, deliveries_of, earliest_release, lease_until, low, provably_before
+from prober.checker.facts import Delivery, deliveries_of, earliest_release, lease_until, provably_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED
 from prober.core.rules import Mode, Rules
 
@@ -232,7 +232,7 @@ class Opportunities:
         if not all(provably_before(rules, other, begun) for other in others):
             return
         key.counts.chances_redelivery += 1
-        if self._acked and not key.subscription.may_have_lost(low(rules, begun), one.t):
+        if self._acked and not key.subscription.may_have_lost(begun.earliest_t, one.t):
             key.counts.chances_redelivery_acked += 1
 
     def _count_push_again(self, one: Delivery, before: Delivery) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from prober.checker.facts import Delivery, low
+from prober.checker.facts import Delivery
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
 from prober.checker.model import DEAD_LETTER
 from prober.core.events import LONG_AGO
@@ -89,7 +89,7 @@ class Runs:
             target = self._target(lane)
             begun = None if lane.waiting else next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
             if begun is not None and begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
-                yield Run(lane, begun.number, low(self._key.rules, begun), begun.position, target)
+                yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
 
     def not_brought_back(self) -> Iterator[Run]:
         """What a seek restored and did not come, as a run to the last of it."""
@@ -136,7 +136,7 @@ class Runs:
             return False
         if log.high(position) >= target:
             return False
-        recent, sent_t = self._recent[lane], low(self._key.rules, one) - self._key.rules.clock_error_s
+        recent, sent_t = self._recent[lane], one.earliest_t - self._key.rules.clock_error_s
         if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
             return False
         return not any(

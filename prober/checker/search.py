@@ -14,7 +14,7 @@ from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
-from prober.checker.facts import Delivery, Session, low, must_precede
+from prober.checker.facts import Delivery, Session, must_precede
 from prober.checker.log import ACKED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -185,7 +185,7 @@ class Search:
 
     def __post_init__(self) -> None:
         rules = self.subscription.rules
-        self._lows = [low(rules, one) for one in self.items]
+        self._lows = [one.earliest_t for one in self.items]
         first: dict[Record, int] = {}
         for index, one in enumerate(self.items):
             self._records.append(first.setdefault((one.token, one.stamp), index))

@@ -7,7 +7,7 @@ from math import inf
 from prober.checker.facts import Delivery
 from prober.checker.search import Hold, held_on
 
-TRIM_AT = 32
+TRIM_AT = 8
 """Holds above which those that were acknowledged are dropped; then twice as many as are left."""
 
 
@@ -17,12 +17,13 @@ class State:
     before, before_position     the send before the next one; None where that is not known.
     """
 
-    __slots__ = ("_trim_at", "before", "before_position", "held")
+    __slots__ = ("_trim_at", "_unacked", "before", "before_position", "held")
 
     def __init__(self) -> None:
         self.before: Delivery | None = None
         self.before_position = 0
         self.held: list[tuple[int, Delivery]] = []
+        self._unacked: list[tuple[int, Delivery]] = []
         self._trim_at = TRIM_AT
 
     def sent(self, position: int, delivery: Delivery) -> None:
@@ -30,32 +31,48 @@ class State:
         if delivery.unplaced:
             self.reset()
             return
-        held = self.held
-        while held and held[-1][0] >= position:
-            held.pop()
-        held.append((position, delivery))
+        held, unacked = self.held, self._unacked
+        if position <= self.before_position:
+            while held and held[-1][0] >= position:
+                held.pop()
+            while unacked and unacked[-1][0] >= position:
+                unacked.pop()
+        hold = position, delivery
+        held.append(hold)
+        unacked.append(hold)
         self.before = delivery
         self.before_position = position
         if len(held) > self._trim_at:
-            self.held = [one for one in held if one[1].acked_t == inf]
-            self._trim_at = max(TRIM_AT, 2 * len(self.held))
+            self._trim(delivery.earliest_t)
+
+    def _trim(self, since_t: float) -> None:
+        """What was acknowledged before then is not held by what is sent from now on."""
+        self.held = [one for one in self.held if one[1].acked_t >= since_t]
+        self._unacked = self.outstanding()
+        self._trim_at = max(TRIM_AT, 2 * len(self.held))
 
     def reset(self) -> None:
         """Nothing is known any more."""
         self.before = None
         self.before_position = 0
-        self.held = []
+        self.held, self._unacked = [], []
+
+    def drop(self, token: int) -> None:
+        """A message left the subscription."""
+        self.held = [one for one in self.held if one[1].token != token]
+        self._unacked = [one for one in self._unacked if one[1].token != token]
 
     def copy(self) -> State:
         """Another one like it."""
         other = State()
         other.before, other.before_position = self.before, self.before_position
-        other.held = list(self.held)
+        other.held, other._unacked = list(self.held), list(self._unacked)
         return other
 
     def outstanding(self) -> list[tuple[int, Delivery]]:
         """What was not acknowledged so far."""
-        return [one for one in self.held if one[1].acked_t == inf]
+        self._unacked = [one for one in self._unacked if one[1].acked_t == inf]
+        return self._unacked
 
     def hold(self) -> Hold | None:
         """What may be held, as the search has it."""

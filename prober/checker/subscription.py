@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from prober.checker.clocks import Clocks
-from prober.checker.facts import Delivery, Grace, Loss, Session, low
+from prober.checker.facts import Delivery, Grace, Loss, Session
 from prober.checker.opportunities import SubscriptionChances
 from prober.core.events import LONG_AGO, Closed, Opened
 from prober.core.rules import Assumptions, Mode, Rules
@@ -133,7 +133,7 @@ class Subscription:
             return False
         rules = self.rules
         eps = rules.clock_error_s
-        sent_t = max(invoked_t, low(rules, one)) - eps
+        sent_t = max(invoked_t, one.earliest_t) - eps
         latest_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         return any(
             loss.session is not one.session
@@ -180,10 +180,10 @@ class Subscription:
             if grace.is_hole:
                 before = one.t <= grace.until_t
                 if before or (
-                    one.session.opened_t < grace.until_t and min(low(self.rules, one), self._published(one)) <= grace.until_t
+                    one.session.opened_t < grace.until_t and min(one.earliest_t, self._published(one)) <= grace.until_t
                 ):
                     return grace
-            elif grace.start_t <= one.t and low(self.rules, one) <= grace.until_t:
+            elif grace.start_t <= one.t and one.earliest_t <= grace.until_t:
                 return grace
         return None
 

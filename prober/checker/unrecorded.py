@@ -31,7 +31,7 @@ from __future__ import annotations
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from prober.checker.facts import low, provably_before
+from prober.checker.facts import provably_before
 from prober.core.findings import Fact, Kind
 from prober.core.gaps import Gaps
 
@@ -149,7 +149,7 @@ class NumbersCheck:
         rules = self._collector.rules
         if self._first is None or stored is None:
             return stored is None
-        if low(rules, one) <= self._first_t + rules.clock_error_s:
+        if one.earliest_t <= self._first_t + rules.clock_error_s:
             self._first = max(self._first, stored)
         return stored < self._first
 
