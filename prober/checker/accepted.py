@@ -122,22 +122,22 @@ class AcceptedDeliveries:
 
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
-        position = one.position = known or self._learn(one)
-        self.opportunities.sent(one, position)
         before, window = self.now.before, self.window
-        if before is not None and before.session is not one.session:
-            self._key.moved(self, one)
         if window:
             self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
-        elif self._key.subscription.alone(one.session):
-            self.settled.sent(position, one)
-            self._frontier = self.log.frontier
-            return
-        else:
+        position = one.position = known or self._learn(one)
+        self.opportunities.sent(one, position)
+        if before is not None and before.session is not one.session:
+            self._key.moved(self, one)
+        if not window:
+            if self._key.subscription.alone(one.session):
+                self.settled.sent(position, one)
+                self._frontier = self.log.frontier
+                return
             self.now, self._has_one_order = self.settled.copy(), True
-        self.window.append(one)
+        window.append(one)
         self.now.sent(position, one)
-        if len(self.window) >= self._commit_at:
+        if len(window) >= self._commit_at:
             self.commit(one.t)
 
     def _learn(self, one: Delivery) -> int:
@@ -160,14 +160,12 @@ class AcceptedDeliveries:
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        if self.window:
+        if self.window and not self._has_one_order:
             self._join(one, position)
         return position
 
     def _join(self, one: Delivery, position: int) -> None:
         """Marks positions before this one that may stand behind it in another legal order of sends."""
-        if self._has_one_order and surely_before(self._key.rules, self.window[-1], one):
-            return
         lowest, rules, session = position, self._key.rules, one.session
         sent_t = one.earliest_t - rules.clock_error_s
         for other in self.window:
@@ -226,7 +224,7 @@ class AcceptedDeliveries:
         if len(sessions) > 1:
             self.settled.reset()
             self._key.counts.windows_full += 1
-            self._key.group.divergence.lose_order(self._key, self)
+            self._key.group.lose_order(self._key, self)
             self._frontier = max(self._frontier, *(one.position for one in gone))
             del self.window[:count]
             self._has_one_order = False
@@ -241,7 +239,7 @@ class AcceptedDeliveries:
         self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self._frontier, self.log.frontier + 1)}
         self.log.truncate(self._frontier)
         window = set(map(id, self.window))
-        self.window = []
+        self.window, self._has_one_order = [], False
         self.now = self.settled.copy()
         for step in steps:
             one = search.items[step.item]
@@ -257,7 +255,6 @@ class AcceptedDeliveries:
                     self._key.moved(self, one)
             self.window.append(one)
             self.now.sent(one.position, one)
-        self._has_one_order = False
         self._flags = None
 
     def _relearned(self, one: Delivery) -> int:
@@ -276,7 +273,7 @@ class AcceptedDeliveries:
     def reset(self, *since: Delivery) -> None:
         """Nothing is known about the last send and the holds."""
         if self.window:
-            self._key.group.divergence.lose_order(self._key, self)
+            self._key.group.lose_order(self._key, self)
         before = self.now.before
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()

@@ -12,6 +12,8 @@ from prober.core.events import AckConfirmed, Acked, DeadLettered, LeaseModified,
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
 
+UNSEEN_KEPT: Final = 1024
+"""Messages that left the subscription before anything was known of them; beyond that the oldest are forgotten."""
 LIVE_KEPT: Final = 2048
 """Deliveries that are remembered as long as answers to them may come; beyond that the oldest are forgotten."""
 
@@ -19,22 +21,25 @@ LIVE_KEPT: Final = 2048
 def acked(key: KeyChecker, event: Acked) -> None:
     """An acknowledgement is sent."""
     t = key.last_t = event.t
-    one = key.live.get(hash(event.message_id))
-    if one is not None and one.older is None and one.session.name == event.session:
-        _ack(key, one, t)
+    token = hash(event.message_id)
+    newest = key.live.get(token)
+    if newest is not None and newest.older is None and newest.session.name == event.session:
+        _ack(key, newest, t)
+        if newest.position and key.log_tells_answers:
+            del key.live[token]
         return
-    answered = False
-    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+    answered = answered_by(newest, event.session)
+    for one in answered:
         _ack(key, one, t)
-        answered = True
     if not answered:
         _mark(key, event.message_id, ACKED, t)
-        key.liveness.acked_unseen(hash(event.message_id))
+        key.liveness.acked_unseen(token)
 
 
 def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
     if t < one.acked_t:
-        opportunities.answered(key, one, t)
+        if not key.subscription.streaming:
+            opportunities.answered(key, one, t)
         one.acked_t = t
         key.liveness.acked(one, t)
     lane = key.current_lane
@@ -84,10 +89,11 @@ def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
 def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
     """A message left the subscription."""
     token = hash(event.message_id)
-    key.dead_lettered_ids.add(token)
+    seen = False
     for lane in key.lanes.values():
         known = lane.log.positions_of(token)
         key.collector.dead_letters += bool(known)
+        seen = seen or bool(known)
         for position in known:
             lane.log.mark(position, REMOVED)
         for publication in [one for one in lane.owed if one.token == token]:
@@ -95,6 +101,10 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
             key.excuse(publication)
         lane.now.drop(token)
         lane.settled.drop(token)
+    if not seen:
+        key.dead_lettered_ids[token] = None
+        if len(key.dead_lettered_ids) > UNSEEN_KEPT:
+            del key.dead_lettered_ids[next(iter(key.dead_lettered_ids))]
     key.liveness.dead_lettered(token)
 
 

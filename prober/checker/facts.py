@@ -205,6 +205,8 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
 
 def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
     """Whether a delivery was sent before another in every legal order of sends: by time, or since its record stands before the other."""
+    if one.session is other.session:
+        return one.number < other.number
     if provably_before(rules, one, other):
         return True
     publication = one.publication

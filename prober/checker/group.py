@@ -9,25 +9,32 @@ from prober.checker.divergence import DivergenceCheck
 from prober.checker.publications import Epoch, Ledger, Publication
 
 if TYPE_CHECKING:
+    from prober.checker.accepted import AcceptedDeliveries
     from prober.checker.facts import Delivery
     from prober.checker.key import KeyChecker
 
 
 class KeyGroup(Ledger):
-    """A key; `checkers` are in the order of the subscriptions' indices, and `divergence` compares them."""
+    """A key; `checkers` are in the order of the subscriptions' indices; if there are several, they are compared."""
 
-    __slots__ = ("checkers", "divergence", "everybody", "key")
+    __slots__ = ("_divergence", "checkers", "everybody", "key")
 
     def __init__(self, key: str) -> None:
         super().__init__()
         self.key = key
         self.checkers: tuple[KeyChecker, ...] = ()
-        self.divergence = DivergenceCheck()
+        self._divergence: DivergenceCheck | None = None
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
         """A subscription of the key. What was confirmed before it showed itself is owed to it, as far as that is not forgotten."""
         self.checkers += (checker,)
+        if len(self.checkers) == 2 and self.key:
+            self._divergence = DivergenceCheck()
+            first = self.checkers[0]
+            for lane in first.lanes.values():
+                if lane.log.frontier:
+                    self._divergence.lose_order(first, lane)
         self.everybody = (1 << len(self.checkers)) - 1
         for epoch in self.epochs.values():
             for publication in list(epoch.open.values()):
@@ -56,11 +63,23 @@ class KeyGroup(Ledger):
 
     def compare(self, checker: KeyChecker) -> float:
         """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""
-        if len(self.checkers) > 1 and self.key and self.divergence.go_on(checker):
+        if self._divergence is not None and self._divergence.go_on(checker):
             return min((lane.final_t for lane in checker.lanes.values()), default=inf)
         return inf
 
     def unplaced(self, checker: KeyChecker, epoch: str) -> None:
         """Something could not be placed on a subscription. What is of another run has no place on any of them."""
-        if epoch in self.epochs or self.forgotten:
-            self.divergence.lose_track(checker)
+        if self._divergence is not None and (epoch in self.epochs or self.forgotten):
+            self._divergence.lose_track(checker)
+
+    def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
+        """The order of what a subscription received last is not known."""
+        if self._divergence is not None:
+            self._divergence.lose_order(checker, lane)
+
+    def drop(self, publication: Publication) -> None:
+        """A publication is forgotten: it is pending no more."""
+        super().drop(publication)
+        for checker in self.checkers:
+            for lane in checker.lanes.values():
+                lane.owed.pop(publication, None)

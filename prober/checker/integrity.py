@@ -36,12 +36,21 @@ def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
 
 def judge_identity(key: KeyChecker, one: Delivery) -> bool:
     """L5: a message id stands for one message; False if it came as another one before."""
-    older = one.older
-    if older is None or (older.seq == one.seq and older.epoch == one.epoch):
+    before = _known_as(key, one.token, one.older)
+    if before is None or before[:2] == (one.seq, one.epoch):
         return True
-    facts: Facts = {**record_of(one), "first_seq": older.seq, "first_epoch": older.epoch}
-    key.collector.violation(Kind.ID_CONFLICT, one.t, (older.number, one.number), facts)
+    seq, epoch, number = before
+    facts: Facts = {**record_of(one), "first_seq": seq, "first_epoch": epoch}
+    key.collector.violation(Kind.ID_CONFLICT, one.t, (number, one.number), facts)
     return False
+
+
+def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int, str, int] | None:
+    """As which message an id was delivered before, and with which event: its number, and its epoch."""
+    for lane in key.lanes.values():
+        for position in lane.log.positions_of(token) if lane.log.may_have(token) else ():
+            return lane.log.seq(position), lane.log.epoch(position), lane.log.number(position)
+    return None if older is None else (older.seq, older.epoch, older.number)
 
 
 def judge_again(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
@@ -102,6 +111,8 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
         if one.position and lane.log.holds(one.position) and one.token == lane.log.tokens[one.position - lane.log.floor - 1]:
             out_of_order = lane.is_unconfirmed_before(one.position)
             key.confirmations[token] = Confirmation(event.t, number, one.stamp, one.number, out_of_order=out_of_order)
+            if len(key.confirmations) > key.rules.window:
+                del key.confirmations[next(iter(key.confirmations))]
             key.counts.acks_confirmed += 1
             key.subscription.chances.confirmed.add(event.t)
 
@@ -160,16 +171,12 @@ def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) ->
 def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
     """A confirmation must not name the id of a message that was delivered as another one."""
     assert publication.token is not None
-    older = key.live.get(publication.token)
-    if older is None or (older.seq == publication.seq and older.epoch == publication.epoch.name):
+    before = _known_as(key, publication.token, key.live.get(publication.token))
+    if before is None or before[:2] == (publication.seq, publication.epoch.name):
         return
-    facts: Facts = {
-        "seq": older.seq,
-        "epoch": older.epoch,
-        "confirmed_seq": publication.seq,
-        "confirmed_epoch": publication.epoch.name,
-    }
-    witnesses = (older.number, publication.invoked_number, publication.confirmed_number)
+    seq, epoch, number = before
+    facts: Facts = {"seq": seq, "epoch": epoch, "confirmed_seq": publication.seq, "confirmed_epoch": publication.epoch.name}
+    witnesses = (number, publication.invoked_number, publication.confirmed_number)
     key.collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
 
 

@@ -70,7 +70,7 @@ class KeyChecker:
         self.lanes: dict[str, Lane] = {}
         self.current_lane: Lane | None = None
         self.forget_at = 64
-        self.dead_lettered_ids: set[int] = set()
+        self.dead_lettered_ids: dict[int, None] = {}
         self.confirmations: dict[int, integrity.Confirmation] = {}
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
@@ -265,7 +265,7 @@ class KeyChecker:
     def confirmed(self, publication: Publication, t: float) -> None:
         """A publish was confirmed."""
         index = self.subscription.index
-        first = first_of(publication, index)
+        first = first_of(publication, index) if publication.early else None
         if first is not None:
             publication.received |= 1 << index
         before = not self.adopts and publication.invoked_t <= self.baseline_t and first is None
@@ -301,6 +301,11 @@ class KeyChecker:
         self.confirmations.clear()
         self.collector.excuse(grace.until_t, grace.cause)
         self.liveness.control()
+
+    @property
+    def log_tells_answers(self) -> bool:
+        """Whether a delivery that was answered is not needed any more, since the log has what counts of it."""
+        return len(self.group.checkers) == 1 and not self.rules.exactly_once
 
     @property
     def due_t(self) -> float:

@@ -59,6 +59,8 @@ class Lane(AcceptedDeliveries):
     def deliver(self, one: Delivery) -> None:
         """A delivery of the region."""
         known = self.position_of(one)
+        if known and one.older is None:
+            one.answered_before_t = self.log.answered_t(known)
         one.unplaced = self._may_stand_elsewhere(one, known)
         if self.waiting:
             self.waiting.append(one)

@@ -30,7 +30,7 @@ OLDER_LOOKED_AT: Final = 8
 """Earlier deliveries of a message that are looked at for an acknowledgement; the log tells of the others."""
 PROVEN_KEPT: Final = 1024
 """Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
-OLDEST: Final = 64
+OLDEST: Final = 16
 """How many of what is owed are asked since when it has been known: it is in the order of the invocations."""
 PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
@@ -62,8 +62,8 @@ class Liveness:
         self.last_number = 0
         self._runs = Runs(key)
         self._proven: dict[int, Owed] = {}
-        self._told: set[object] = set()
-        self._told_lost: set[Publication] = set()
+        self._told: frozenset[object] = frozenset()
+        self._told_lost: frozenset[Publication] = frozenset()
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class Liveness:
         t = clock.last_t = one.t
         self.last_number = one.number
         if self._told:
-            self._told.clear()
+            self._told = frozenset()
         publication = one.publication
         key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
         owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
@@ -186,7 +186,7 @@ class Liveness:
             return verdict, doubt
         in_doubt = clocks.judge(self.clock, wait, now, firm=False)
         if in_doubt.passed_t < inf:
-            self._told.add((kind, what, HELD_ELSEWHERE))
+            self._told |= {(kind, what, HELD_ELSEWHERE)}
             return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
         return in_doubt, ""
 
@@ -233,7 +233,7 @@ class Liveness:
             owed = [one for one, t in self._judged(excused_t, now) if t <= verdict.passed_t]
             self._tell_stuck(first, owed, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
-                self._told.add(Kind.STUCK)
+                self._told |= {Kind.STUCK}
         yield verdict.left_s or deadline_s
 
     def _judged(self, excused_t: float, now: float) -> Iterator[tuple[Publication, float]]:
@@ -270,7 +270,7 @@ class Liveness:
                 if verdict.passed_t < inf:
                     self._tell_lost(publication, by, wait, verdict.passed_t, doubt)
                 if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
-                    self._told_lost.add(publication)
+                    self._told_lost |= {publication}
                 else:
                     yield verdict.left_s
 
@@ -296,7 +296,7 @@ class Liveness:
                 witnesses = (run.number, self.last_number, log.number(run.target))
                 self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
                 if doubt != HELD_ELSEWHERE:
-                    self._told.add((Kind.REDELIVERY_STALL, run.lane))
+                    self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
             yield verdict.left_s or rules.stall_deadline_s
 
     # --- what was not acknowledged -------------------------------------------------------------------------------------------
@@ -354,10 +354,10 @@ class Liveness:
             if not doubt:
                 self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
             elif doubt != HELD_ELSEWHERE:
-                self._told.add(one.number)
+                self._told |= {one.number}
         if (Kind.UNACKED_STALL, doubt) in self._told:
             return
-        self._told.add((Kind.UNACKED_STALL, doubt))
+        self._told |= {(Kind.UNACKED_STALL, doubt)}
         _, wait, passed_t = min(found, key=lambda each: each[2])
         shown = [one for one, _, _ in found][:SEQS_SHOWN]
         facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))

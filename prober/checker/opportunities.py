@@ -102,7 +102,7 @@ def answered(key: KeyChecker, one: Delivery, t: float) -> None:
     rules, lane = key.rules, key.lanes.get(one.region or "")
     if rules.mode is Mode.STREAMING or lane is None or not lane.owed or t <= key.collector.grace_until_t:
         return
-    held = [other for _, other in lane.now.held if other.session is one.session and other.acked_t == other.nacked_t]
+    held = [other for _, other in lane.now.outstanding() if other.session is one.session and other.nacked_t == inf]
     if held != [one] or earliest_release(rules, one, key.newest(one.token)) <= t + rules.clock_error_s:
         return
     waits = any(session.answered_t == inf for session in key.subscription.sessions.values())
@@ -247,10 +247,10 @@ class Opportunities:
         """A message that was published after the last had come is sent while its subscriber certainly holds something of the key."""
         key, before = self._key, state.before
         rules, subscription = key.rules, key.subscription
-        if before is None or before.owner is None or before.owner != one.owner or self._lane.log.number(position) != one.number:
-            return
         eps = rules.clock_error_s
-        if self._lane.log.invoked_t(position) <= before.t + eps or one.t <= key.collector.grace_until_t:
+        if not one.first or before is None or self._lane.log.invoked_t(position) <= before.t + eps:
+            return
+        if before.owner is None or before.owner != one.owner or one.t <= key.collector.grace_until_t:
             return
         if not any(earliest_release(rules, held, key.newest(held.token)) > one.t + eps for _, held in reversed(state.held)):
             return

@@ -290,10 +290,14 @@ class Ledger:
         if generation > 0:
             publication.begun_before(generation)
         if len(epoch.open) > OPEN_KEPT:
-            del epoch.open[next(iter(epoch.open))]
-            epoch.complete = False
-            self.forgotten += 1
+            self.drop(next(iter(epoch.open.values())))
         return publication
+
+    def drop(self, publication: Publication) -> None:
+        """A publication is forgotten."""
+        del publication.epoch.open[publication.seq]
+        publication.epoch.complete = False
+        self.forgotten += 1
 
     def find(self, name: str, seq: int) -> Publication | None:
         """The publication of a sequence number, if it is not settled."""

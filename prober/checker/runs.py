@@ -58,7 +58,11 @@ class Runs:
             self._restored.pop(one.token, None)
         if lane is None:
             return
-        recent = self._recent.get(lane)
+        recent, alone = self._recent.get(lane), self._key.subscription.alone(one.session)
+        if alone and one.position == lane.log.frontier:
+            if recent is not None:
+                del self._recent[lane]  # the key has come as far as it ever had
+            return
         if recent is None:
             recent = self._recent[lane] = deque(maxlen=RECENT_KEPT)
         recent.append(one)
