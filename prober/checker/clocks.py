@@ -69,7 +69,8 @@ class Clocks:
 
     def delivered(self, holds: Holds, one: Delivery, size: int) -> None:
         """Something of a key was delivered."""
-        self.touch(holds)
+        if self._latest is not holds:
+            self.touch(holds)
         session = one.session
         if session.max_messages < inf or session.max_bytes < inf:
             flow = self._flows.get(session)
@@ -86,12 +87,10 @@ class Clocks:
 
     def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
         """Something of a key was sent, or leased for so many seconds."""
-        if leased_s > self.leased_s:
-            self.leased_s = leased_s
-        if self._latest is not holds:
-            self._latest = holds
-            self.active.pop(holds, None)
-            self.active[holds] = None
+        self.leased_s = max(self.leased_s, leased_s)
+        self._latest = holds
+        self.active.pop(holds, None)
+        self.active[holds] = None
 
     # --- clocks --------------------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ class Holds:
     def delivered(self, one: Delivery, *, owed: bool) -> None:
         """A message was delivered; `owed`: it has to come again unless it is acknowledged."""
         span = self._span
-        if span is None or span.session is not one.session or self._is_over(span, one):
+        if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
             span = self._begin(one)
         rules = self._subscription.rules
         leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s

@@ -48,7 +48,7 @@ def judge_identity(key: KeyChecker, one: Delivery) -> bool:
 def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int, str, int] | None:
     """As which message an id was delivered before, and with which event: its number, and its epoch."""
     for lane in key.lanes.values():
-        for position in lane.log.positions_of(token) if lane.log.may_have(token) else ():
+        for position in lane.log.positions_of(token):
             return lane.log.seq(position), lane.log.epoch(position), lane.log.number(position)
     return None if older is None else (older.seq, older.epoch, older.number)
 

@@ -87,7 +87,8 @@ class KeyChecker:
         """A message was delivered."""
         t = self.last_t = event.t
         session = self.subscription.session(event.session, t)
-        session.answered_t = min(session.answered_t, t)
+        if t < session.answered_t:
+            session.answered_t = t
         token = hash(event.message_id)
         stamp = 0 if event.publish_time is None else hash(event.publish_time) or 1
         publication = self.group.find(event.epoch, event.seq)
@@ -107,9 +108,10 @@ class KeyChecker:
             one.region = lane.region
             lane.deliver(one)
         self.liveness.delivered(one, lane)
-        more_t = self.group.compare(self)
-        if self.compare_t == inf:
-            self.compare_t = more_t
+        if len(self.group.checkers) > 1:
+            more_t = self.group.compare(self)
+            if self.compare_t == inf:
+                self.compare_t = more_t
         if len(self.live) > self.forget_at:
             answers.forget(self, t)
 
@@ -137,19 +139,21 @@ class KeyChecker:
         publication = one.publication
         index = self.subscription.index
         if publication is not None and publication.token == one.token and not publication.received >> index & 1:
-            if not integrity.judge_identity(self, one):
+            lane = self.lane(publication.region)
+            may_be_known = one.older is not None or len(self.lanes) > 1 or lane.log.may_have(one.token)
+            if may_be_known and not integrity.judge_identity(self, one):
                 return None
-            return self._receive(one, publication)
+            self._receive(lane, one, publication)
+            return lane
         known = self._known(one)
         if known is not None:
             return self._again(one, known)
         return self._first(one, publication)
 
-    def _receive(self, one: Delivery, publication: Publication) -> Lane:
+    def _receive(self, lane: Lane, one: Delivery, publication: Publication) -> None:
         """The primary of a publication comes for the first time."""
         one.first = True
         publication.received |= 1 << self.subscription.index
-        lane = self.lane(publication.region)
         lane.owed.pop(publication, None)
         if publication in lane.overtaken:
             self.report_late(lane, publication, one)
@@ -158,7 +162,6 @@ class KeyChecker:
         if publication.early:
             integrity.judge_duplicate(self, one, publication)
         self.counts.chances_order += lane.log.frontier > 0 and not one.older
-        return lane
 
     def _known(self, one: Delivery) -> Lane | None:
         """The lane in which the record of a delivery is known."""

@@ -65,7 +65,8 @@ class Log:
         self.seqs.append(seq)
         self.invoked.append(invoked_t)
         self.answered.append(float("-inf"))
-        self.epochs.append(self._name(epoch))
+        names = self.names
+        self.epochs.append(len(names) - 1 if names and names[-1] == epoch else self._name(epoch))
         self.flags.append(flags)
         if len(self.tokens) > self._window + self._window // 8 + 16:
             self._forget(len(self.tokens) - self._window)
@@ -73,8 +74,6 @@ class Log:
 
     def _name(self, epoch: str) -> int:
         names = self.names
-        if names and names[-1] == epoch:
-            return len(names) - 1
         if epoch in names:
             return names.index(epoch)
         if len(names) >= 65_535:

@@ -252,7 +252,7 @@ class Opportunities:
             return
         if before.owner is None or before.owner != one.owner or one.t <= key.collector.grace_until_t:
             return
-        if not any(earliest_release(rules, held, key.newest(held.token)) > one.t + eps for _, held in reversed(state.held)):
+        if not any(earliest_release(rules, held, key.newest(held.token)) > one.t + eps for _, held in state.outstanding()):
             return
         key.counts.chances_outstanding += rules.exactly_once and not rules.dead_letter_max_attempts
         if subscription.streaming and any(session.owner != one.owner for session in subscription.sessions.values()):

@@ -200,10 +200,13 @@ class Epoch:
 
     def settle(self, publication: Publication, everybody: int) -> None:
         """Forgets a publication whose outcome is known and that all subscriptions have received."""
-        if not everybody or publication.received != everybody or publication.token is None or publication.open:
+        if not everybody or publication.received != everybody or publication.token is None:
             return
-        if publication.attempts is not None and len(publication.attempts) > 1:
-            self._repeat(publication.seq)
+        if publication.attempts is not None:
+            if publication.open:
+                return
+            if len(publication.attempts) > 1:
+                self._repeat(publication.seq)
         self.open.pop(publication.seq, None)
 
     def note(self, seq: int) -> bool:

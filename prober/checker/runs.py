@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prober.checker.lane import Lane
 
 RECENT_KEPT: Final = 64
-"""The last deliveries of a region that are remembered: what may have been sent after a redelivery, though it came before."""
+"""The last deliveries of a region that are remembered, beginning with what may have been sent after the first redelivery."""
 
 LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
 RACING: Final = "what is missing was first delivered out of order, so its place is not known"
@@ -58,14 +58,16 @@ class Runs:
             self._restored.pop(one.token, None)
         if lane is None:
             return
-        recent, alone = self._recent.get(lane), self._key.subscription.alone(one.session)
-        if alone and one.position == lane.log.frontier:
+        recent = self._recent.get(lane)
+        if one.position == lane.log.frontier and self._key.subscription.alone(one.session):
             if recent is not None:
                 del self._recent[lane]  # the key has come as far as it ever had
             return
-        if recent is None:
-            recent = self._recent[lane] = deque(maxlen=RECENT_KEPT)
-        recent.append(one)
+        if recent is not None:
+            recent.append(one)
+        elif not one.first:
+            before = (other for other in lane.window if other is not one)
+            self._recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
 
     def gone(self, token: int) -> None:
         """A message left the subscription."""
@@ -89,10 +91,12 @@ class Runs:
 
     def unfinished(self, excused_t: float) -> Iterator[Run]:
         """The runs that did not come to their target; what came up to `excused_t` owes nothing."""
-        for lane, recent in self._recent.items():
+        for lane, recent in [each for each in self._recent.items() if not each[0].waiting]:
             target = self._target(lane)
-            begun = None if lane.waiting else next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
-            if begun is not None and begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
+            begun = next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
+            if begun is None:
+                del self._recent[lane]
+            elif begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
                 yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
 
     def not_brought_back(self) -> Iterator[Run]:

@@ -163,7 +163,8 @@ class Verifier:
             return
         for checker in group.checkers:
             checker.confirmed(publication, event.t)
-            self._watch(checker)
+            if checker.due_t < checker.queued_t:
+                self._watch(checker)
         publication.epoch.settle(publication, group.everybody)
 
     def _failed(self, event: PublishFailed) -> None:
@@ -192,7 +193,8 @@ class Verifier:
     def _delivered(self, event: Delivered) -> None:
         checker = self._checker(event.subscription, event.key)
         checker.delivered(event, self._number)
-        self._watch(checker)
+        if checker.due_t < checker.queued_t:
+            self._watch(checker)
 
     def _acked(self, event: Acked) -> None:
         self._counts.acks += 1
