@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.certainty import certain_count, has_one_order
 from prober.checker.facts import Delivery, Session, hold_s, must_precede, surely_before
-from prober.checker.log import ACK_CONFIRMED, ACKED, JOINED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
+from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem
 from prober.checker.opportunities import Opportunities
 from prober.checker.search import Search, Step
@@ -22,7 +22,7 @@ from prober.core.findings import Kind
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
 
-WINDOW_MAX: Final = 256
+WINDOW_MAX: Final = 4096
 """Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
@@ -169,13 +169,15 @@ class AcceptedDeliveries:
         lowest, rules, session = position, self._key.rules, one.session
         sent_t = one.earliest_t - rules.clock_error_s
         for other in self.window:
-            if other.session is session or other.t < sent_t or other.number != self.log.number(other.position):
+            if other.session is session or other.t < sent_t or other.position >= lowest:
+                continue
+            if other.number != self.log.number(other.position):
                 continue
             before = other.publication
             if before is None or not other.primary or not must_precede(rules, before, one):
-                lowest = min(lowest, other.position)
-        for joined in range(lowest + 1, position + 1):
-            self.log.mark(joined, JOINED)
+                lowest = other.position
+        if lowest < position:
+            self.log.join(lowest, position)
 
     def _note_highest(self, one: Delivery) -> None:
         """A primary was learned."""
@@ -239,6 +241,7 @@ class AcceptedDeliveries:
         self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self._frontier, self.log.frontier + 1)}
         self.log.truncate(self._frontier)
         window = set(map(id, self.window))
+        learned: dict[tuple[int, int], int] = {}
         self.window, self._has_one_order = [], False
         self.now = self.settled.copy()
         for step in steps:
@@ -247,8 +250,8 @@ class AcceptedDeliveries:
             self._file(one, step.problems)
             if not step.placed:
                 continue
-            known = one.position or self._relearned(one)
-            one.position = known or self._learn(one)
+            position = one.position or learned.get((one.token, one.stamp)) or self._learn(one)
+            one.position = learned[one.token, one.stamp] = position
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)
                 if self.now.before is not None and self.now.before.session is not one.session:
@@ -256,10 +259,6 @@ class AcceptedDeliveries:
             self.window.append(one)
             self.now.sent(one.position, one)
         self._flags = None
-
-    def _relearned(self, one: Delivery) -> int:
-        """The position of a record that was learned in the window before."""
-        return next((other.position for other in self.window if (other.token, other.stamp) == (one.token, one.stamp)), 0)
 
     def _blur(self, deliveries: list[Delivery]) -> None:
         """Something else may have been sent among these, or before: what that does to the state is not known any more."""

@@ -18,7 +18,7 @@ from prober.checker.log import ACK_CONFIRMED, PRIMARY, UNPLACED
 from prober.checker.model import Problem, Send
 from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
-from prober.checker.search import Search, Situation
+from prober.checker.search import Search
 from prober.checker.state import State
 
 if TYPE_CHECKING:
@@ -208,8 +208,6 @@ class Lane(AcceptedDeliveries):
                 return
 
     def _search(self, items: list[Delivery], mandatory: int) -> Search:
-        state = self.settled
-        start = Situation(0, frozenset(), (), state.before, state.before_position, state.hold())
         known = []
         for one in items:
             position = self.position_of(one) if not one.position else one.position
@@ -218,7 +216,7 @@ class Lane(AcceptedDeliveries):
         later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
         owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
-            *(self._key.subscription, self.log, items, mandatory, start, self._frontier, known, owed),
+            *(self._key.subscription, self.log, items, mandatory, self.settled, self._frontier, known, owed),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             *(self.overtaken.__contains__, self._reported),
         )

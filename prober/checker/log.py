@@ -34,7 +34,21 @@ SEEN_BYTES: Final = 2048
 class Log:
     """Positions count from 1. `window` of them are kept; `floor` are forgotten."""
 
-    __slots__ = ("_seen", "_seen_from", "_window", "answered", "epochs", "flags", "floor", "invoked", "names", "numbers", "seqs", "stamps", "tokens")
+    __slots__ = (
+        "_seen",
+        "_seen_from",
+        "_window",
+        "answered",
+        "epochs",
+        "flags",
+        "floor",
+        "invoked",
+        "names",
+        "numbers",
+        "seqs",
+        "stamps",
+        "tokens",
+    )
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -147,6 +161,11 @@ class Log:
         """Sets a flag of a position."""
         if position > self.floor:
             self.flags[position - self.floor - 1] |= flag
+
+    def join(self, first: int, last: int) -> None:
+        """The order of the positions from `first` to `last` is not certain."""
+        for index in range(max(first - self.floor, 0), last - self.floor):
+            self.flags[index] |= JOINED
 
     def flagged(self, position: int, flag: int) -> bool:
         """Whether a position has one of the flags."""

@@ -232,8 +232,8 @@ class Send:
 
     def _dropped_unseen(self, position: int, held: Delivery) -> bool:
         """A run that was lost may have dropped it: all of it, if it was acknowledged; or its beginning, on a stream beside."""
-        acked = self.view.acked(position, self.latest_t + self.rules.clock_error_s)
-        if acked and self._may_have_lost(held.earliest_t):
+        latest_t = self.latest_t + self.rules.clock_error_s
+        if self._may_have_lost(held.earliest_t) and self.view.acked(position, latest_t):
             return True
         return self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery)
 

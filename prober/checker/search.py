@@ -6,12 +6,12 @@ explained in about as many steps as it has deliveries, and a breach is told only
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
+from itertools import islice
 from math import inf
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
 from prober.checker.facts import Delivery, Session, must_precede
@@ -21,6 +21,9 @@ from prober.checker.publications import Publication
 from prober.checker.subscription import Subscription
 from prober.core.findings import Kind
 from prober.core.rules import Mode
+
+if TYPE_CHECKING:
+    from prober.checker.state import State
 
 SITUATIONS_MAX: Final = 4_000
 """Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
@@ -62,26 +65,40 @@ def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: boo
     return Hold(position, delivery, hold, counts=counts)
 
 
-@dataclass(frozen=True, slots=True)
 class Situation:
-    """What was sent so far: the deliveries below `front`, and those in `ahead`; `learned` are the records in order, new ones only."""
+    """What was sent so far.
 
-    front: int
-    ahead: frozenset[int]
-    learned: tuple[int, ...]
-    before: Delivery | None
-    before_position: int
-    hold: Hold | None
+    sent        how many deliveries of each session, which sends in order.
+    learned     the records in order, new ones only.
+    complete    how many of the publications that must be in the log in order are so, without a gap.
+    before, before_position, hold   the last send, and what may be held.
+    key         situations with the same key go on alike.
+    """
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Situations with the same key go on alike."""
-        before = None if self.before is None else self.before.number
-        return self.front, self.ahead, self.learned, before, None if self.hold is None else self.hold.signature
+    __slots__ = ("_order", "before", "before_position", "complete", "hold", "key", "learned", "sent")
 
-    def was_sent(self, index: int) -> bool:
-        """Whether a delivery was sent."""
-        return index < self.front or index in self.ahead
+    def __init__(self, before: Delivery | None, before_position: int, hold: Hold | None, sessions: int) -> None:
+        self.sent: tuple[int, ...] = (0,) * sessions
+        self.learned: tuple[int, ...] = ()
+        self._order = self.complete = 0
+        self._set_state(before, before_position, hold)
+
+    def _set_state(self, before: Delivery | None, before_position: int, hold: Hold | None) -> None:
+        self.before = before
+        self.before_position = before_position
+        self.hold = hold
+        number = None if before is None else before.number
+        self.key = self.sent, self._order, number, None if hold is None else hold.signature
+
+    def after(self, session: int, learned: int | None, before: Delivery | None, position: int, hold: Hold | None) -> Situation:
+        """The one after the next send of a session; `learned`: its record, if that is new."""
+        after = object.__new__(Situation)
+        after.sent = (*self.sent[:session], self.sent[session] + 1, *self.sent[session + 1 :])
+        after.complete = self.complete
+        after.learned = self.learned if learned is None else (*self.learned, learned)
+        after._order = self._order if learned is None else hash((self._order, learned))
+        after._set_state(before, position, hold)
+        return after
 
 
 class Step(NamedTuple):
@@ -165,7 +182,7 @@ class Search:
     log: Log
     items: Sequence[Delivery]
     mandatory: int
-    start: Situation
+    settled: State
     frontier: int
     known: Sequence[int]
     owed: Sequence[Publication]
@@ -176,26 +193,39 @@ class Search:
     reported: Set[tuple[int, Kind]]
     _lows: list[float] = field(default_factory=list)
     _records: list[int] = field(default_factory=list)
-    _required: dict[int, list[Publication]] = field(default_factory=dict)
+    _by_record: dict[int, list[Delivery]] = field(default_factory=dict)
+    _by_position: dict[int, list[Delivery]] = field(default_factory=dict)
     _copies: dict[int, list[int]] = field(default_factory=dict)
-    _sessions: dict[str, list[int]] = field(default_factory=dict)
+    _by_session: list[list[int]] = field(default_factory=list)
+    _places: list[tuple[int, int]] = field(default_factory=list)
     _shared: bool = True
-    _primaries: Sequence[Publication] = ()
-    _by_session: Sequence[Sequence[int]] = ()
+    _to_be_sent: Sequence[Publication] = ()
 
     def __post_init__(self) -> None:
         rules = self.subscription.rules
         self._lows = [one.earliest_t for one in self.items]
         first: dict[Record, int] = {}
+        sessions: dict[str, int] = {}
         for index, one in enumerate(self.items):
-            self._records.append(first.setdefault((one.token, one.stamp), index))
+            record = first.setdefault((one.token, one.stamp), index)
+            self._records.append(record)
+            self._by_record.setdefault(record, []).append(one)
+            if self.known[index]:
+                self._by_position.setdefault(self.known[index], []).append(one)
             self._copies.setdefault(one.token, []).append(index)
-            self._sessions.setdefault(one.session.name, []).append(index)
+            session = sessions.setdefault(one.session.name, len(sessions))
+            if session == len(self._by_session):
+                self._by_session.append([])
+            self._places.append((session, len(self._by_session[session])))
+            self._by_session[session].append(index)
         owners = {one.owner for one in self.items}
         self._shared = len(owners) > 1 or None in owners or rules.exactly_once
         came = (one.publication for one in self.items if one.primary)
-        self._primaries = tuple(dict.fromkeys(one for one in came if one is not None))
-        self._by_session = tuple(self._sessions.values())
+        known = {one.token for one, position in zip(self.items, self.known, strict=True) if position}
+        new = dict.fromkeys(
+            one for one in (*came, *self.owed) if one is not None and one.token not in known and not self.waived(one)
+        )
+        self._to_be_sent = sorted(new, key=lambda one: one.rank)
 
     # --- the search ----------------------------------------------------------------------------------------------------------
 
@@ -203,11 +233,13 @@ class Search:
         """The best explanation; while that is not `final`, None unless there is one without any problem."""
         counter = 0
         queue: list[tuple[Cost, int, int, Situation]] = []
-        came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {self.start.key: None}
-        heappush(queue, (Cost(), 0, counter, self.start))
+        settled = self.settled
+        start = Situation(settled.before, settled.before_position, settled.hold(), len(self._by_session))
+        came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
+        heappush(queue, (Cost(), 0, counter, start))
         done: set[tuple[object, ...]] = set()
-        best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
-        situations_max = SITUATIONS_MAX if final else GLANCE
+        best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
+        situations_max = SITUATIONS_MAX if final else max(GLANCE, 2 * len(self.items))
         while queue and len(done) <= situations_max:
             cost, _, _, situation = heappop(queue)
             key = situation.key
@@ -216,7 +248,7 @@ class Search:
             if not final and cost > Cost(0, 0, UNPLACED * len(self.items)):
                 return None
             done.add(key)
-            if situation.front >= self.mandatory:
+            if self._is_complete(situation):
                 return Explanation(self._path(came, key), gave_up=False)
             for step, after in self._next(situation):
                 following, after_key = cost + cost_of(step.problems, placed=step.placed), after.key
@@ -225,8 +257,12 @@ class Search:
                 best[after_key] = following
                 came[after_key] = key, step
                 counter += 1
-                heappush(queue, (following, -(after.front + len(after.ahead)), -counter, after))
+                heappush(queue, (following, -sum(after.sent), -counter, after))
         return Explanation((), gave_up=True) if final else None
+
+    def _is_complete(self, situation: Situation) -> bool:
+        """Whether everything that has to be explained was sent."""
+        return all(index >= self.mandatory for index in self._heads(situation))
 
     def _path(
         self, came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None], key: tuple[object, ...]
@@ -252,48 +288,49 @@ class Search:
             yield rest
             return
         eps = self.subscription.rules.clock_error_s
-        heads = [index for of_session in self._by_session if (index := self._head(situation, of_session)) is not None]
+        heads = list(self._heads(situation))
+        first, second = self._earliest(heads)
         for index in heads:
-            if all(self.items[other].t + eps >= self._lows[index] for other in heads if other != index):
+            other_t = self.items[second if index == first else first].t if len(heads) > 1 else inf
+            if other_t + eps >= self._lows[index]:
                 yield index
 
-    def _head(self, situation: Situation, of_session: Sequence[int]) -> int | None:
-        """The first delivery of a session that is still to be sent."""
-        for at in range(bisect_left(of_session, situation.front), len(of_session)):
-            if of_session[at] not in situation.ahead:
-                return of_session[at]
-        return None
+    def _heads(self, situation: Situation) -> Iterator[int]:
+        """The first delivery of each session that is still to be sent."""
+        for sent, of_session in zip(situation.sent, self._by_session, strict=True):
+            if sent < len(of_session):
+                yield of_session[sent]
+
+    def _earliest(self, heads: Sequence[int]) -> tuple[int, int]:
+        """Which two were received first."""
+        found = nsmallest(2, heads, key=lambda index: self.items[index].t)
+        return found[0] if found else -1, found[-1] if found else -1
 
     def _rest_of_response(self, situation: Situation) -> int | None:
         """7.2: a pull response is sent at once."""
         if self.subscription.rules.mode is not Mode.PULL or situation.before is None:
             return None
-        session = situation.before.session.name
-        return self._head(situation, self._sessions[session]) if session in self._sessions else None
+        before = situation.before.session
+        return next((index for index in self._heads(situation) if self.items[index].session is before), None)
 
     def _latest(self, situation: Situation, index: int) -> float:
         """It was sent by then: before it was received, and before anything that is still to be sent was received."""
-        latest_t, eps = self.items[index].t, self.subscription.rules.clock_error_s
-        for other in range(situation.front, len(self.items)):
-            one = self.items[other]
-            if one.t + eps >= latest_t:
-                break
-            if other != index and other not in situation.ahead:
-                latest_t = one.t + eps
-        return latest_t
+        eps = self.subscription.rules.clock_error_s
+        others = (self.items[other].t + eps for other in self._heads(situation) if other != index)
+        return min(self.items[index].t, min(others, default=inf))
 
     # --- one send ------------------------------------------------------------------------------------------------------------
 
     def _send(self, situation: Situation, index: int) -> tuple[Step, Situation]:
         one = self.items[index]
         position = self._position(situation, index)
-        learned = situation.learned if position else (*situation.learned, self._records[index])
+        learned = None if position else self._records[index]
         missing = [] if position else self._missing(situation, index)
-        position = position or self.frontier + len(learned)
-        after = self._after(situation, index)
+        position = position or self.frontier + len(situation.learned) + 1
         hold_after = None if one.unplaced else held_on(situation.hold, position, one, counts=self._shared)
         before = None if one.unplaced else one
-        after = Situation(after.front, after.ahead, learned, before, position, hold_after)
+        after = situation.after(self._places[index][0], learned, before, position, hold_after)
+        after.complete = self._complete(after, situation.complete)
         hold = situation.hold
         alone = hold is None or (hold.owner == one.owner and not self.subscription.rules.exactly_once)
         held = () if alone else tuple(held_in(hold))
@@ -307,7 +344,8 @@ class Search:
         """It was sent before the last certain moment; what has to be in the log before it is missing all the same."""
         one = self.items[index]
         missing = [] if self._position(situation, index) else self._missing(situation, index)
-        after = self._after(situation, index)
+        after = situation.after(self._places[index][0], None, situation.before, situation.before_position, situation.hold)
+        after.complete = self._complete(after, situation.complete)
         view = SearchView(self, after)
         send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index), self.newest)
         return Step(index, self._new(index, send.order()), placed=False), after
@@ -316,18 +354,6 @@ class Search:
         """The problems that no finding was filed about."""
         number = self.items[index].number
         return tuple(one for one in problems if (number, one.kind) not in self.reported)
-
-    def _after(self, situation: Situation, index: int) -> Situation:
-        front, ahead = situation.front, situation.ahead
-        if index != front:
-            ahead |= {index}
-        else:
-            front += 1
-            if ahead:
-                while front in ahead:
-                    front += 1
-                ahead = frozenset(one for one in ahead if one > front)
-        return Situation(front, ahead, situation.learned, situation.before, situation.before_position, situation.hold)
 
     def _position(self, situation: Situation, index: int) -> int:
         """The position of a record, 0 if it is sent for the first time."""
@@ -343,9 +369,8 @@ class Search:
     def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
         """The deliveries of a position among those that are searched."""
         if position > self.frontier:
-            record = situation.learned[position - self.frontier - 1]
-            return [one for index, one in enumerate(self.items) if self._records[index] == record]
-        return [one for index, one in enumerate(self.items) if self.known[index] == position]
+            return self._by_record[situation.learned[position - self.frontier - 1]]
+        return self._by_position.get(position, [])
 
     def token_at(self, situation: Situation, position: int) -> int:
         """The message id of a position."""
@@ -357,32 +382,26 @@ class Search:
 
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
         """What has to be in the log before a new record, and is not; any record of its message id will do."""
-        if self.items[index].publication is None:
-            return []
-        required = self._required.get(index)
-        if required is None:
-            required = self._required[index] = self._require(index)
-        return [one for one in required if not any(map(situation.was_sent, self._copies.get(one.token or 0, ())))]
+        one = self.items[index]
+        found: list[Publication] = []
+        if one.publication is None:
+            return found
+        for before in islice(self._to_be_sent, situation.complete, None):
+            if before.rank >= one.publication.rank:
+                break
+            if must_precede(self.subscription.rules, before, one) and not self._is_in_log(situation, before):
+                found.append(before)
+        return found
 
-    def _require(self, index: int) -> list[Publication]:
-        rules, one = self.subscription.rules, self.items[index]
-        rank = one.publication.rank if one.publication is not None else 0
-        return [
-            before
-            for before in self._candidates_before(rank)
-            if not self._was_known(before) and not self.waived(before) and must_precede(rules, before, one)
-        ]
+    def _complete(self, situation: Situation, known: int) -> int:
+        """How many of the publications were sent without a gap."""
+        while known < len(self._to_be_sent) and self._is_in_log(situation, self._to_be_sent[known]):
+            known += 1
+        return known
 
-    def _candidates_before(self, rank: int) -> Iterator[Publication]:
-        """What was invoked before a publication, and was not learned before the deliveries that are searched."""
-        for before in self._primaries:
-            if before.rank < rank:
-                yield before
-        for before in self.owed:
-            if before.rank >= rank:
-                return
-            yield before
-
-    def _was_known(self, publication: Publication) -> bool:
-        """Whether the primary of a publication was learned before."""
-        return any(self.known[copy] for copy in self._copies.get(publication.token or 0, ()))
+    def _is_in_log(self, situation: Situation, publication: Publication) -> bool:
+        for copy in self._copies.get(publication.token or 0, ()):
+            session, place = self._places[copy]
+            if place < situation.sent[session]:
+                return True
+        return False

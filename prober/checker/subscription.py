@@ -179,9 +179,7 @@ class Subscription:
         for grace in reversed(self.graces):
             if grace.is_hole:
                 before = one.t <= grace.until_t
-                if before or (
-                    one.session.opened_t < grace.until_t and min(one.earliest_t, self._published(one)) <= grace.until_t
-                ):
+                if before or (one.session.opened_t < grace.until_t and min(one.earliest_t, self._published(one)) <= grace.until_t):
                     return grace
             elif grace.start_t <= one.t and one.earliest_t <= grace.until_t:
                 return grace
