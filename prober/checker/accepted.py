@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.certainty import certain_count, has_one_order
 from prober.checker.facts import Delivery, Session, hold_s, must_precede, surely_before
+from prober.checker.idle import IdleLane
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
 from prober.checker.model import Problem
 from prober.checker.opportunities import Opportunities
@@ -28,6 +29,7 @@ COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
 EPOCHS_KEPT: Final = 64
 
+NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
 KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
 """What is known of a record, wherever it stands."""
 
@@ -81,7 +83,7 @@ class AcceptedDeliveries:
         self._frontier = 0
         self._commit_at = COMMIT_AT
         self._latest_invoked_t = -inf
-        self._reported: frozenset[tuple[int, Kind]] = frozenset()
+        self._reported: frozenset[tuple[int, Kind]] = NOTHING
         self._has_one_order = True
         self._patience = 1
         self._hold_s = hold_s(key.rules)
@@ -99,6 +101,17 @@ class AcceptedDeliveries:
         if self.waiting or not self.window:
             return inf
         return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s
+
+    @property
+    def idle(self) -> IdleLane:
+        """What is kept while nothing is pending."""
+        return IdleLane(self.region, self.log.frontier, self._latest_invoked_t, tuple(self.highest.items()))
+
+    def resume(self, idle: IdleLane) -> None:
+        """Goes on behind what was forgotten while the key rested."""
+        self.log.floor = self._frontier = idle.frontier
+        self._latest_invoked_t = idle.latest_invoked_t
+        self.highest = dict(idle.highest)
 
     def position_of(self, one: Delivery) -> int:
         """The position of the record of a delivery, 0 if it is new."""

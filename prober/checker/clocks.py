@@ -92,6 +92,18 @@ class Clocks:
         self.active.pop(holds, None)
         self.active[holds] = None
 
+    def forget(self, holds: Holds) -> None:
+        """A key rests: it is in the way of nothing."""
+        self.active.pop(holds, None)
+        if self._latest is holds:
+            self._latest = None
+
+    @property
+    def longest_s(self) -> float:
+        """For how long after something of a key was sent the key may be in the way of others."""
+        rules = self._subscription.rules
+        return self.leased_s + rules.retry_backoff_max_s + rules.ack_settled_s + rules.clock_error_s
+
     # --- clocks --------------------------------------------------------------------------------------------------------------
 
     def judge(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
@@ -255,10 +267,8 @@ class Clocks:
 
     def _without_others(self, key: KeyClock, free: Spans) -> Spans:
         """What is left of a time in which no other key was held that may have delayed this one."""
-        rules = self._subscription.rules
-        longest_s = self.leased_s + rules.retry_backoff_max_s + rules.ack_settled_s + rules.clock_error_s
         for holds in reversed(self.active):
-            if not free or holds.touched_t + longest_s < free[0][0]:
+            if not free or holds.touched_t + self.longest_s < free[0][0]:
                 break
             if holds is not key.holds:
                 free = minus(free, holds.delays())

@@ -316,6 +316,11 @@ class DivergenceCheck:
                 self._compare(first, second, checker)
         return True
 
+    def rest(self) -> None:
+        """Everything was compared, and is forgotten: the comparison begins anew with what comes next."""
+        self._comparisons.clear()
+        self._breaks.clear()
+
     def lose_track(self, checker: KeyChecker) -> None:
         """A subscription received something that could not be placed: it may stand anywhere behind what was learned so far."""
         for lane in checker.lanes.values():

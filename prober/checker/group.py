@@ -10,18 +10,25 @@ from prober.checker.publications import Epoch, Ledger, Publication
 
 if TYPE_CHECKING:
     from prober.checker.accepted import AcceptedDeliveries
-    from prober.checker.facts import Delivery
+    from prober.checker.facts import Delivery, Grace
+    from prober.checker.idle import IdleKey
     from prober.checker.key import KeyChecker
 
 
 class KeyGroup(Ledger):
-    """A key; `checkers` are in the order of the subscriptions' indices; if there are several, they are compared."""
+    """A key; `checkers` are in the order of the subscriptions' indices; if there are several, they are compared.
 
-    __slots__ = ("_divergence", "checkers", "everybody", "key")
+    resting     what is kept in place of the checkers while the key rests.
+    """
 
-    def __init__(self, key: str) -> None:
+    __slots__ = ("_divergence", "checkers", "everybody", "key", "resting")
+
+    def __init__(self, key: str, *, may_be_known: bool = False) -> None:
+        """`may_be_known`: it may have been there before, and have been forgotten."""
         super().__init__()
         self.key = key
+        self.forgotten += may_be_known
+        self.resting: tuple[IdleKey, ...] = ()
         self.checkers: tuple[KeyChecker, ...] = ()
         self._divergence: DivergenceCheck | None = None
         self.everybody = 0
@@ -29,6 +36,7 @@ class KeyGroup(Ledger):
     def add(self, checker: KeyChecker) -> None:
         """A subscription of the key. What was confirmed before it showed itself is owed to it, as far as that is not forgotten."""
         self.checkers += (checker,)
+        checker.collector.epochs = len(self.epochs)
         if len(self.checkers) == 2 and self.key:
             self._divergence = DivergenceCheck()
             first = self.checkers[0]
@@ -40,6 +48,24 @@ class KeyGroup(Ledger):
             for publication in list(epoch.open.values()):
                 if publication.token is not None:
                     checker.confirmed(publication, publication.confirmed_t)
+
+    def rest(self, idle: tuple[IdleKey, ...]) -> None:
+        """Nothing of the key is pending. A pair of subscriptions that differed is not compared again."""
+        self.resting, self.checkers = idle, ()
+        if self._divergence is not None:
+            self._divergence.rest()
+        for epoch in self.epochs.values():
+            epoch.open = dict(epoch.open)  # which takes less memory than one that was longer
+
+    def control(self, index: int, grace: Grace) -> None:
+        """A control operation on a subscription, or a hole in the record, while the key rests."""
+        self.resting = tuple(one.excused(grace) if at == index else one for at, one in enumerate(self.resting))
+
+    def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
+        epoch = super()._begin(name, seq, t, generation)
+        for checker in self.checkers:
+            checker.collector.epochs = len(self.epochs)
+        return epoch
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch is forgotten: nothing of it is owed any more."""

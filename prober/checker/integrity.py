@@ -63,17 +63,18 @@ def judge_again(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> No
         _judge_confirmed(key, lane, one, position)
 
 
-def _judge_confirmed(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
-    """9: no redelivery after a confirmed acknowledgement."""
+def _judge_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position: int) -> None:
+    """9: no redelivery after a confirmed acknowledgement; `lane` is None if the position was forgotten."""
     confirmation = key.confirmations.get(one.token)
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
     doubt = "" if confirmation.t + key.rules.clock_error_s < one.earliest_t else RACING
-    if not doubt and (confirmation.out_of_order or _follows_in_a_run(lane, position, confirmation.acked)):
+    follows = lane is not None and _follows_in_a_run(lane, position, confirmation.acked)
+    if not doubt and (confirmation.out_of_order or follows):
         doubt = OUT_OF_ORDER
     if doubt:
         del key.confirmations[one.token]  # it is outstanding again
-    witnesses = (lane.log.number(position), confirmation.number, one.number)
+    witnesses = (0 if lane is None else lane.log.number(position), confirmation.number, one.number)
     facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
     key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt)
 
@@ -117,10 +118,12 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
             key.subscription.chances.confirmed.add(event.t)
 
 
-def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None) -> bool:
-    """L1: whether a record that comes for the first time cannot stem from the recorded publishes."""
+def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:
+    """L1: whether a record that comes for the first time, unless that is `forgotten`, cannot stem from the recorded publishes."""
+    if forgotten and key.rules.exactly_once:
+        _judge_confirmed(key, None, one, 0)
     if publication is None:
-        return _judge_unknown(key, one)
+        return _judge_unknown(key, one, forgotten=forgotten)
     if publication.failed:
         key.collector.violation(Kind.GHOST, one.t, (publication.invoked_number, one.number), record_of(one))
         return True
@@ -129,12 +132,12 @@ def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None
         facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
         witnesses = (named.invoked_number, named.confirmed_number, one.number)
         key.collector.violation(Kind.ID_CONFLICT, one.t, witnesses, facts)
-    if publication.early_on(key.subscription.index) or (publication.token is not None and publication.token != one.token):
+    if not forgotten and (publication.early_on(key.subscription.index) or publication.token not in (None, one.token)):
         judge_duplicate(key, one, publication)
     return False
 
 
-def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
+def _judge_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
     """A record whose publication is settled, or was never made."""
     epoch = key.group.epochs.get(one.epoch)
     if epoch is None:
@@ -146,7 +149,7 @@ def _judge_unknown(key: KeyChecker, one: Delivery) -> bool:
     if not epoch.was_invoked(one.seq):
         key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
         return True
-    if one.copy:
+    if one.copy or forgotten:
         return False  # the service stored it twice, not the publisher
     another = any(lane.log.has_another(one.epoch, one.seq, one.token) for lane in key.lanes.values())
     certain = another and key.rules.attempts_observed and epoch.was_attempted_once(one.seq)

@@ -25,6 +25,9 @@ from prober.core.rules import Rules
 if TYPE_CHECKING:
     from prober.checker.group import KeyGroup
 
+STAMP = 0xFFFF_FFFF
+"""So much of the hash of a publish time tells records of the same message id apart."""
+
 
 class KeyChecker:
     """See the head of this file.
@@ -90,7 +93,7 @@ class KeyChecker:
         if t < session.answered_t:
             session.answered_t = t
         token = hash(event.message_id)
-        stamp = 0 if event.publish_time is None else hash(event.publish_time) or 1
+        stamp = 0 if event.publish_time is None else hash(event.publish_time) & STAMP or 1
         publication = self.group.find(event.epoch, event.seq)
         one = Delivery(event, number, session, token, stamp, publication, earliest_send(self.rules, t, session, publication))
         if stamp:
@@ -191,7 +194,8 @@ class KeyChecker:
             self.liveness.foreign()
             return None
         one.copy = self._is_copy(one, publication)
-        if self._may_be_forgotten(one, publication) or integrity.judge_origin(self, one, publication):
+        forgotten = self._may_be_forgotten(one, publication)
+        if integrity.judge_origin(self, one, publication, forgotten=forgotten) or forgotten:
             self.counts.deliveries_unplaced += 1
             return None
         one.first = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prober.checker.clocks import KeyClock, Verdict, Wait
 from prober.checker.facts import Delivery, deliveries_of, lease_until
@@ -36,6 +36,7 @@ PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
 HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
+NOTHING: Final[frozenset[Any]] = frozenset()
 UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 
 
@@ -62,8 +63,8 @@ class Liveness:
         self.last_number = 0
         self._runs = Runs(key)
         self._proven: dict[int, Owed] = {}
-        self._told: frozenset[object] = frozenset()
-        self._told_lost: frozenset[Publication] = frozenset()
+        self._told: frozenset[object] = NOTHING
+        self._told_lost: frozenset[Publication] = NOTHING
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ class Liveness:
         t = clock.last_t = one.t
         self.last_number = one.number
         if self._told:
-            self._told = frozenset()
+            self._told = NOTHING
         publication = one.publication
         key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
         owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
@@ -363,6 +364,18 @@ class Liveness:
         facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))
         witnesses = [one.number for one in shown[:5]]
         self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""
+        clock, rules = self.clock, self._key.rules
+        deadlines = (rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
+        longest_s = max(seconds for seconds in (0.0, *deadlines) if seconds < inf)
+        if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
+            return False
+        clock.holds.tidy(now)
+        return (
+            not (clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending) and now > clock.unknown_until_t
+        )
 
     # --- what is owed --------------------------------------------------------------------------------------------------------
 

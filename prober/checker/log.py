@@ -27,8 +27,12 @@ ACK_CONFIRMED: Final = 64
 """With exactly-once delivery: an acknowledgement was confirmed."""
 
 
-SEEN_BYTES: Final = 2048
-"""A power of two. Eight times as many bits tell which message ids are certainly not in the log."""
+SEEN_BYTES: Final = 64, 2048
+"""Eight times as many bits tell which message ids are certainly not in the log: a power of two, for a short log and for a long one."""
+SLACK: Final = 32
+"""Positions that may be kept beyond the window, so that the oldest are forgotten together."""
+SHORT: Final = 64
+"""Positions of a short log."""
 
 
 class Log:
@@ -52,11 +56,11 @@ class Log:
 
     def __init__(self, window: int) -> None:
         self._window = window
-        self._seen = bytearray(SEEN_BYTES)
+        self._seen = bytearray(SEEN_BYTES[0])
         self._seen_from = 0
         self.floor = 0
         self.tokens = array("q")
-        self.stamps = array("q")
+        self.stamps = array("I")
         self.numbers = array("Q")
         self.seqs = array("q")
         self.invoked = array("d")
@@ -72,7 +76,7 @@ class Log:
 
     def append(self, token: int, stamp: int, number: int, epoch: str, seq: int, invoked_t: float, flags: int) -> int:
         """A record is sent for the first time; its position."""
-        self._seen[(token >> 3) & (SEEN_BYTES - 1)] |= 1 << (token & 7)
+        self._seen[(token >> 3) & (len(self._seen) - 1)] |= 1 << (token & 7)
         self.tokens.append(token)
         self.stamps.append(stamp)
         self.numbers.append(number)
@@ -82,8 +86,10 @@ class Log:
         names = self.names
         self.epochs.append(len(names) - 1 if names and names[-1] == epoch else self._name(epoch))
         self.flags.append(flags)
-        if len(self.tokens) > self._window + self._window // 8 + 16:
+        if len(self.tokens) >= self._window + SLACK:
             self._forget(len(self.tokens) - self._window)
+        elif len(self.tokens) == SHORT:
+            self._see_again()
         return self.floor + len(self.tokens)
 
     def _name(self, epoch: str) -> int:
@@ -105,9 +111,9 @@ class Log:
 
     def _see_again(self) -> None:
         """Forgets the message ids that left the log."""
-        self._seen, self._seen_from = bytearray(SEEN_BYTES), self.floor
+        self._seen, self._seen_from = bytearray(SEEN_BYTES[len(self.tokens) >= SHORT]), self.floor
         for token in self.tokens:
-            self._seen[(token >> 3) & (SEEN_BYTES - 1)] |= 1 << (token & 7)
+            self._seen[(token >> 3) & (len(self._seen) - 1)] |= 1 << (token & 7)
 
     def forget(self) -> None:
         """Forgets all positions; the numbering goes on."""
@@ -130,7 +136,7 @@ class Log:
 
     def may_have(self, token: int) -> bool:
         """Whether a record of a message id may be in the log; False is certain."""
-        return bool(self._seen[(token >> 3) & (SEEN_BYTES - 1)] & 1 << (token & 7))
+        return bool(self._seen[(token >> 3) & (len(self._seen) - 1)] & 1 << (token & 7))
 
     def positions_of(self, token: int) -> list[int]:
         """The positions of all records of a message id."""

@@ -21,6 +21,7 @@ OPEN_KEPT: Final = 65_536
 """Unsettled publications per epoch; beyond that the oldest are forgotten and no longer judged."""
 EXCEPTIONS_KEPT: Final = 64
 """Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
+NONE_REPEATED: Final[frozenset[int]] = frozenset()
 DUPLICATES_KEPT: Final = 16
 """Records of a publication per subscription that are told apart."""
 
@@ -180,7 +181,7 @@ class Epoch:
         self.regions: tuple[str, ...] = ()
         self.open: dict[int, Publication] = {}
         self._skipped: tuple[tuple[int, int], ...] = ()
-        self._repeated: frozenset[int] = frozenset()
+        self._repeated = NONE_REPEATED
 
     def was_invoked(self, seq: int) -> bool:
         """Whether a publish of `seq` is on record; True also where the record does not tell."""

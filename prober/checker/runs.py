@@ -87,6 +87,11 @@ class Runs:
                 if log.invoked_t(position) > since_t + self._key.rules.clock_error_s and self._is_owed(lane, position):
                     self._restored[log.tokens[position - log.floor - 1]] = lane, position
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether a run may still have to go on."""
+        return bool(self._recent or self._restored)
+
     # --- what is missing -----------------------------------------------------------------------------------------------------
 
     def unfinished(self, excused_t: float) -> Iterator[Run]:

@@ -7,7 +7,7 @@ from math import inf
 from prober.checker.facts import Delivery
 from prober.checker.search import Hold, held_on
 
-TRIM_AT = 8
+TRIM_AT = 4
 """Holds above which those that were acknowledged are dropped; then twice as many as are left."""
 
 

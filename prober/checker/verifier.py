@@ -6,11 +6,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from prober.checker import answers, integrity, opportunities
 from prober.checker.coverage import Coverage
 from prober.checker.group import KeyGroup
+from prober.checker.idle import put_away, wake
 from prober.checker.key import KeyChecker
 from prober.checker.subscription import FILTER_CHANGE, SEEK, Subscription
 from prober.core.collector import FindingsCollector, excuse_cut_off
@@ -38,6 +39,8 @@ from prober.core.events import (
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 
+SWEEPS: Final = 4
+"""How often within the time after which a key is idle it is looked for keys that are."""
 _TIMELESS = (Ended, Interrupted)
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
 """What others may have recorded late: it explains what was received before it, by its receiver's clock."""
@@ -62,6 +65,10 @@ class Verifier:
         self._waiting: deque[tuple[Event, int]] = deque()
         self._queue: list[tuple[float, int, KeyChecker]] = []
         self._groups: dict[str, KeyGroup] = {}
+        self._resting: dict[str, KeyGroup] = {}
+        self._sweep_t = self._rest_t = LONG_AGO
+        self._keys_max = min((one.keys_max for one in (rules, *self._rules_by_subscription.values()) if one.keys_max), default=0)
+        self._idle_s = min(one.idle_after_s for one in (rules, *self._rules_by_subscription.values()))
         self._subscriptions: dict[str, Subscription] = {}
         self._decided: list[Finding] = []
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
@@ -98,6 +105,8 @@ class Verifier:
                 self._pass_time(t)
             if t > self._now:
                 self._now = t
+                if t > self._sweep_t:
+                    self._sweep(self._idle_s)
             self._handlers[type(event)](event)
         if not self._decided:
             return ()
@@ -108,6 +117,8 @@ class Verifier:
         if self._queue and self._queue[0][0] < event.t and type(event) not in _TIMELESS:
             self._pass_time(event.t)
         self._now = max(self._now, event.t)
+        if self._now > self._sweep_t:
+            self._sweep(self._idle_s)
         self._handlers[type(event)](event)
 
     def _take_in_any_order(self, event: Event) -> None:
@@ -133,7 +144,7 @@ class Verifier:
         for group in self._groups.values():
             for checker in group.checkers:
                 checker.wake(inf)
-        self._counts.keys = len(self._groups)
+        self._counts.keys = len(self._groups) + len(self._resting)
         decided, self._decided = self._decided, []
         return decided
 
@@ -233,6 +244,8 @@ class Verifier:
         cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
         until_t = event.t + event.settle_s + subscription.rules.clock_error_s
         grace = subscription.settle(event.t, until_t, cause)
+        for group in self._resting.values():
+            group.control(subscription.index, grace)
         for group in self._groups.values():
             checker = group.checkers[subscription.index]
             checker.control(grace)
@@ -246,6 +259,10 @@ class Verifier:
     def _interrupted(self, event: Interrupted) -> None:
         self._counts.interruptions += 1
         graces = [subscription.interrupted(event.t) for subscription in self._subscriptions.values()]
+        for group in self._resting.values():
+            group.interrupt()
+            for index, grace in enumerate(graces):
+                group.control(index, grace)
         for group in self._groups.values():
             group.interrupt()
             for checker, grace in zip(group.checkers, graces, strict=True):
@@ -268,6 +285,8 @@ class Verifier:
         subscription = self._subscriptions.get(name)
         if subscription is None:
             rules = self._rules_by_subscription.get(name, self._rules)
+            for key in list(self._resting):
+                self._group(key)
             subscription = self._subscriptions[name] = Subscription(name, len(self._subscriptions), rules)
             for group in self._groups.values():
                 self._add_checker(group, subscription)
@@ -276,18 +295,49 @@ class Verifier:
     def _group(self, key: str) -> KeyGroup:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = KeyGroup(key)
-            for subscription in self._subscriptions.values():
-                self._add_checker(group, subscription)
+            group = self._groups[key] = self._woken(key) if key in self._resting else self._new_group(key)
         return group
+
+    def _woken(self, key: str) -> KeyGroup:
+        group, subscriptions = self._resting.pop(key), list(self._subscriptions.values())
+        wake(group, lambda index: self._new_checker(group, subscriptions[index]))
+        return group
+
+    def _new_group(self, key: str) -> KeyGroup:
+        self._make_room()
+        group = KeyGroup(key, may_be_known=self._counts.keys_forgotten > 0)
+        for subscription in self._subscriptions.values():
+            self._add_checker(group, subscription)
+        return group
+
+    def _make_room(self) -> None:
+        """There are too many keys: forgets the one that has rested longest; now and then looks for some that can."""
+        if not self._keys_max or len(self._groups) + len(self._resting) < self._keys_max:
+            return
+        if not self._resting and self._now > self._rest_t:
+            self._rest_t = self._now + self._idle_s / SWEEPS
+            self._sweep(0.0)
+        if self._resting:
+            del self._resting[next(iter(self._resting))]
+            self._counts.keys_forgotten += 1
+
+    def _sweep(self, idle_s: float) -> None:
+        """Lets keys rest that have been idle for so long."""
+        self._sweep_t = self._now + self._idle_s / SWEEPS
+        idle = [key for key, group in self._groups.items() if put_away(group, self._now, idle_s)]
+        for key in idle:
+            self._resting[key] = self._groups.pop(key)
 
     def _checker(self, subscription: str, key: str) -> KeyChecker:
         known = self._subscriptions.get(subscription) or self._subscription(subscription)
         return (self._groups.get(key) or self._group(key)).checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
+        group.add(self._new_checker(group, subscription))
+
+    def _new_checker(self, group: KeyGroup, subscription: Subscription) -> KeyChecker:
         collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._file, self._counts)
-        group.add(KeyChecker(collector, subscription, group, self._counts))
+        return KeyChecker(collector, subscription, group, self._counts)
 
     def _watch(self, checker: KeyChecker) -> None:
         due_t = checker.due_t
