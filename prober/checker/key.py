@@ -17,7 +17,7 @@ from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
 from prober.checker.unrecorded import NumbersCheck
-from prober.core.collector import FindingsCollector
+from prober.core.collector import CUT_OFF, FindingsCollector
 from prober.core.events import LONG_AGO, Delivered
 from prober.core.findings import Kind
 from prober.core.rules import Rules
@@ -325,6 +325,18 @@ class KeyChecker:
         """Nothing comes any more, and what is overdue at `t` is so."""
         self.wake(inf)
         self.liveness.judge(t, t)
+
+    def stop(self, t: float) -> None:
+        """The record stopped at `t`: decides what nothing after it can explain."""
+        for lane in self.lanes.values():
+            lane.stop(t)
+        if self.numbers is not None:
+            self.numbers.settle(t)
+
+    def cut_off(self) -> None:
+        """What is still on hold is in doubt from now on: what came after the record stopped may explain it."""
+        self.group.compare(self)
+        self.collector.excuse(inf, CUT_OFF)
 
     # --- findings ------------------------------------------------------------------------------------------------------------
 

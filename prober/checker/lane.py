@@ -155,6 +155,18 @@ class Lane(AcceptedDeliveries):
                 self._resolve(now)
         self._compare(now)
 
+    def stop(self, now: float) -> None:
+        """Decides what was on hold until before `now`, the end of the record, and what nothing later can explain."""
+        self.settle(now)
+        while self.waiting and self._is_over(self.waiting[0], now):
+            self._resolve(inf)
+        if self.window:
+            self.commit(inf if self._is_over(self.window[-1], now) else now)
+
+    def _is_over(self, one: Delivery, stopped_t: float) -> bool:
+        """Whether nothing that may be missing from a record that stopped can explain a delivery."""
+        return one.t + 2 * self._key.rules.clock_error_s <= stopped_t and not self._key.subscription.may_explain(one)
+
     def _resolve_all(self, now: float) -> bool:
         """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
         self._patience *= 2
