@@ -167,15 +167,16 @@ class Publication:
 class Epoch:
     """One incarnation of a publisher on one key. `open`: its unsettled publications, in the order of their invocations.
 
+    began       the first number that was recorded: those below may have been invoked before the record.
     complete    False once the record may have a hole: then an unrecorded number proves nothing.
     """
 
-    __slots__ = ("_repeated", "_skipped", "began_t", "complete", "ended_unseen", "first", "last", "name", "open", "regions")
+    __slots__ = ("_repeated", "_skipped", "began", "began_t", "complete", "ended_unseen", "first", "last", "name", "open", "regions")
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
         self.name = name
         self.complete = complete
-        self.first = self.last = self.ended_unseen = 0
+        self.began = self.first = self.last = self.ended_unseen = 0
         self.began_t = LONG_AGO
         self.regions: tuple[str, ...] = ()
         self.open: dict[int, Publication] = {}
@@ -186,17 +187,18 @@ class Epoch:
         """Whether a publish of `seq` is on record; True also where the record does not tell."""
         if seq in self.open or not self.complete:
             return True
-        if 0 < seq < self.first:
-            return True  # the record begins in the middle of the epoch
+        return 0 < seq < self.began or self._is_noted(seq)
+
+    def _is_noted(self, seq: int) -> bool:
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
     def may_predate(self, seq: int) -> bool:
         """Whether a record of `seq` may be of an attempt before the record of the epoch, or in its hole."""
-        return not self.complete or 0 < seq < self.first or seq <= self.ended_unseen
+        return not self.complete or 0 < seq < self.began or seq <= self.ended_unseen
 
     def was_attempted_once(self, seq: int) -> bool:
         """Whether exactly one attempt to publish a settled number is on record."""
-        return self.complete and seq >= self.first and seq not in self._repeated and self.was_invoked(seq)
+        return self.complete and seq >= self.began and seq not in self._repeated and self.was_invoked(seq)
 
     def settle(self, publication: Publication, everybody: int) -> None:
         """Forgets a publication whose outcome is known and that all subscriptions have received."""
@@ -209,7 +211,7 @@ class Epoch:
     def note(self, seq: int) -> bool:
         """A number is invoked; True if it is one that was settled before."""
         if not self.last:
-            self.first = self.last = seq
+            self.began = self.first = self.last = seq
         elif seq == self.last + 1:
             self.last = seq
         elif seq > self.last:
@@ -218,7 +220,7 @@ class Epoch:
         elif seq < self.first:
             self._skip(seq + 1, self.first - 1)
             self.first = seq
-        elif self.was_invoked(seq):
+        elif not self.complete or self._is_noted(seq):
             self._repeat(seq)
             return True
         else:
