@@ -19,6 +19,8 @@ EPOCHS_KEPT: Final = 64
 """Epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
 OPEN_KEPT: Final = 65_536
 """Unsettled publications per epoch; beyond that the oldest are forgotten and no longer judged."""
+UNLIMITED: Final = 1 << 62
+"""The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
 EXCEPTIONS_KEPT: Final = 64
 """Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
 DUPLICATES_KEPT: Final = 16
@@ -41,6 +43,7 @@ class Publication:
     """One sequence number of an epoch.
 
     rank        its place among all invocations of the key.
+    size        of its largest attempt, in bytes; 0 if that was not recorded.
     ordered_t   when the confirmed attempt was invoked; while there is none, the first.
     received    the subscriptions that received the primary, as bits.
     early       first deliveries of its records that were not known to be the primary when they came, by subscription.
@@ -109,8 +112,9 @@ class Publication:
         attempt = None if self.attempts is None else self.attempts.get(generation)
         return self.invoked_t if attempt is None else attempt.invoked_t
 
-    def repeat(self, generation: int, t: float, region: str) -> None:
+    def repeat(self, generation: int, t: float, region: str, size: int) -> None:
         """Another attempt of the publisher."""
+        self.size = max(self.size, size) if self.size and size else 0
         self._all()[generation] = Attempt(t, region)
         self.failed = False
 
@@ -258,19 +262,22 @@ class Ledger:
 
     holed       whether publishes may be missing from the record so far.
     forgotten   how many epochs, and publications, were forgotten.
+    largest     the size of the largest message, in bytes; `UNLIMITED` once a size was not recorded.
     """
 
-    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "rank")
+    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "largest", "rank")
 
     def __init__(self) -> None:
         self.epochs: dict[str, Epoch] = {}
-        self.rank = self.forgotten = 0
+        self.rank = self.forgotten = self.largest = 0
         self.holed = False
         self._latest = ""
         self._ended: dict[str, int] | None = None
 
     def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
         """A publish is invoked; its publication, None if that was settled before."""
+        if size > self.largest or not size:
+            self.largest = max(self.largest, size or UNLIMITED)
         epoch = self.epochs.get(name)
         if epoch is None:
             epoch = self._begin(name, seq, t, generation)
@@ -281,7 +288,7 @@ class Ledger:
             epoch.regions += (region,)
         publication = epoch.open.get(seq)
         if publication is not None:
-            publication.repeat(generation, t, region)
+            publication.repeat(generation, t, region, size)
             return publication
         if seq == epoch.last + 1 and epoch.last:
             epoch.last = seq
