@@ -37,12 +37,14 @@ class Span:
     end_t       until when it may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
+    regions     the publishing regions of its messages.
     """
 
-    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "session", "start_t")
+    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "regions", "session", "start_t")
 
-    def __init__(self, session: Session, start_t: float, first_t: float) -> None:
+    def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
         self.session = session
+        self.regions = (region,)
         self.start_t = start_t
         self.first_t = first_t
         self.end_t = self.delays_t = self.leased_t = LONG_AGO
@@ -79,6 +81,8 @@ class Holds:
         span = self._span
         if span is None or span.session is not one.session or self._is_over(span, one):
             span = self._begin(one)
+        if one.region not in span.regions:
+            span.regions += (one.region,)
         rules = self._subscription.rules
         leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
         if leased_t > span.leased_t:
@@ -188,16 +192,16 @@ class Holds:
             return known
         if known is not None:
             self._put_away(self._latest.pop(one.session))
-        span = self._span = self._latest[one.session] = Span(one.session, low(rules, one), one.t)
+        span = self._span = self._latest[one.session] = Span(one.session, low(rules, one), one.t, one.region)
         if len(self._latest) > 8:
             self._put_away(self._latest.pop(next(iter(self._latest))))
         return span
 
     def _hand_over(self, one: Delivery) -> None:
-        """By pull and push a later delivery elsewhere shows that what came before is not outstanding any more."""
+        """By pull and push a later delivery elsewhere shows that what came before from its region is not outstanding any more."""
         end_t = one.t + self._subscription.rules.clock_error_s
         for session, span in list(self._latest.items()):
-            if session is not one.session:
+            if session is not one.session and all(region in (one.region, None) for region in span.regions):
                 span.end_t, span.delays_t = min(span.end_t, end_t), min(span.delays_t, end_t)
                 self._put_away(self._latest.pop(session))
 

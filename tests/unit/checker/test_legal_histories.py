@@ -9,6 +9,7 @@ from _pytest.mark import ParameterSet
 
 from prober.core.findings import FAILING
 from tests.unit.checker.judged import findings, words
+from tests.unit.core.cases import PULL
 
 
 def case(what: str, line: str, **rules: Any) -> ParameterSet:
@@ -18,7 +19,13 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
 @pytest.mark.parametrize(
     ("line", "rules"),
     [
-        case("a number below the first recorded one", "P7,8 unknown5@0.5 P4'gen1@1 A<x6(6)@2".replace("unknown5", "info5")),
+        case(
+            "a pull response holds messages of one region while others deliver another region",
+            f"P1/us@0 ok1=m1@0.1 P2/us@0.2 ok2=m2@0.3 P3/eu@0.2 ok3=m3@0.4 pull a@0.9 a<1@1 pull b@2 b<3@2.1 b ack 3@2.2 pull c@3 "
+            f"{' '.join(f'a modack 1 60s@{t}' for t in range(50, 300, 50))} a ack 1@300 end @310",
+            mode=PULL,
+        ),
+        case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
 def test_a_legal_history_has_no_violation(line: str, rules: dict[str, Any]) -> None:
