@@ -37,17 +37,18 @@ class Span:
     end_t       until when it may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
+    extended_t  until when a lease lasts that was set after the end of the session.
     regions     the publishing regions of its messages.
     """
 
-    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "regions", "session", "start_t")
+    __slots__ = ("delays_t", "end_t", "extended_t", "first_t", "leased_t", "regions", "session", "start_t")
 
     def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
         self.session = session
         self.regions = (region,)
         self.start_t = start_t
         self.first_t = first_t
-        self.end_t = self.delays_t = self.leased_t = LONG_AGO
+        self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
 
     def lasts(self, end_t: float, delays_t: float) -> None:
         """Something of it may be outstanding until then."""
@@ -116,6 +117,9 @@ class Holds:
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
+        if one.session.closed_t < inf:
+            span = self._span_of(one)
+            span.extended_t = max(span.extended_t, lease_until(self._subscription.rules, one))
         if one.session in self._latest:
             span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
             span.leased_t = max(span.leased_t, leased_t)
@@ -166,10 +170,15 @@ class Holds:
         for span in self.spans():
             yield span.start_t, self._end_of(span), span
 
+    def extended(self) -> Iterator[tuple[float, float]]:
+        """The times in which a client may have held messages of a stream that was over."""
+        for span in (*self._past, *self._latest.values()):
+            yield span.session.closed_t - self._subscription.rules.close_detection_max_s, span.extended_t
+
     def _end_of(self, span: Span) -> float:
         if not self._subscription.streaming:
             return span.end_t
-        return min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s)
+        return max(min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s), span.extended_t)
 
     def _delays_until(self, one: Delivery) -> float:
         backoff_s = self._subscription.rules.retry_backoff_max_s

@@ -25,6 +25,11 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
             f"{' '.join(f'a modack 1 60s@{t}' for t in range(50, 300, 50))} a ack 1@300 end @310",
             mode=PULL,
         ),
+        case(
+            "a client extends a lease after its stream has ended",
+            f"open A of client c P1,2 A<1,2@1 A nack 1@1.1 close A@2 open B of client c@3 {' '.join(f'A modack 2 60s@{t}' for t in range(5, 300, 50))} "
+            "B<1,2@360 B ack 1,2@361 end @500",
+        ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
