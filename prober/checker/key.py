@@ -111,14 +111,18 @@ class KeyChecker:
             answers.forget(self, t)
 
     def _adopt_baseline(self, one: Delivery) -> None:
-        """10: the subscription may be younger than what was published before the first message that it delivers."""
+        """10: the subscription may be younger than what was published before the first message that it delivers.
+
+        That one may be a copy that the service stored later under the same id. The subscription existed when a session of it was open.
+        """
         self.adopts = False
         publication = one.publication
         if publication is None:
             self.baseline_t = one.t
         else:
             another = publication.abandoned or publication.token not in (None, one.token)
-            self.baseline_t = one.t if another else publication.ordered_t
+            stored_again_t = min(self.subscription.first_seen_t, one.t) if one.stamp else LONG_AGO
+            self.baseline_t = one.t if another else max(publication.ordered_t, stored_again_t)
         for lane in self.lanes.values():
             for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:
                 del lane.owed[publication]

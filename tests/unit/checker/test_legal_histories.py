@@ -30,6 +30,11 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
             f"open A of client c P1,2 A<1,2@1 A nack 1@1.1 close A@2 open B of client c@3 {' '.join(f'A modack 2 60s@{t}' for t in range(5, 300, 50))} "
             "B<1,2@360 B ack 1,2@361 end @500",
         ),
+        case(
+            "the first delivery of a new subscription is a copy that the service stored later",
+            "P1,2,3 open A of client A@4 P4@5 ok4=m4@5.1 A<1~7@6 A<4~8@7",
+            subscription_predates_first_publish=False,
+        ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
