@@ -27,6 +27,8 @@ WINDOW_MAX: Final = 256
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
 EPOCHS_KEPT: Final = 64
+ELSEWHERE_KEPT: Final = 256
+"""Records without a position that are remembered."""
 
 KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
 """What is known of a record, wherever it stands."""
@@ -42,6 +44,7 @@ class AcceptedDeliveries:
     waiting     what came and is not accepted yet.
     opportunities   counts how often a broken promise could have been seen.
     highest     the highest sequence number of a primary that was learned, by epoch.
+    elsewhere   records that were first sent before everything that is remembered: they have no position.
     """
 
     opportunities: Opportunities
@@ -57,6 +60,7 @@ class AcceptedDeliveries:
         self.blurred_until_t = -inf
         self.blurred_by: Session | None = None
         self.highest: dict[str, int] = {}
+        self.elsewhere: dict[tuple[int, int], None] = {}
         self._frontier = 0
         self._commit_at = COMMIT_AT
         self._latest_invoked_t = -inf
@@ -90,6 +94,8 @@ class AcceptedDeliveries:
     def _may_stand_elsewhere(self, one: Delivery) -> bool:
         """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
         position = self.position_of(one)
+        if not position and (one.token, one.stamp) in self.elsewhere:
+            return True
         if position or one.publication is None or not one.first:
             return self.log.flagged(position, UNPLACED)
         subscription, publication = self._key.subscription, one.publication
@@ -111,6 +117,7 @@ class AcceptedDeliveries:
             return
         if not self.window:
             self.now = self.settled.copy()
+        self._join(one, position)
         self.window.append(one)
         self.now.sent(position, one)
         if len(self.window) >= self._commit_at:
@@ -135,20 +142,24 @@ class AcceptedDeliveries:
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        if self.window:
-            self._join(one, position)
         return position
 
     def _join(self, one: Delivery, position: int) -> None:
-        """Marks positions before this one that may stand behind it in another legal order of sends."""
-        lowest, rules, session = position, self._key.rules, one.session
-        sent_t = low(rules, one) - rules.clock_error_s
+        """Marks positions before that of a delivery that may stand behind it in another legal order of sends.
+
+        Any delivery of a record may have been the first one.
+        """
+        if position <= self._frontier + 1:
+            return
+        lowest, rules = position, self._key.rules
+        sent_t, session = low(rules, one) - rules.clock_error_s, one.session
+        surely = {other.position for other in self.window if other.session is session or other.t < sent_t}
         for other in self.window:
-            if other.session is session or other.t < sent_t or other.number != self.log.number(other.position):
+            if not self._frontier < other.position < lowest or other.position in surely:
                 continue
             before = other.publication
             if before is None or not other.primary or not must_precede(rules, before, one):
-                lowest = min(lowest, other.position)
+                lowest = other.position
         for joined in range(lowest + 1, position + 1):
             self.log.mark(joined, JOINED)
 
@@ -209,16 +220,28 @@ class AcceptedDeliveries:
             one.position = search.known[step.item]
             self._file(one, step.problems)
             if not step.placed:
+                self._note_elsewhere(one)
                 continue
             known = one.position or self._relearned(one)
+            one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
             one.position = known or self._learn(one)
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)
                 if self.now.before is not None and self.now.before.session is not one.session:
                     self._key.moved(self, one)
+            self._join(one, one.position)
             self.window.append(one)
             self.now.sent(one.position, one)
         self._flags = {}
+
+    def _note_elsewhere(self, one: Delivery) -> None:
+        """A delivery was sent before everything that is remembered; a new record has no position then."""
+        if one.position or (one.token, one.stamp) in self.elsewhere:
+            return
+        self.elsewhere[one.token, one.stamp] = None
+        if len(self.elsewhere) > ELSEWHERE_KEPT:
+            del self.elsewhere[next(iter(self.elsewhere))]
+        self._key.group.divergence.lose_order(self._key, self)
 
     def _relearned(self, one: Delivery) -> int:
         """The position of a record that was learned in the window before."""

@@ -45,7 +45,7 @@ class Span:
 
     def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
         self.session = session
-        self.regions = (region,)
+        self.regions: tuple[str | None, ...] = (region,)
         self.start_t = start_t
         self.first_t = first_t
         self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO

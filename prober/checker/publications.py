@@ -175,7 +175,19 @@ class Epoch:
     complete    False once the record may have a hole: then an unrecorded number proves nothing.
     """
 
-    __slots__ = ("_repeated", "_skipped", "began", "began_t", "complete", "ended_unseen", "first", "last", "name", "open", "regions")
+    __slots__ = (
+        "_repeated",
+        "_skipped",
+        "began",
+        "began_t",
+        "complete",
+        "ended_unseen",
+        "first",
+        "last",
+        "name",
+        "open",
+        "regions",
+    )
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
         self.name = name

@@ -12,6 +12,9 @@ from tests.unit.checker.judged import findings, words
 from tests.unit.core.cases import PULL
 
 
+EXTENDED = " ".join(f"A modack 2 60s@{t}" for t in range(5, 300, 50))
+
+
 def case(what: str, line: str, **rules: Any) -> ParameterSet:
     return pytest.param(line, rules, id=what)
 
@@ -27,8 +30,7 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
         ),
         case(
             "a client extends a lease after its stream has ended",
-            f"open A of client c P1,2 A<1,2@1 A nack 1@1.1 close A@2 open B of client c@3 {' '.join(f'A modack 2 60s@{t}' for t in range(5, 300, 50))} "
-            "B<1,2@360 B ack 1,2@361 end @500",
+            f"open A of client c P1,2 A<1,2@1 A nack 1@1.1 close A@2 open B of client c@3 {EXTENDED} B<1,2@360 B ack 1,2@361 end @500",
         ),
         case(
             "the first delivery of a new subscription is a copy that the service stored later",
