@@ -11,7 +11,6 @@ from prober.core.findings import FAILING
 from tests.unit.checker.judged import findings, words
 from tests.unit.core.cases import PULL
 
-
 EXTENDED = " ".join(f"A modack 2 60s@{t}" for t in range(5, 300, 50))
 
 
