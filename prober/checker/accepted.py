@@ -175,7 +175,8 @@ class AcceptedDeliveries:
         rules = self._key.rules
         if self.waiting:
             return  # what waits may have been sent before
-        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
+        delayed_t = now if now == inf else now - rules.delivery_delay_max_s
+        horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
         count = certain_count(rules, self.window, horizon_t)
         if len(self.window) - count >= WINDOW_MAX:
             count = self._give_up_order(len(self.window) // 2)

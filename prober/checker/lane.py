@@ -20,6 +20,7 @@ from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
 from prober.checker.search import Search, Situation
 from prober.checker.state import State
+from prober.core.findings import Kind
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
@@ -49,7 +50,7 @@ class Lane(AcceptedDeliveries):
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
-        self._in_grace = False
+        self._in_grace = self._is_gap = False
         self.opportunities = Opportunities(key, self)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -70,7 +71,13 @@ class Lane(AcceptedDeliveries):
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
-        self.due_t = one.t + self._hold_s
+        self.due_t = self._due_of(one)
+
+    def _due_of(self, one: Delivery) -> float:
+        """When nothing can come any more that explains a delivery: at once where no other session may deliver, or be lost."""
+        prompt = not self._is_gap or self._hold_s == inf  # whether what is missing comes late names the violation
+        certain = prompt and not self._key.rules.clock_error_s and not self._key.subscription.may_explain(one)
+        return one.t if certain else one.t + self._hold_s
 
     def _accept(self, one: Delivery) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation."""
@@ -82,6 +89,7 @@ class Lane(AcceptedDeliveries):
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
+                self._is_gap = any(problem.kind is Kind.ORDER_GAP for problem in problems)
                 return False
             self._file(one, problems)
         self._take(one, known)
@@ -150,7 +158,7 @@ class Lane(AcceptedDeliveries):
 
     def settle(self, now: float) -> None:
         """Decides what was on hold until before `now`."""
-        while self.waiting and self.due_t < now:
+        while self.waiting and (self.due_t < now or now == inf):
             if len(self.waiting) == 1 or not self._resolve_all(now):
                 self._resolve(now)
         self._compare(now)
@@ -186,7 +194,7 @@ class Lane(AcceptedDeliveries):
     def _resolve(self, now: float) -> None:
         """Looks for a legal order; where there is none and time is up, tells the breach."""
         first, *rest = self.waiting
-        final = self.due_t < now
+        final = self.due_t < now or now == inf
         eps = self._key.rules.clock_error_s
         beside = [one for one in rest if one.session is not first.session and low(self._key.rules, one) <= first.t + eps]
         optional = beside[:OPTIONAL_MAX]
@@ -214,7 +222,7 @@ class Lane(AcceptedDeliveries):
             if not self._accept(one):
                 self._key.counts.holds += 1
                 self.waiting.insert(0, one)
-                self.due_t = one.t + self._hold_s
+                self.due_t = self._due_of(one)
                 return
 
     def _search(self, items: list[Delivery], mandatory: int) -> Search:
@@ -294,10 +302,10 @@ class Lane(AcceptedDeliveries):
 
     def _compare(self, now: float) -> None:
         """Compares what was confirmed late with what came before, and behind."""
-        if not self.deferred or self.deferred[0][0] >= now:
+        if not self.deferred or (self.deferred[0][0] >= now and now < inf):
             return
-        due = [publication for due_t, publication in self.deferred if due_t < now]
-        self.deferred = [one for one in self.deferred if one[0] >= now]
+        due = [publication for due_t, publication in self.deferred if due_t < now or now == inf]
+        self.deferred = [one for one in self.deferred if one[0] >= now and now < inf]
         for publication in due:
             first = first_of(publication, self._key.subscription.index)
             if self.window and any(pairs(self.log, self.owed, publication, first)):

@@ -183,10 +183,11 @@ class Send:
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
 
     def holder(self) -> list[Problem]:
-        """Nothing below it is provably held elsewhere."""
+        """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
-        below = [(position, held) for position, held in self.held if self._matters(position, held)]
+        above = max((position for position, held in self.held if held.owner == self.delivery.owner), default=0)
+        below = [(position, held) for position, held in self.held if position > above and self._matters(position, held)]
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
 
+from prober.checker.verifier import Verifier
+from prober.core.findings import Kind
+from tests.notation import history
 from tests.unit.checker.judged import across, findings, words
-from tests.unit.core.cases import PULL, PUSH
+from tests.unit.core.cases import PULL, PUSH, rules_of
 
 TWO = "open A of client c open B of client c"
 SPLIT = "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@2"
@@ -41,3 +45,21 @@ def test_what_is_on_hold_at_the_end_is_in_doubt(line: str, expected: str, rules:
 def test_subscriptions_are_compared_before_the_rest_is_in_doubt() -> None:
     found, _ = across(("s", "P1@0 P2@0 ok1=m1@0.5 ok2=m2@0.5 A<1,2@1 stop @2"), ("r", "C<2,1@1.5"))
     assert {one.status for one in found if one.subscription == "r"} == {"violation"}
+
+
+def test_without_a_bound_of_the_delay_one_stream_is_verified_at_once() -> None:
+    rules = rules_of(delivery_delay_max_s=inf)
+    verifier = Verifier(rules, subscriptions=("s",))
+    found = [one.kind for event in history("P1,2,3 A<1,2,1@1 A<3@4 A<1@5") for one in verifier.observe(event)]
+    assert found == [Kind.REDELIVERY_SKIP]
+
+
+@pytest.mark.parametrize("end", ["", "end @500"])
+def test_without_a_bound_of_the_delay_several_streams_are_verified_at_the_end(end: str) -> None:
+    line = f"open B of client b P1,2,3 A<1,2,1@1 A<3@4 {end}"
+    assert "V:REDELIVERY_SKIP@4" in words(findings(line, delivery_delay_max_s=inf))
+
+
+def test_a_split_is_reported_once() -> None:
+    line = "P1,2,3 A<1@1 B<2@1.5 B<3@1.6 B<3@1.7 stop @60"
+    assert words(one for one in findings(line) if one.status == "violation") == ["V:AFFINITY_SPLIT@1.5"]
