@@ -37,7 +37,7 @@ class Span:
     end_t       until when it may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
-    extended_t  until when a lease lasts that was set after the end of the session.
+    extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
     regions     the publishing regions of its messages.
     """
 
@@ -117,7 +117,8 @@ class Holds:
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
-        if one.session.closed_t < inf:
+        record = record_key(one)
+        if one.session.closed_t < inf or one not in (self.unacked.get(record), self.others.get(record)):
             span = self._span_of(one)
             span.extended_t = max(span.extended_t, lease_until(self._subscription.rules, one))
         if one.session in self._latest:
@@ -163,7 +164,8 @@ class Holds:
     def delays(self) -> Iterator[tuple[float, float]]:
         """The times in which the key may have delayed others."""
         for span in self.spans():
-            yield span.start_t, span.delays_t if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+            end_t = max(span.delays_t, span.extended_t) if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+            yield span.start_t, end_t
 
     def held(self) -> Iterator[tuple[float, float, Span]]:
         """The times in which the key may have been held, each with its span."""

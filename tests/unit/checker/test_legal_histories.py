@@ -36,6 +36,10 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
             "P1,2,3 open A of client A@4 P4@5 ok4=m4@5.1 A<1~7@6 A<4~8@7",
             subscription_predates_first_publish=False,
         ),
+        case(
+            "a client extends a lease after a redelivery elsewhere, and another key waits",
+            f"P1,2 A<1@1 A ack 1@1.1 A<2@1.2 B<2@3 B ack 2@3.1 {EXTENDED} A ack 2@300 on k2 P1@5 ok1=k2m1@5.1 A<1@310 A ack 1@311 end @500",
+        ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
