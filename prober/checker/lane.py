@@ -85,6 +85,10 @@ class Lane(AcceptedDeliveries):
         state = self.now
         known = self.position_of(one)
         position = known or self.log.frontier + 1
+        if not self._key.group.key:  # 11: without an ordering key there is no order
+            self._file(one, self._send_of(state, one, position, []).alone())
+            self._take(one, known)
+            return True
         missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
@@ -148,11 +152,13 @@ class Lane(AcceptedDeliveries):
                 yield before
 
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
-        send = Send(
+        return self._send_of(state, one, position, missing).problems()
+
+    def _send_of(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> Send:
+        return Send(
             *(self._key.subscription, self.log, one, position, state.before, state.before_position),
             *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t, self._key.newest),
         )
-        return send.problems()
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 

@@ -1,13 +1,15 @@
 """Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
 
 Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
-explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried.
+explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried. What is missing in
+every order counts from the beginning (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
+more of them than necessary, and has a breach only if every order has one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -102,6 +104,13 @@ class Explanation(NamedTuple):
     def is_breach(self) -> bool:
         """Whether it is none without a breach."""
         return any(not problem.doubt for step in self.steps for problem in step.problems)
+
+
+def _priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:
+    """The place of a situation in the queue: the lowest comes first."""
+    if ahead:
+        return cost.breaches, cost.strength, -depth, cost.assumptions
+    return cost.breaches, cost.strength, cost.assumptions, -depth
 
 
 @dataclass(slots=True)
@@ -201,19 +210,31 @@ class Search:
 
     def run(self, *, final: bool) -> Explanation | None:
         """The best explanation; while that is not `final`, None unless there is one without any problem."""
+        inevitable = self._inevitable()
+        if not final:
+            return self._look(inevitable, GLANCE, Cost(0, 0, UNPLACED * len(self.items)))
+        found = self._look(inevitable, SITUATIONS_MAX) or self._look(inevitable, SITUATIONS_MAX, ahead=True)
+        return found or Explanation((), gave_up=True)
+
+    def _look(
+        self, inevitable: Mapping[int, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
+    ) -> Explanation | None:
+        """The best explanation that costs no more than `cost_max`; None if too many situations were looked at.
+
+        ahead   of several with the same breaches, what has come furthest is looked at first, whatever it assumes.
+        """
         counter = 0
-        queue: list[tuple[Cost, int, int, Situation]] = []
+        rest = sum(inevitable.values(), Cost())
+        queue = [(_priority(rest, 0, ahead=ahead), counter, Cost(), rest, self.start)]
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {self.start.key: None}
-        heappush(queue, (Cost(), 0, counter, self.start))
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
-        situations_max = SITUATIONS_MAX if final else GLANCE
         while queue and len(done) <= situations_max:
-            cost, _, _, situation = heappop(queue)
+            _, _, cost, rest, situation = heappop(queue)
             key = situation.key
             if key in done:
                 continue
-            if not final and cost > Cost(0, 0, UNPLACED * len(self.items)):
+            if cost_max is not None and cost + rest > cost_max:
                 return None
             done.add(key)
             if situation.front >= self.mandatory:
@@ -225,8 +246,49 @@ class Search:
                 best[after_key] = following
                 came[after_key] = key, step
                 counter += 1
-                heappush(queue, (following, -(after.front + len(after.ahead)), -counter, after))
-        return Explanation((), gave_up=True) if final else None
+                left = rest - self._paid(situation, step.item, inevitable)
+                depth = after.front + len(after.ahead)
+                heappush(queue, (_priority(following + left, depth, ahead=ahead), -counter, following, left, after))
+        return None
+
+    # --- what costs something in every order ---------------------------------------------------------------------------------
+
+    def _inevitable(self) -> dict[int, Cost]:
+        """What each new record costs at least, by its first delivery: publications that have not come are missing in every order."""
+        costs: dict[int, Cost] = {}
+        for index, record in enumerate(self._records):
+            if record in costs and not any(costs[record]):
+                continue
+            cost = self._cost_at_least(index)
+            costs[record] = min(cost, costs[record]) if record in costs else cost
+        needed = set(self._records[: self.mandatory])
+        return {record: cost for record, cost in costs.items() if record in needed and any(cost)}
+
+    def _cost_at_least(self, index: int) -> Cost:
+        one = self.items[index]
+        if not self.owed or self.known[index] or one.publication is None:
+            return Cost()
+        required = self._required_of(index)
+        missing = [before for before in required if (before.token or 0) not in self._copies]
+        if not missing:
+            return Cost()
+        last = self.start.before, self.start.before_position
+        send = Send(self.subscription, SearchView(self, self.start), one, 1, *last, (), missing, one.t, self.newest)
+        return cost_of(self._new(index, send.missing_only()), placed=True)
+
+    def _paid(self, situation: Situation, index: int, inevitable: Mapping[int, Cost]) -> Cost:
+        """What counted for a delivery so far, if nothing of its record was sent before it."""
+        record = self._records[index]
+        if record not in inevitable or any(situation.was_sent(other) for other in self._copies_of(index)):
+            return Cost()
+        return inevitable[record]
+
+    def _copies_of(self, index: int) -> Iterator[int]:
+        """The other deliveries of the record of a delivery."""
+        record = self._records[index]
+        for other in self._copies[self.items[index].token]:
+            if other != index and self._records[other] == record:
+                yield other
 
     def _path(
         self, came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None], key: tuple[object, ...]
@@ -359,10 +421,13 @@ class Search:
         """What has to be in the log before a new record, and is not; any record of its message id will do."""
         if self.items[index].publication is None:
             return []
+        return [one for one in self._required_of(index) if not any(map(situation.was_sent, self._copies.get(one.token or 0, ())))]
+
+    def _required_of(self, index: int) -> list[Publication]:
         required = self._required.get(index)
         if required is None:
             required = self._required[index] = self._require(index)
-        return [one for one in required if not any(map(situation.was_sent, self._copies.get(one.token or 0, ())))]
+        return required
 
     def _require(self, index: int) -> list[Publication]:
         rules, one = self.subscription.rules, self.items[index]
