@@ -303,9 +303,9 @@ class Search:
 
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         for index in self._candidates(situation):
-            yield self._send(situation, index)
             if self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
                 yield self._send_before(situation, index)
+            yield self._send(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:
         """What may have been sent next: nothing that is still to be sent was provably sent before."""
@@ -315,6 +315,7 @@ class Search:
             return
         eps = self.subscription.rules.clock_error_s
         heads = [index for of_session in self._by_session if (index := self._head(situation, of_session)) is not None]
+        heads.sort(reverse=True)
         for index in heads:
             if all(self.items[other].t + eps >= self._lows[index] for other in heads if other != index):
                 yield index
