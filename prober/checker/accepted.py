@@ -28,6 +28,8 @@ WINDOW_MAX: Final = 4096
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
 EPOCHS_KEPT: Final = 64
+ELSEWHERE_KEPT: Final = 256
+"""Records without a position that are remembered."""
 
 NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
 KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
@@ -44,6 +46,7 @@ class AcceptedDeliveries:
     waiting     what came and is not accepted yet.
     opportunities   counts how often a broken promise could have been seen.
     highest     the highest sequence number of a primary that was learned, by epoch.
+    elsewhere   records that were first sent before everything that is remembered: they have no position.
     """
 
     __slots__ = (
@@ -58,6 +61,7 @@ class AcceptedDeliveries:
         "_reported",
         "blurred_by",
         "blurred_until_t",
+        "elsewhere",
         "highest",
         "log",
         "now",
@@ -80,6 +84,7 @@ class AcceptedDeliveries:
         self.blurred_until_t = -inf
         self.blurred_by: Session | None = None
         self.highest: dict[str, int] = {}
+        self.elsewhere: dict[tuple[int, int], None] = {}
         self._frontier = 0
         self._commit_at = COMMIT_AT
         self._latest_invoked_t = -inf
@@ -124,6 +129,8 @@ class AcceptedDeliveries:
 
     def _may_stand_elsewhere(self, one: Delivery, known: int) -> bool:
         """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
+        if not known and (one.token, one.stamp) in self.elsewhere:
+            return True
         subscription, publication = self._key.subscription, one.publication
         if known or publication is None or not one.first:
             return known > 0 and self.log.flagged(known, UNPLACED)
@@ -148,6 +155,8 @@ class AcceptedDeliveries:
                 self._frontier = self.log.frontier
                 return
             self.now, self._has_one_order = self.settled.copy(), True
+        elif not self._has_one_order:
+            self._join(one, position)
         window.append(one)
         self.now.sent(position, one)
         if len(window) >= self._commit_at:
@@ -173,18 +182,20 @@ class AcceptedDeliveries:
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        if self.window and not self._has_one_order:
-            self._join(one, position)
         return position
 
     def _join(self, one: Delivery, position: int) -> None:
-        """Marks positions before this one that may stand behind it in another legal order of sends."""
-        lowest, rules, session = position, self._key.rules, one.session
-        sent_t = one.earliest_t - rules.clock_error_s
+        """Marks positions before that of a delivery that may stand behind it in another legal order of sends.
+
+        Any delivery of a record may have been the first one.
+        """
+        if position <= self._frontier + 1:
+            return
+        lowest, rules = position, self._key.rules
+        sent_t, session = one.earliest_t - rules.clock_error_s, one.session
+        surely = {other.position for other in self.window if other.session is session or other.t < sent_t}
         for other in self.window:
-            if other.session is session or other.t < sent_t or other.position >= lowest:
-                continue
-            if other.number != self.log.number(other.position):
+            if not self._frontier < other.position < lowest or other.position in surely:
                 continue
             before = other.publication
             if before is None or not other.primary or not must_precede(rules, before, one):
@@ -204,7 +215,8 @@ class AcceptedDeliveries:
         rules = self._key.rules
         if self.waiting or not self.window:
             return  # what waits may have been sent before
-        horizon_t = max(now - rules.delivery_delay_max_s, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
+        delayed_t = now if now == inf else now - rules.delivery_delay_max_s
+        horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
         self._has_one_order = self._has_one_order or has_one_order(rules, self.window)
         if self._has_one_order:
             count = next((index for index, one in enumerate(self.window) if one.t >= horizon_t), len(self.window))
@@ -262,16 +274,28 @@ class AcceptedDeliveries:
             one.position = search.known[step.item]
             self._file(one, step.problems)
             if not step.placed:
+                self._note_elsewhere(one)
                 continue
-            position = one.position or learned.get((one.token, one.stamp)) or self._learn(one)
-            one.position = learned[one.token, one.stamp] = position
+            known = one.position or learned.get((one.token, one.stamp), 0)
+            one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
+            one.position = learned[one.token, one.stamp] = known or self._learn(one)
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)
                 if self.now.before is not None and self.now.before.session is not one.session:
                     self._key.moved(self, one)
+            self._join(one, one.position)
             self.window.append(one)
             self.now.sent(one.position, one)
         self._flags = None
+
+    def _note_elsewhere(self, one: Delivery) -> None:
+        """A delivery was sent before everything that is remembered; a new record has no position then."""
+        if one.position or (one.token, one.stamp) in self.elsewhere:
+            return
+        self.elsewhere[one.token, one.stamp] = None
+        if len(self.elsewhere) > ELSEWHERE_KEPT:
+            del self.elsewhere[next(iter(self.elsewhere))]
+        self._key.group.lose_order(self._key, self)
 
     def _blur(self, deliveries: list[Delivery]) -> None:
         """Something else may have been sent among these, or before: what that does to the state is not known any more."""

@@ -45,6 +45,10 @@ class Cost(NamedTuple):
         """Both together."""
         return Cost(self.breaches + other.breaches, self.strength + other.strength, self.assumptions + other.assumptions)
 
+    def __sub__(self, other: Cost) -> Cost:
+        """What is left of it."""
+        return Cost(self.breaches - other.breaches, self.strength - other.strength, self.assumptions - other.assumptions)
+
 
 def cost_of(problems: Iterable[Problem], *, placed: bool) -> Cost:
     """What a send costs."""

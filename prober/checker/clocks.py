@@ -163,6 +163,7 @@ class Clocks:
         else:
             taken += self._in_full_streams(key, stop)
             taken += self._handed_over(key, stop)
+            taken += key.holds.extended()
         free = minus(union(there), taken)
         return self._without_others(key, free) if firm else free
 

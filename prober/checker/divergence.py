@@ -328,14 +328,15 @@ class DivergenceCheck:
         self._broken.add(checker.subscription.index)
 
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
-        """What was received last may have been sent in another order, also before what still comes."""
+        """What was received last, and is not final, may have been sent in another order, also before what still comes."""
         upto = lane.log.frontier
+        first = min(lane.final, upto)
         known = self._breaks_of(checker, lane.region)
-        self._breaks[checker.subscription.index, lane.region] = (upto, upto) if known is None else (known[0], upto)
+        self._breaks[checker.subscription.index, lane.region] = (first if known is None else min(known[0], first), upto)
         for comparison in self._comparisons.values():
             for side in comparison.sides:
                 if side.lane is lane:
-                    side.breaks = (upto, upto) if side.breaks is None else (side.breaks[0], upto)
+                    side.breaks = (first if side.breaks is None else min(side.breaks[0], first), upto)
 
     def _breaks_of(self, checker: KeyChecker, region: str) -> Breaks | None:
         """Where something may stand that is not in the log, since the beginning."""

@@ -11,6 +11,8 @@ from prober.checker.holds import Record
 from prober.checker.spans import Spans
 from prober.core.rules import Rules
 
+OVERHEAD_BYTES: Final = 256
+"""The most that a message counts for beside its data: attributes, key, id."""
 FULL_KEPT: Final = 64
 """Times in which it was used up that are remembered; beyond that the two oldest count as one."""
 
@@ -38,7 +40,7 @@ class Flow:
 
     def delivered(self, record: Record, one: Delivery, size: int) -> None:
         """A message was delivered on the stream; one that comes twice is outstanding once."""
-        sent_t = one.earliest_t
+        sent_t, size = one.earliest_t, size + OVERHEAD_BYTES
         self._go_on(sent_t)
         before = self._outstanding.pop(record, None)
         self._bytes += size - (0 if before is None else before[1])

@@ -85,7 +85,7 @@ class KeyGroup(Ledger):
         """Whether the record begins in the middle of an epoch, or may do so, so that what came first is not known."""
         if any(checker.numbers is not None for checker in self.checkers):
             return True
-        return any(epoch.first > 1 or not epoch.complete for epoch in self.epochs.values())
+        return any(epoch.began > 1 or not epoch.complete for epoch in self.epochs.values())
 
     def compare(self, checker: KeyChecker) -> float:
         """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""

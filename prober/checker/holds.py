@@ -37,15 +37,18 @@ class Span:
     end_t       until when it may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
+    extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
+    regions     the publishing regions of its messages.
     """
 
-    __slots__ = ("delays_t", "end_t", "first_t", "leased_t", "session", "start_t")
+    __slots__ = ("delays_t", "end_t", "extended_t", "first_t", "leased_t", "regions", "session", "start_t")
 
-    def __init__(self, session: Session, start_t: float, first_t: float) -> None:
+    def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
         self.session = session
+        self.regions: tuple[str | None, ...] = (region,)
         self.start_t = start_t
         self.first_t = first_t
-        self.end_t = self.delays_t = self.leased_t = LONG_AGO
+        self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
 
     def lasts(self, end_t: float, delays_t: float) -> None:
         """Something of it may be outstanding until then."""
@@ -79,6 +82,8 @@ class Holds:
         span = self._span
         if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
             span = self._begin(one)
+        if one.region not in span.regions:
+            span.regions += (one.region,)
         rules = self._subscription.rules
         leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
         if leased_t > span.leased_t:
@@ -112,6 +117,10 @@ class Holds:
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
+        record = record_key(one)
+        if one.session.closed_t < inf or one not in (self.unacked.get(record), self.others.get(record)):
+            span = self._span_of(one)
+            span.extended_t = max(span.extended_t, lease_until(self._subscription.rules, one))
         if one.session in self._latest:
             span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
             span.leased_t = max(span.leased_t, leased_t)
@@ -155,17 +164,23 @@ class Holds:
     def delays(self) -> Iterator[tuple[float, float]]:
         """The times in which the key may have delayed others."""
         for span in self.spans():
-            yield span.start_t, span.delays_t if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+            end_t = max(span.delays_t, span.extended_t) if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+            yield span.start_t, end_t
 
     def held(self) -> Iterator[tuple[float, float, Span]]:
         """The times in which the key may have been held, each with its span."""
         for span in self.spans():
             yield span.start_t, self._end_of(span), span
 
+    def extended(self) -> Iterator[tuple[float, float]]:
+        """The times in which a client may have held messages of a stream that was over."""
+        for span in (*self._past, *self._latest.values()):
+            yield span.session.closed_t - self._subscription.rules.close_detection_max_s, span.extended_t
+
     def _end_of(self, span: Span) -> float:
         if not self._subscription.streaming:
             return span.end_t
-        return min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s)
+        return max(min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s), span.extended_t)
 
     def _delays_until(self, one: Delivery) -> float:
         backoff_s = self._subscription.rules.retry_backoff_max_s
@@ -187,16 +202,16 @@ class Holds:
             return known
         if known is not None:
             self._put_away(self._latest.pop(one.session))
-        span = self._span = self._latest[one.session] = Span(one.session, one.earliest_t, one.t)
+        span = self._span = self._latest[one.session] = Span(one.session, one.earliest_t, one.t, one.region)
         if len(self._latest) > 8:
             self._put_away(self._latest.pop(next(iter(self._latest))))
         return span
 
     def _hand_over(self, one: Delivery) -> None:
-        """By pull and push a later delivery elsewhere shows that what came before is not outstanding any more."""
+        """By pull and push a later delivery elsewhere shows that what came before from its region is not outstanding any more."""
         end_t = one.t + self._subscription.rules.clock_error_s
         for session, span in list(self._latest.items()):
-            if session is not one.session:
+            if session is not one.session and all(region in (one.region, None) for region in span.regions):
                 span.end_t, span.delays_t = min(span.end_t, end_t), min(span.delays_t, end_t)
                 self._put_away(self._latest.pop(session))
 

@@ -17,7 +17,7 @@ from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
 from prober.checker.subscription import Subscription
 from prober.checker.unrecorded import NumbersCheck
-from prober.core.collector import FindingsCollector
+from prober.core.collector import CUT_OFF, FindingsCollector
 from prober.core.events import LONG_AGO, Delivered
 from prober.core.findings import Kind
 from prober.core.rules import Rules
@@ -119,14 +119,18 @@ class KeyChecker:
             answers.forget(self, t)
 
     def _adopt_baseline(self, one: Delivery) -> None:
-        """10: the subscription may be younger than what was published before the first message that it delivers."""
+        """10: the subscription may be younger than what was published before the first message that it delivers.
+
+        That one may be a copy that the service stored later under the same id. The subscription existed when a session of it was open.
+        """
         self.adopts = False
         publication = one.publication
         if publication is None:
             self.baseline_t = one.t
         else:
             another = publication.abandoned or publication.token not in (None, one.token)
-            self.baseline_t = one.t if another else publication.ordered_t
+            stored_again_t = min(self.subscription.first_seen_t, one.t) if one.stamp else LONG_AGO
+            self.baseline_t = one.t if another else max(publication.ordered_t, stored_again_t)
         for lane in self.lanes.values():
             for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:
                 del lane.owed[publication]
@@ -340,6 +344,18 @@ class KeyChecker:
         """Nothing comes any more, and what is overdue at `t` is so."""
         self.wake(inf)
         self.liveness.judge(t, t)
+
+    def stop(self, t: float) -> None:
+        """The record stopped at `t`: decides what nothing after it can explain."""
+        for lane in self.lanes.values():
+            lane.stop(t)
+        if self.numbers is not None:
+            self.numbers.settle(t)
+
+    def cut_off(self) -> None:
+        """What is still on hold is in doubt from now on: what came after the record stopped may explain it."""
+        self.group.compare(self)
+        self.collector.excuse(inf, CUT_OFF)
 
     # --- findings ------------------------------------------------------------------------------------------------------------
 

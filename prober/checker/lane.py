@@ -20,6 +20,7 @@ from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
 from prober.checker.search import Search
 from prober.checker.state import State
+from prober.core.findings import Kind
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
@@ -43,7 +44,7 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "deferred", "due_t", "overtaken", "owed")
+    __slots__ = ("_in_grace", "_is_gap", "deferred", "due_t", "overtaken", "owed")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region)
@@ -51,7 +52,7 @@ class Lane(AcceptedDeliveries):
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
-        self._in_grace = False
+        self._in_grace = self._is_gap = False
         self.opportunities = Opportunities(key, self)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -75,17 +76,28 @@ class Lane(AcceptedDeliveries):
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
-        self.due_t = one.t + self._hold_s
+        self.due_t = self._due_of(one)
+
+    def _due_of(self, one: Delivery) -> float:
+        """When nothing can come any more that explains a delivery: at once where no other session may deliver, or be lost."""
+        prompt = not self._is_gap or self._hold_s == inf  # whether what is missing comes late names the violation
+        certain = prompt and not self._key.rules.clock_error_s and not self._key.subscription.may_explain(one)
+        return one.t if certain else one.t + self._hold_s
 
     def _accept(self, one: Delivery, known: int) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
         grace = self._grace_of(one) if self._key.subscription.graces else None
         state = self.now
         position = known or self.log.frontier + 1
+        if not self._key.group.key:  # 11: without an ordering key there is no order
+            self._file(one, self._send_of(state, one, position, []).alone())
+            self._take(one, known)
+            return True
         missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
+                self._is_gap = any(problem.kind is Kind.ORDER_GAP for problem in problems)
                 return False
             self._file(one, problems)
         self._take(one, known)
@@ -142,20 +154,34 @@ class Lane(AcceptedDeliveries):
                 yield before
 
     def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
-        send = Send(
+        return self._send_of(state, one, position, missing).problems()
+
+    def _send_of(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> Send:
+        return Send(
             *(self._key.subscription, self.log, one, position, state.before, state.before_position),
             *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t, self._key.newest),
         )
-        return send.problems()
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> None:
         """Decides what was on hold until before `now`."""
-        while self.waiting and self.due_t < now:
+        while self.waiting and (self.due_t < now or now == inf):
             if len(self.waiting) == 1 or not self._resolve_all(now):
                 self._resolve(now)
         self._compare(now)
+
+    def stop(self, now: float) -> None:
+        """Decides what was on hold until before `now`, the end of the record, and what nothing later can explain."""
+        self.settle(now)
+        while self.waiting and self._is_over(self.waiting[0], now):
+            self._resolve(inf)
+        if self.window:
+            self.commit(inf if self._is_over(self.window[-1], now) else now)
+
+    def _is_over(self, one: Delivery, stopped_t: float) -> bool:
+        """Whether nothing that may be missing from a record that stopped can explain a delivery."""
+        return one.t + 2 * self._key.rules.clock_error_s <= stopped_t and not self._key.subscription.may_explain(one)
 
     def _resolve_all(self, now: float) -> bool:
         """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
@@ -176,7 +202,7 @@ class Lane(AcceptedDeliveries):
     def _resolve(self, now: float) -> None:
         """Looks for a legal order; where there is none and time is up, tells the breach."""
         first, *rest = self.waiting
-        final = self.due_t < now
+        final = self.due_t < now or now == inf
         eps = self._key.rules.clock_error_s
         beside = [one for one in rest if one.session is not first.session and one.earliest_t <= first.t + eps]
         optional = beside[:OPTIONAL_MAX]
@@ -204,7 +230,7 @@ class Lane(AcceptedDeliveries):
             if not self._accept(one, self.position_of(one)):
                 self._key.counts.holds += 1
                 self.waiting.insert(0, one)
-                self.due_t = one.t + self._hold_s
+                self.due_t = self._due_of(one)
                 return
 
     def _search(self, items: list[Delivery], mandatory: int) -> Search:
@@ -285,10 +311,10 @@ class Lane(AcceptedDeliveries):
 
     def _compare(self, now: float) -> None:
         """Compares what was confirmed late with what came before, and behind."""
-        if not self.deferred or self.deferred[0][0] >= now:
+        if not self.deferred or (self.deferred[0][0] >= now and now < inf):
             return
-        due = [publication for due_t, publication in self.deferred if due_t < now]
-        self.deferred = [one for one in self.deferred if one[0] >= now]
+        due = [publication for due_t, publication in self.deferred if due_t < now or now == inf]
+        self.deferred = [one for one in self.deferred if one[0] >= now and now < inf]
         for publication in due:
             first = first_of(publication, self._key.subscription.index)
             if self.window and any(pairs(self.log, self.owed, publication, first)):

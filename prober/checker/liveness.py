@@ -76,7 +76,8 @@ class Liveness:
         if self._told:
             self._told = NOTHING
         publication = one.publication
-        key.subscription.clocks.delivered(clock.holds, one, 0 if publication is None else publication.size)
+        size = key.group.largest if publication is None or not publication.size else publication.size
+        key.subscription.clocks.delivered(clock.holds, one, size)
         owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
         clock.holds.delivered(one, owed=owed)
         if key.rules.retry_backoff_max_s:

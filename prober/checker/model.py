@@ -100,8 +100,19 @@ class Send:
 
     def problems(self) -> list[Problem]:
         """Everything that is not simply legal about it."""
+        return self._settled([*self.order(), *self.step(), *self.holder(), *self.exactly_once()])
+
+    def alone(self) -> list[Problem]:
+        """What is not simply legal about it, whatever else was sent."""
+        return self._settled(self.exactly_once())
+
+    def missing_only(self) -> list[Problem]:
+        """What is not simply legal about it in any order of sends that has no more than `missing`."""
+        return self._settled(self.order())
+
+    def _settled(self, found: list[Problem]) -> list[Problem]:
+        """The problems, in doubt where a control operation had not settled."""
         grace = self.subscription.grace_of(self.delivery)
-        found = [*self.order(), *self.step(), *self.holder(), *self.exactly_once()]
         if grace is None:
             return found
         return [Problem(one.kind, GRACE.format(grace.cause), one.positions, one.publications, one.others) for one in found]
@@ -183,10 +194,11 @@ class Send:
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
 
     def holder(self) -> list[Problem]:
-        """Nothing below it is provably held elsewhere."""
+        """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
-        below = [(position, held) for position, held in self.held if self._matters(position, held)]
+        above = max((position for position, held in self.held if held.owner == self.delivery.owner), default=0)
+        below = [(position, held) for position, held in self.held if position > above and self._matters(position, held)]
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:

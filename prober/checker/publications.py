@@ -19,6 +19,8 @@ EPOCHS_KEPT: Final = 64
 """Epochs per key; beyond that the one idle longest is forgotten, and its messages count as foreign."""
 OPEN_KEPT: Final = 65_536
 """Unsettled publications per epoch; beyond that the oldest are forgotten and no longer judged."""
+UNLIMITED: Final = 1 << 62
+"""The size of a message whose size was not recorded, in bytes: it uses up any flow control."""
 EXCEPTIONS_KEPT: Final = 64
 """Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
 NONE_REPEATED: Final[frozenset[int]] = frozenset()
@@ -42,6 +44,7 @@ class Publication:
     """One sequence number of an epoch.
 
     rank        its place among all invocations of the key.
+    size        of its largest attempt, in bytes; 0 if that was not recorded.
     ordered_t   when the confirmed attempt was invoked; while there is none, the first.
     received    the subscriptions that received the primary, as bits.
     early       first deliveries of its records that were not known to be the primary when they came, by subscription.
@@ -110,8 +113,9 @@ class Publication:
         attempt = None if self.attempts is None else self.attempts.get(generation)
         return self.invoked_t if attempt is None else attempt.invoked_t
 
-    def repeat(self, generation: int, t: float, region: str) -> None:
+    def repeat(self, generation: int, t: float, region: str, size: int) -> None:
         """Another attempt of the publisher."""
+        self.size = max(self.size, size) if self.size and size else 0
         self._all()[generation] = Attempt(t, region)
         self.failed = False
 
@@ -168,15 +172,28 @@ class Publication:
 class Epoch:
     """One incarnation of a publisher on one key. `open`: its unsettled publications, in the order of their invocations.
 
+    began       the first number that was recorded: those below may have been invoked before the record.
     complete    False once the record may have a hole: then an unrecorded number proves nothing.
     """
 
-    __slots__ = ("_repeated", "_skipped", "began_t", "complete", "ended_unseen", "first", "last", "name", "open", "regions")
+    __slots__ = (
+        "_repeated",
+        "_skipped",
+        "began",
+        "began_t",
+        "complete",
+        "ended_unseen",
+        "first",
+        "last",
+        "name",
+        "open",
+        "regions",
+    )
 
     def __init__(self, name: str, *, complete: bool = True) -> None:
         self.name = name
         self.complete = complete
-        self.first = self.last = self.ended_unseen = 0
+        self.began = self.first = self.last = self.ended_unseen = 0
         self.began_t = LONG_AGO
         self.regions: tuple[str, ...] = ()
         self.open: dict[int, Publication] = {}
@@ -187,17 +204,18 @@ class Epoch:
         """Whether a publish of `seq` is on record; True also where the record does not tell."""
         if seq in self.open or not self.complete:
             return True
-        if 0 < seq < self.first:
-            return True  # the record begins in the middle of the epoch
+        return 0 < seq < self.began or self._is_noted(seq)
+
+    def _is_noted(self, seq: int) -> bool:
         return self.first <= seq <= self.last and not any(low <= seq <= high for low, high in self._skipped)
 
     def may_predate(self, seq: int) -> bool:
         """Whether a record of `seq` may be of an attempt before the record of the epoch, or in its hole."""
-        return not self.complete or 0 < seq < self.first or seq <= self.ended_unseen
+        return not self.complete or 0 < seq < self.began or seq <= self.ended_unseen
 
     def was_attempted_once(self, seq: int) -> bool:
         """Whether exactly one attempt to publish a settled number is on record."""
-        return self.complete and seq >= self.first and seq not in self._repeated and self.was_invoked(seq)
+        return self.complete and seq >= self.began and seq not in self._repeated and self.was_invoked(seq)
 
     def settle(self, publication: Publication, everybody: int) -> None:
         """Forgets a publication whose outcome is known and that all subscriptions have received."""
@@ -213,7 +231,7 @@ class Epoch:
     def note(self, seq: int) -> bool:
         """A number is invoked; True if it is one that was settled before."""
         if not self.last:
-            self.first = self.last = seq
+            self.began = self.first = self.last = seq
         elif seq == self.last + 1:
             self.last = seq
         elif seq > self.last:
@@ -222,7 +240,7 @@ class Epoch:
         elif seq < self.first:
             self._skip(seq + 1, self.first - 1)
             self.first = seq
-        elif self.was_invoked(seq):
+        elif not self.complete or self._is_noted(seq):
             self._repeat(seq)
             return True
         else:
@@ -260,19 +278,22 @@ class Ledger:
 
     holed       whether publishes may be missing from the record so far.
     forgotten   how many epochs, and publications, were forgotten.
+    largest     the size of the largest message, in bytes; `UNLIMITED` once a size was not recorded.
     """
 
-    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "rank")
+    __slots__ = ("_ended", "_latest", "epochs", "forgotten", "holed", "largest", "rank")
 
     def __init__(self) -> None:
         self.epochs: dict[str, Epoch] = {}
-        self.rank = self.forgotten = 0
+        self.rank = self.forgotten = self.largest = 0
         self.holed = False
         self._latest = ""
         self._ended: dict[str, int] | None = None
 
     def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
         """A publish is invoked; its publication, None if that was settled before."""
+        if size > self.largest or not size:
+            self.largest = max(self.largest, size or UNLIMITED)
         epoch = self.epochs.get(name)
         if epoch is None:
             epoch = self._begin(name, seq, t, generation)
@@ -283,7 +304,7 @@ class Ledger:
             epoch.regions += (region,)
         publication = epoch.open.get(seq)
         if publication is not None:
-            publication.repeat(generation, t, region)
+            publication.repeat(generation, t, region, size)
             return publication
         if seq == epoch.last + 1 and epoch.last:
             epoch.last = seq

@@ -1,12 +1,14 @@
 """Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
 
 Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
-explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried.
+explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried. What is missing in
+every order counts from the beginning (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
+more of them than necessary, and has a breach only if every order has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from itertools import islice
@@ -121,6 +123,13 @@ class Explanation(NamedTuple):
         return any(not problem.doubt for step in self.steps for problem in step.problems)
 
 
+def _priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:
+    """The place of a situation in the queue: the lowest comes first."""
+    if ahead:
+        return cost.breaches, cost.strength, -depth, cost.assumptions
+    return cost.breaches, cost.strength, cost.assumptions, -depth
+
+
 @dataclass(slots=True)
 class SearchView:
     """The log in a situation."""
@@ -200,6 +209,7 @@ class Search:
     _places: list[tuple[int, int]] = field(default_factory=list)
     _shared: bool = True
     _to_be_sent: Sequence[Publication] = ()
+    _never_sent: Sequence[Publication] = ()
 
     def __post_init__(self) -> None:
         rules = self.subscription.rules
@@ -226,26 +236,38 @@ class Search:
             one for one in (*came, *self.owed) if one is not None and one.token not in known and not self.waived(one)
         )
         self._to_be_sent = sorted(new, key=lambda one: one.rank)
+        self._never_sent = [one for one in self._to_be_sent if (one.token or 0) not in self._copies]
 
     # --- the search ----------------------------------------------------------------------------------------------------------
 
     def run(self, *, final: bool) -> Explanation | None:
         """The best explanation; while that is not `final`, None unless there is one without any problem."""
+        inevitable = self._inevitable()
+        if not final:
+            return self._look(inevitable, max(GLANCE, 2 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
+        found = self._look(inevitable, SITUATIONS_MAX) or self._look(inevitable, SITUATIONS_MAX, ahead=True)
+        return found or Explanation((), gave_up=True)
+
+    def _look(
+        self, inevitable: Mapping[int, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
+    ) -> Explanation | None:
+        """The best explanation that costs no more than `cost_max`; None if too many situations were looked at.
+
+        ahead   of several with the same breaches, what has come furthest is looked at first, whatever it assumes.
+        """
         counter = 0
-        queue: list[tuple[Cost, int, int, Situation]] = []
-        settled = self.settled
-        start = Situation(settled.before, settled.before_position, settled.hold(), len(self._by_session))
+        rest = sum(inevitable.values(), Cost())
+        start = self._start()
+        queue = [(_priority(rest, 0, ahead=ahead), counter, Cost(), rest, start)]
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
-        heappush(queue, (Cost(), 0, counter, start))
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
-        situations_max = SITUATIONS_MAX if final else max(GLANCE, 2 * len(self.items))
         while queue and len(done) <= situations_max:
-            cost, _, _, situation = heappop(queue)
+            _, _, cost, rest, situation = heappop(queue)
             key = situation.key
             if key in done:
                 continue
-            if not final and cost > Cost(0, 0, UNPLACED * len(self.items)):
+            if cost_max is not None and cost + rest > cost_max:
                 return None
             done.add(key)
             if self._is_complete(situation):
@@ -257,8 +279,57 @@ class Search:
                 best[after_key] = following
                 came[after_key] = key, step
                 counter += 1
-                heappush(queue, (following, -sum(after.sent), -counter, after))
-        return Explanation((), gave_up=True) if final else None
+                left = rest - self._paid(situation, step.item, inevitable)
+                priority = _priority(following + left, sum(after.sent), ahead=ahead)
+                heappush(queue, (priority, -counter, following, left, after))
+        return None
+
+    def _start(self) -> Situation:
+        settled = self.settled
+        return Situation(settled.before, settled.before_position, settled.hold(), len(self._by_session))
+
+    # --- what costs something in every order ---------------------------------------------------------------------------------
+
+    def _inevitable(self) -> dict[int, Cost]:
+        """What each new record costs at least, by its first delivery: publications that have not come are missing in every order."""
+        costs: dict[int, Cost] = {}
+        for index, record in enumerate(self._records) if self._never_sent else ():
+            if record in costs and not any(costs[record]):
+                continue
+            cost = self._cost_at_least(index)
+            costs[record] = min(cost, costs[record]) if record in costs else cost
+        needed = set(self._records[: self.mandatory])
+        return {record: cost for record, cost in costs.items() if record in needed and any(cost)}
+
+    def _cost_at_least(self, index: int) -> Cost:
+        one = self.items[index]
+        if self.known[index] or one.publication is None:
+            return Cost()
+        missing = [before for before in self._never_sent if self._has_to_precede(before, one)]
+        if not missing:
+            return Cost()
+        start = self._start()
+        last = start.before, start.before_position
+        send = Send(self.subscription, SearchView(self, start), one, 1, *last, (), missing, one.t, self.newest)
+        return cost_of(self._new(index, send.missing_only()), placed=True)
+
+    def _has_to_precede(self, before: Publication, one: Delivery) -> bool:
+        known = one.publication is not None and before.rank < one.publication.rank
+        return known and must_precede(self.subscription.rules, before, one)
+
+    def _paid(self, situation: Situation, index: int, inevitable: Mapping[int, Cost]) -> Cost:
+        """What counted for a delivery so far, if nothing of its record was sent before it."""
+        record = self._records[index]
+        if record not in inevitable or any(self._was_sent(situation, other) for other in self._copies_of(index)):
+            return Cost()
+        return inevitable[record]
+
+    def _copies_of(self, index: int) -> Iterator[int]:
+        """The other deliveries of the record of a delivery."""
+        record = self._records[index]
+        for other in self._copies[self.items[index].token]:
+            if other != index and self._records[other] == record:
+                yield other
 
     def _is_complete(self, situation: Situation) -> bool:
         """Whether everything that has to be explained was sent."""
@@ -277,9 +348,9 @@ class Search:
 
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         for index in self._candidates(situation):
-            yield self._send(situation, index)
             if self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
                 yield self._send_before(situation, index)
+            yield self._send(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:
         """What may have been sent next: nothing that is still to be sent was provably sent before."""
@@ -288,7 +359,7 @@ class Search:
             yield rest
             return
         eps = self.subscription.rules.clock_error_s
-        heads = list(self._heads(situation))
+        heads = sorted(self._heads(situation), reverse=True)
         first, second = self._earliest(heads)
         for index in heads:
             other_t = self.items[second if index == first else first].t if len(heads) > 1 else inf
@@ -383,13 +454,13 @@ class Search:
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
         """What has to be in the log before a new record, and is not; any record of its message id will do."""
         one = self.items[index]
-        found: list[Publication] = []
         if one.publication is None:
-            return found
+            return []
+        found: list[Publication] = []
         for before in islice(self._to_be_sent, situation.complete, None):
             if before.rank >= one.publication.rank:
                 break
-            if must_precede(self.subscription.rules, before, one) and not self._is_in_log(situation, before):
+            if self._has_to_precede(before, one) and not self._is_in_log(situation, before):
                 found.append(before)
         return found
 
@@ -400,8 +471,8 @@ class Search:
         return known
 
     def _is_in_log(self, situation: Situation, publication: Publication) -> bool:
-        for copy in self._copies.get(publication.token or 0, ()):
-            session, place = self._places[copy]
-            if place < situation.sent[session]:
-                return True
-        return False
+        return any(self._was_sent(situation, copy) for copy in self._copies.get(publication.token or 0, ()))
+
+    def _was_sent(self, situation: Situation, index: int) -> bool:
+        session, place = self._places[index]
+        return place < situation.sent[session]

@@ -127,6 +127,13 @@ class Subscription:
             return False
         return any(one.opened_t <= t + self.rules.clock_error_s and one.answered_t == inf for one in self.sessions.values())
 
+    def may_explain(self, one: Delivery) -> bool:
+        """Whether something that is not in the record yet may explain a delivery: sent before it, or lost with a session."""
+        if not self.streaming:
+            return self.rules.mode is Mode.PUSH or self.unseen or self.loss_may_show(one.t)
+        others = (session for session in self.sessions.values() if session is not one.session)
+        return self.unseen or any(session.opened_t <= one.t + self.rules.clock_error_s for session in others)
+
     def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
         """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke."""
         if not self.streaming or one.owner is None:

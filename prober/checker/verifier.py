@@ -60,7 +60,7 @@ class Verifier:
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._observed = self._number = self._queued = 0
-        self._now = LONG_AGO
+        self._now, self._stopped_t = LONG_AGO, inf
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
         self._queue: list[tuple[float, int, KeyChecker]] = []
@@ -136,12 +136,17 @@ class Verifier:
             self._take(event)
 
     def finish(self) -> Sequence[Finding]:
-        """Settles what is on hold as if time went on; returns the findings decided so."""
+        """Settles what is on hold as if time went on, in doubt where the record stopped before; returns the findings decided so."""
         excuse_cut_off(self._waiting, lambda event: self._checker(event.subscription, event.key).collector)
         self._go_on_until(inf)
         for subscription in self._subscriptions.values():
             subscription.over = True
         for group in self._groups.values():
+            if self._stopped_t < inf:
+                for checker in group.checkers:
+                    checker.stop(self._stopped_t)
+                for checker in group.checkers:
+                    checker.cut_off()
             for checker in group.checkers:
                 checker.wake(inf)
         self._counts.keys = len(self._groups) + len(self._resting)
@@ -270,6 +275,7 @@ class Verifier:
                 self._watch(checker)
 
     def _ended(self, event: Ended) -> None:
+        self._stopped_t = inf if event.drained else event.t
         if event.drained:
             self._pass_time(event.t)
             for subscription in self._subscriptions.values():

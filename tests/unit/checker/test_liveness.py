@@ -119,6 +119,8 @@ def test_clocks_run_while_somebody_is_there(line: str, expected: list[str], rule
         case("a stream gets more while it holds one", f"P1,2 A<1@1 {kept('A', 1, 310)} A ack 1@310 end @320", "L:STUCK@121"),
         case("flow control is used up", f"{OPEN} limit 1 P1,2 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
         case("its bytes are used up", f"{OPEN} limit 0/500 P1*500@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        case("attributes count beside its bytes", f"{OPEN} limit 0/500 P1*300@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        case("a message of unknown size counts as the largest", f"{OPEN} limit 0/500 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
         case("it was given back", f"{OPEN} limit 1 P1,2 A<1@1 A ack 1@2 end @300", "L:STUCK@137"),
         case("a message that comes twice is outstanding once", f"{OPEN} limit 2 P1,2 A<1@1 A<1@1.5 {kept('A', 1, 310)} A ack 1@310 end @320", "L:STUCK@121.5"),
         case("another subscriber came, and waits until all is acknowledged", f"{OPEN} P1,2 A<1@1 open B of client B@2 {kept('A', 1, 150)} A ack 1@150 B<2@284 B ack 2@285 end @390"),
