@@ -225,12 +225,12 @@ class Search:
         """
         counter = 0
         rest = sum(inevitable.values(), Cost())
-        queue = [(_priority(rest, 0, ahead=ahead), counter, Cost(), rest, self.start)]
+        queue = [(_priority(rest, 0, ahead=ahead), 0, counter, Cost(), rest, self.start)]
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {self.start.key: None}
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {self.start.key: Cost()}
         while queue and len(done) <= situations_max:
-            _, _, cost, rest, situation = heappop(queue)
+            _, displaced, _, cost, rest, situation = heappop(queue)
             key = situation.key
             if key in done:
                 continue
@@ -248,7 +248,8 @@ class Search:
                 counter += 1
                 left = rest - self._paid(situation, step.item, inevitable)
                 depth = after.front + len(after.ahead)
-                heappush(queue, (_priority(following + left, depth, ahead=ahead), -counter, following, left, after))
+                overtaken = displaced + (step.item > situation.front)
+                heappush(queue, (_priority(following + left, depth, ahead=ahead), overtaken, -counter, following, left, after))
         return None
 
     # --- what costs something in every order ---------------------------------------------------------------------------------
