@@ -225,7 +225,7 @@ class KeyChecker:
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
         if publication is not None:
-            return publication.invoked_t == LONG_AGO
+            return publication.invoked_t == LONG_AGO or publication.may_predate(one.generation)
         epoch = self.group.epochs.get(one.epoch)
         return epoch is None or epoch.may_predate(one.seq)
 

@@ -40,6 +40,11 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
             "a client extends a lease after a redelivery elsewhere, and another key waits",
             f"P1,2 A<1@1 A ack 1@1.1 A<2@1.2 B<2@3 B ack 2@3.1 {EXTENDED} A ack 2@300 on k2 P1@5 ok1=k2m1@5.1 A<1@310 A ack 1@311 end @500",
         ),
+        case(
+            "an attempt before the record stored a record that is delivered late",
+            "P1'gen1@1 ok'gen1=b1@1.1 P2@1.2 ok2=b2@1.3 A<b1(1)@2 A<b2(2)@2.1 A<w1(1)@3 A<b1(1)@3.1 A<b2(2)@3.2 P3@4 ok3=m3@4.1 A<3@5",
+            subscription_predates_first_publish=False,
+        ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
