@@ -294,7 +294,9 @@ class KeyChecker:
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def control(self, grace: Grace) -> None:
-        """A control operation, or a hole in the record."""
+        """A control operation, or a hole in the record; where clocks differ, answers from before it may be recorded behind it."""
+        if self.rules.clock_error_s:
+            self.collector.excuse(grace.until_t, grace.cause)
         for lane in self.lanes.values():
             lane.control()
         if self.numbers is not None:
