@@ -235,7 +235,7 @@ class KeyChecker:
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
         if publication is not None:
-            return publication.invoked_t == LONG_AGO
+            return publication.invoked_t == LONG_AGO or publication.may_predate(one.generation)
         epoch = self.group.epochs.get(one.epoch)
         return epoch is None or epoch.may_predate(one.seq)
 
@@ -304,7 +304,9 @@ class KeyChecker:
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def control(self, grace: Grace) -> None:
-        """A control operation, or a hole in the record."""
+        """A control operation, or a hole in the record; where clocks differ, answers from before it may be recorded behind it."""
+        if self.rules.clock_error_s:
+            self.collector.excuse(grace.until_t, grace.cause)
         for lane in self.lanes.values():
             lane.control()
         if self.numbers is not None:

@@ -203,7 +203,7 @@ class Send:
             return []
         if self.rules.mode is Mode.PUSH:
             return self._push(below)
-        certain = [(at, held) for at, held in below if self._is_held(held) and not self._dropped_unseen(at, held)]
+        certain = [(at, held) for at, held in below if self._is_held(at, held) and not self._dropped_unseen(at, held)]
         if not certain:
             return []
         again = self.rules.dead_letter_max_attempts > 0 and not self.delivery.first
@@ -236,7 +236,9 @@ class Send:
     def _elsewhere(self, held: Delivery) -> bool:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
 
-    def _is_held(self, held: Delivery) -> bool:
+    def _is_held(self, position: int, held: Delivery) -> bool:
+        if self._is_gone(self.view.invoked_t(position)):
+            return False
         if any(held.earliest_t <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
             return False
         newest = self.newest(held.token)

@@ -126,6 +126,12 @@ class Publication:
         earlier = attempts[generation - 1] = Attempt(LONG_AGO, self.region)
         earlier.open, self.unknown = False, True
 
+    def may_predate(self, generation: int) -> bool:
+        """Whether the attempt of a generation was made before the record began."""
+        if self.attempts is None:
+            return False
+        return any(generation <= known and one.invoked_t == LONG_AGO for known, one in self.attempts.items())
+
     def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
         """A confirmation; True if it names the primary, which only the first does. An abandoned number has no primary."""
         if self.attempts is not None and generation in self.attempts:

@@ -258,12 +258,12 @@ class Search:
         counter = 0
         rest = sum(inevitable.values(), Cost())
         start = self._start()
-        queue = [(_priority(rest, 0, ahead=ahead), counter, Cost(), rest, start)]
+        queue = [(_priority(rest, 0, ahead=ahead), (0, 0), counter, Cost(), rest, start)]
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
         while queue and len(done) <= situations_max:
-            _, _, cost, rest, situation = heappop(queue)
+            _, displaced, _, cost, rest, situation = heappop(queue)
             key = situation.key
             if key in done:
                 continue
@@ -281,7 +281,9 @@ class Search:
                 counter += 1
                 left = rest - self._paid(situation, step.item, inevitable)
                 priority = _priority(following + left, sum(after.sent), ahead=ahead)
-                heappush(queue, (priority, -counter, following, left, after))
+                turned = displaced[0] + (after.before_position <= situation.before_position)
+                overtaken = displaced[1] + (step.item > min(self._heads(situation)))
+                heappush(queue, (priority, (turned, overtaken), -counter, following, left, after))
         return None
 
     def _start(self) -> Situation:

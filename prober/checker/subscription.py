@@ -73,6 +73,7 @@ class Subscription:
         """The end of a session was noticed."""
         session = self.sessions.pop(event.session, None)
         if session is None:
+            self.unseen = True  # streams were opened before the record
             return
         session.closed_t, session.lost = event.t, event.lost
         self.closed_t = event.t

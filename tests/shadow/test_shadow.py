@@ -12,9 +12,9 @@ from tests.simulation.faults import Fault
 from tests.simulation.service import simulate_run
 
 FOUND_BY_SEED = (
-    (Mode.STREAMING, (2, 31, 42, 87, 205, 359, 420, 441, 1075, 500216, 501035)),
+    (Mode.STREAMING, (2, 31, 42, 87, 205, 359, 420, 441, 1075, 500216, 501035, 503428, 504494, 505077)),
     (Mode.PULL, (54, 89, 132, 144, 501227, 501356)),
-    (Mode.PUSH, (8, 54, 63, 92, 171, 235, 302, 574, 872, 501059)),
+    (Mode.PUSH, (8, 54, 63, 92, 171, 235, 302, 574, 872, 501059, 503893)),
 )
 """Legal histories that an earlier version accused."""
 BROKEN = (

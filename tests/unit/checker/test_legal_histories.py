@@ -9,7 +9,7 @@ from _pytest.mark import ParameterSet
 
 from prober.core.findings import FAILING
 from tests.unit.checker.judged import findings, words
-from tests.unit.core.cases import PULL
+from tests.unit.core.cases import PULL, PUSH
 
 EXTENDED = " ".join(f"A modack 2 60s@{t}" for t in range(5, 300, 50))
 
@@ -39,6 +39,23 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
         case(
             "a client extends a lease after a redelivery elsewhere, and another key waits",
             f"P1,2 A<1@1 A ack 1@1.1 A<2@1.2 B<2@3 B ack 2@3.1 {EXTENDED} A ack 2@300 on k2 P1@5 ok1=k2m1@5.1 A<1@310 A ack 1@311 end @500",
+        ),
+        case(
+            "an attempt before the record stored a record that is delivered late",
+            "P1'gen1@1 ok'gen1=b1@1.1 P2@1.2 ok2=b2@1.3 A<b1(1)@2 A<b2(2)@2.1 A<w1(1)@3 A<b1(1)@3.1 A<b2(2)@3.2 P3@4 ok3=m3@4.1 A<3@5",
+            subscription_predates_first_publish=False,
+        ),
+        case(
+            "a seek comes before the answer to the last request, by clocks that differ",
+            "P1,2 r1<1@5 r2<2@5.05 r1 ack 1@5.2 r2 ack 2@5.2 seek 60@5.25",
+            mode=PUSH,
+            clock_error_s=0.3,
+        ),
+        case(
+            "a message expires while it is held",
+            "P1@0 ok1=m1@0.1 P2@50 ok2=m2@50.1 pull a@0.5 a<1@40 pull b@45 b<2@75",
+            mode=PULL,
+            message_retention_s=60,
         ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
