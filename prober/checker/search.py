@@ -1,7 +1,8 @@
 """Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
 
 Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
-explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried. What is missing in
+explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried. Of orders that cost the
+same the one with the fewest redeliveries is taken, and of these the one closest to the order of arrival. What is missing in
 every order counts from the beginning (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
 more of them than necessary, and has a breach only if every order has one.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
-from itertools import islice
+from itertools import islice, takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -40,14 +41,16 @@ class Hold:
 
     signature   the same for all lists of the same deliveries, those left out that do not count: nobody else is there.
     owner       of all of them, None if there are several.
+    lowest      the lowest position.
     """
 
-    __slots__ = ("delivery", "owner", "position", "rest", "signature")
+    __slots__ = ("delivery", "lowest", "owner", "position", "rest", "signature")
 
     def __init__(self, position: int, delivery: Delivery, rest: Hold | None, *, counts: bool = True) -> None:
         self.position = position
         self.delivery = delivery
         self.rest = rest
+        self.lowest: int = position if rest is None else rest.lowest
         self.owner: str | None = delivery.owner if rest is None or rest.owner == delivery.owner else None
         below = rest.signature if rest is not None else 0
         self.signature: int = hash((position, delivery.number, below)) if counts else below
@@ -307,17 +310,15 @@ class Search:
         one = self.items[index]
         if self.known[index] or one.publication is None:
             return Cost()
-        missing = [before for before in self._never_sent if self._has_to_precede(before, one)]
+        rank = one.publication.rank
+        earlier = takewhile(lambda before: before.rank < rank, self._never_sent)
+        missing = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
         if not missing:
             return Cost()
         start = self._start()
         last = start.before, start.before_position
         send = Send(self.subscription, SearchView(self, start), one, 1, *last, (), missing, one.t, self.newest)
         return cost_of(self._new(index, send.missing_only()), placed=True)
-
-    def _has_to_precede(self, before: Publication, one: Delivery) -> bool:
-        known = one.publication is not None and before.rank < one.publication.rank
-        return known and must_precede(self.subscription.rules, before, one)
 
     def _paid(self, situation: Situation, index: int, inevitable: Mapping[int, Cost]) -> Cost:
         """What counted for a delivery so far, if nothing of its record was sent before it."""
@@ -405,8 +406,8 @@ class Search:
         after = situation.after(self._places[index][0], learned, before, position, hold_after)
         after.complete = self._complete(after, situation.complete)
         hold = situation.hold
-        alone = hold is None or (hold.owner == one.owner and not self.subscription.rules.exactly_once)
-        held = () if alone else tuple(held_in(hold))
+        alone = hold is None or hold.owner == one.owner or position <= hold.lowest
+        held = () if hold is None or (alone and not self.subscription.rules.exactly_once) else tuple(held_in(hold))
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
         last = situation.before, situation.before_position
@@ -458,13 +459,10 @@ class Search:
         one = self.items[index]
         if one.publication is None:
             return []
-        found: list[Publication] = []
-        for before in islice(self._to_be_sent, situation.complete, None):
-            if before.rank >= one.publication.rank:
-                break
-            if self._has_to_precede(before, one) and not self._is_in_log(situation, before):
-                found.append(before)
-        return found
+        rank = one.publication.rank
+        earlier = takewhile(lambda before: before.rank < rank, islice(self._to_be_sent, situation.complete, None))
+        required = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
+        return [before for before in required if not self._is_in_log(situation, before)]
 
     def _complete(self, situation: Situation, known: int) -> int:
         """How many of the publications were sent without a gap."""
