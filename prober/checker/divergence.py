@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from prober.checker.excuses import BESIDE
 from prober.checker.facts import Delivery, deliveries_of
 from prober.checker.log import SHARED, UNPLACED, Log
-from prober.checker.model import BESIDE
 from prober.core.findings import Fact, Kind
 
 if TYPE_CHECKING:

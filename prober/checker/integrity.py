@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from prober.checker.excuses import GRACE
 from prober.checker.facts import Delivery, answered_by, low
 from prober.checker.log import ACK_CONFIRMED
-from prober.checker.model import GRACE
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
 from prober.core.findings import Facts, Kind

@@ -12,10 +12,10 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.checker.clocks import KeyClock, Verdict, Wait
+from prober.checker.excuses import DEAD_LETTER
 from prober.checker.facts import Delivery, deliveries_of, lease_until
 from prober.checker.holds import record_key
 from prober.checker.log import ACKED
-from prober.checker.model import DEAD_LETTER
 from prober.checker.publications import Publication
 from prober.checker.runs import Runs
 from prober.core.collector import SEQS_SHOWN

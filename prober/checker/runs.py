@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from prober.checker.excuses import DEAD_LETTER
 from prober.checker.facts import Delivery, low
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
-from prober.checker.model import DEAD_LETTER
 from prober.core.events import LONG_AGO
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
+from prober.checker.excuses import EARLIER_SEND, NO_ORDER
 from prober.checker.facts import Delivery, Session, low, must_precede
 from prober.checker.log import ACKED, Log
 from prober.checker.model import Problem, Send
@@ -104,6 +105,18 @@ class Explanation(NamedTuple):
         return any(not problem.doubt for step in self.steps for problem in step.problems)
 
 
+def _reasoned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of the best explanation, each problem with what the whole order of sends says about it."""
+    if not any(step.problems for step in steps):
+        return steps
+    assumed = [problem.doubt for step in steps for problem in step.problems if problem.doubt]
+    besides = *dict.fromkeys(assumed), *(() if all(step.placed for step in steps) else (EARLIER_SEND,))
+    return tuple(
+        step._replace(problems=tuple(replace(one, besides=besides if one.doubt else (NO_ORDER,)) for one in step.problems))
+        for step in steps
+    )
+
+
 @dataclass(slots=True)
 class SearchView:
     """The log in a situation."""
@@ -148,6 +161,12 @@ class SearchView:
     def holds(self, position: int) -> bool:
         """See `model.View`."""
         return position > self.search.frontier or self.search.log.holds(position)
+
+    def seq(self, position: int) -> int:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.seq(position)
+        return self.search.deliveries_at(self.situation, position)[0].seq
 
 
 @dataclass(slots=True)
@@ -217,7 +236,7 @@ class Search:
                 return None
             done.add(key)
             if situation.front >= self.mandatory:
-                return Explanation(self._path(came, key), gave_up=False)
+                return Explanation(_reasoned(self._path(came, key)), gave_up=False)
             for step, after in self._next(situation):
                 following, after_key = cost + cost_of(step.problems, placed=step.placed), after.key
                 if after_key in done or (after_key in best and best[after_key] <= following):
