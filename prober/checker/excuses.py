@@ -34,6 +34,7 @@ LOWER: Final = "the redelivery may have begun with an earlier message, which was
 EARLIER_SEND: Final = "a delivery may have been sent before the last moment at which the order of sends was certain"
 
 NO_POLICY: Final = "not dead-lettered: the subscription has no dead-letter policy"
+NO_FILTER: Final = "not filtered out: the subscription has no filter"
 NO_DUPLICATE: Final = "not a duplicate: both messages have the ids of their confirmed publishes"
 NO_ORDER: Final = "not sent in another order: none of the orders that the bounds allow is legal"
 
@@ -170,7 +171,7 @@ EXPIRY: Final = Excuse[Absent](
 )
 FILTER: Final = Excuse[Absent](
     lambda case: FILTERED if case.rules.filtered else "",
-    lambda _: "not filtered out: the subscription has no filter",
+    lambda _: NO_FILTER,
 )
 ABSENCE: Final[tuple[Excuse[Absent], ...]] = (
     EXPIRY,

@@ -118,7 +118,7 @@ def test_json_has_the_promised_fields_and_one_line_per_file(capsys: Output) -> N
     assert (failed["trace"], failed["verdict"]) == (FAILING, "FAIL")
     assert (passed["trace"], passed["verdict"], passed["findings"]) == (PASSING, "PASS", [])
     gap = failed["findings"][0]
-    assert set(gap) == {"kind", "status", "subscription", "key", "t", "explanation", "witnesses"}
+    assert set(gap) == {"kind", "status", "subscription", "key", "t", "explanation", "reasons", "witnesses"}
     assert (gap["kind"], gap["status"], gap["subscription"], gap["key"], gap["t"]) == ("ORDER_GAP", "violation", "s", "k", 1.1)
     assert gap["witnesses"] == [5, 6, 8, 10]
     assert "message 2" in gap["explanation"]
