@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from prober.checker.excuses import (
+from prober.checker.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
+from prober.checker.facts import Delivery, Ends, ends_of
+from prober.checker.send_excuses import (
     ABSENCE,
     AGAIN,
-    CONFIRMED_AHEAD,
     DEAD_LETTERED,
     DROPPED,
     EXPIRY,
     FILTER,
-    GRACE,
     PASSED_EXPIRY,
     PASSED_OVER,
     PUSHED,
@@ -28,14 +28,11 @@ from prober.checker.excuses import (
     Again,
     Holding,
     Passed,
-    doubt_of,
     is_released,
     no_restart,
     not_released,
-    ruled_out,
     stored_before,
 )
-from prober.checker.facts import Delivery, Ends, ends_of
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 

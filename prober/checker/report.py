@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.excuses import ABSENCE, NO_DUPLICATE, NO_ORDER, Absent, at, doubt_of, ruled_out, stored_before
+from prober.checker.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
 from prober.checker.facts import Delivery, earliest_release, may_be_held_until
 from prober.checker.integrity import record_of
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Publication
+from prober.checker.send_excuses import ABSENCE, Absent, stored_before
 from prober.core.collector import SEQS_SHOWN
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.rules import Mode
