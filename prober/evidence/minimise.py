@@ -6,9 +6,10 @@ message ids and subscribers in its facts, and no other witnesses than the origin
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
 Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
-A smaller history also rules out, or assumes, the same as the original one (`Finding.alternatives`). So an acknowledgement stays if the
-finding says that no stream was lost after it. Whoever reads the history wants to verify the facts behind that. So what a sceptic asks for (`Asked`) is put back at the end, as far as the finding stays the same with it:
-the publishes, the acknowledgements and refusals of what was skipped, the leases of what was held, the beginnings and ends of the sessions.
+A smaller history also rules out, or assumes, the same as the original one (`Finding.alternatives`): an acknowledgement stays if the finding
+says that no stream was lost after it. Readers want to verify the facts behind that. So the events that they ask for (`Asked`) are put back
+at the end, as far as the finding stays the same with them: the publishes, the acknowledgements and nacks of skipped messages, the leases of
+held messages, the beginnings and ends of the sessions.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
 alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about

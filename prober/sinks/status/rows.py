@@ -103,6 +103,7 @@ def finding_values(record: FindingRecord) -> Values:
     changed = {
         "facts": _texts(facts),
         "assumptions": {name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+        "reasons": [text_of(reason) for reason in finding.reasons],
     }
     return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
 
