@@ -97,9 +97,9 @@ def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
         return "not lost in another session: a message that was not acknowledged has to be sent again first"
     if one is None:
         return "not lost on another stream: no stream of the subscription ended since it was published"
-    if one.owner is None:
-        return f"not lost on a stream of an unknown subscriber: the opening of {one.session.name} is not on record"
     until_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s
+    if one.owner is None:  # it may be anybody's
+        return f"not lost on any other stream: none of the subscription ended {between(low(rules, one), until_t)}"
     return f"not lost on another stream: no other stream of subscriber {one.owner} ended {between(low(rules, one), until_t)}"
 
 

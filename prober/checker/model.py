@@ -28,7 +28,6 @@ from prober.checker.send_excuses import (
     Again,
     Holding,
     Passed,
-    is_released,
     no_restart,
     not_released,
     stored_before,
@@ -206,12 +205,13 @@ class Send:
         """Nothing below it is provably held elsewhere."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
-        below = [Holding(self, position, held) for position, held in self.held if self._matters(position, held)]
+        below = [(position, held) for position, held in self.held if self._matters(position, held)]
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:
-            return self._push(below)
-        certain = [case for case in below if not (is_released(case) or SETTLED.doubt(case) or doubt_of(DROPPED, case))]
+            return self._push([Holding(self, *one) for one in below])
+        held = (Holding(self, *one) for one in below if not self.is_released(one[1]))
+        certain = [case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))]
         if not certain:
             return []
         doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
@@ -222,7 +222,7 @@ class Send:
         found: dict[Kind, list[Holding]] = {}
         for case in below:
             if not doubt_of(PUSHED, case):
-                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if is_released(case) else Kind.PUSH_OVERLAP, []).append(case)
+                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.is_released(case.held) else Kind.PUSH_OVERLAP, []).append(case)
         return [self._overlap(kind, cases, "", partial(self._not_done, kind, cases[0])) for kind, cases in found.items()]
 
     def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
@@ -236,6 +236,10 @@ class Send:
         if kind is not Kind.PUSH_OVERLAP:
             return ruled_out(PUSHED, case)
         return *ruled_out(PUSHED, case), *not_released(case)
+
+    def is_released(self, held: Delivery) -> bool:
+        """Whether anything but a redelivery may have ended a hold: 7.4."""
+        return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
         return position < self.position and self.view.holds(position) and self._elsewhere(held)

@@ -292,12 +292,7 @@ PUSHED: Final[tuple[Excuse[Holding], ...]] = (
 
 def _is_adopted(case: Holding) -> bool:
     adopted = case.held.publication is None and not case.send.rules.subscription_predates_first_publish
-    return adopted and is_released(case)
-
-
-def is_released(case: Holding) -> bool:
-    """Whether anything may have ended a hold."""
-    return min(case.ends) <= case.send.by_t
+    return adopted and case.send.is_released(case.held)
 
 
 _OF_END: Final[Mapping[str, Callable[[Holding, float], str]]] = MappingProxyType(

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
+from prober.checker.excuses import BESIDE
 from prober.checker.facts import Ends
 from prober.checker.send_excuses import _OF_END
 from prober.checker.verifier import Verifier
 from prober.core.collector import REASON_LENGTH_MAX, REASONS_MAX
+from prober.core.events import Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode
 from prober.evidence import minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
-from tests.unit.checker.judged import across, findings
+from tests.unit.checker.judged import across, findings, judged
 from tests.unit.core.cases import rules_of
 from tests.unit.evidence.test_minimise import check_minimal, numbered, only
 
@@ -225,6 +227,16 @@ def test_reasons_are_bounded() -> None:
 
 def test_every_end_of_a_hold_has_its_sentence() -> None:
     assert set(_OF_END) == set(Ends._fields)
+
+
+def test_a_stream_without_a_recorded_opening_may_be_of_the_subscriber_whose_stream_broke() -> None:
+    line = "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A2<3@1.1 close A1@1.2 stop @60"
+    rules = rules_of(close_detection_max_s=5.0)
+    whole = history(line, rules.mode)
+    unopened = [event for event in whole if not (isinstance(event, Opened) and event.session == "A2")]
+    for events in (whole, unopened):
+        (gap,) = (one for one in judged(rules, events)[0] if one.kind is Kind.ORDER_GAP)
+        assert (gap.status, gap.doubt) == (Status.INDETERMINATE, BESIDE)
 
 
 # --- minimal reproductions ---------------------------------------------------------------------------------------------------
