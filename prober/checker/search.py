@@ -155,7 +155,7 @@ class SearchView:
         """See `model.View`."""
         if position <= self.search.frontier:
             return self.search.log.invoked_t(position)
-        one = self.search.deliveries_at(self.situation, position)[0]
+        one = self.search.first_at(self.situation, position)
         return -inf if one.publication is None else one.publication.invoked_t
 
     def holds(self, position: int) -> bool:
@@ -166,7 +166,7 @@ class SearchView:
         """See `model.View`."""
         if position <= self.search.frontier:
             return self.search.log.seq(position)
-        return self.search.deliveries_at(self.situation, position)[0].seq
+        return self.search.first_at(self.situation, position).seq
 
 
 @dataclass(slots=True)
@@ -357,7 +357,11 @@ class Search:
 
     def is_unplaced(self, situation: Situation, position: int) -> bool:
         """Whether a new record may stand elsewhere."""
-        return self.items[situation.learned[position - self.frontier - 1]].unplaced
+        return self.first_at(situation, position).unplaced
+
+    def first_at(self, situation: Situation, position: int) -> Delivery:
+        """The first delivery of a new record."""
+        return self.items[situation.learned[position - self.frontier - 1]]
 
     def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
         """The deliveries of a position among those that are searched."""
