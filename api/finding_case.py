@@ -17,6 +17,7 @@ from prober.core.kinds import USUAL
 from prober.core.rules import ASSUMED_IN_WORDS
 from prober.evidence.advice import ADVICE, SURENESS, SURENESS_OF_USUAL
 from prober.evidence.diagram.text import diagram_as_text
+from prober.evidence.explain import reasons, reasons_heading
 from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
 from prober.traces.trace import FIRST_EVENT_LINE
 
@@ -76,6 +77,16 @@ class FindingCase:
             ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound == inf else exact(bound))
             for name, bound in self.record.finding.assumptions.items()
         )
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The assumptions of the best explanation, or the alternatives with what rules each out."""
+        return reasons(self.record.finding, None if self.run is None else self.run.prober.clock_offset_s)
+
+    @property
+    def reasons_heading(self) -> str:
+        """What the reasons are."""
+        return reasons_heading(self.record.finding)
 
     @property
     def heading(self) -> str:

@@ -71,6 +71,8 @@ class SupportBundle:
         record, evidence = self.case.record, self.case.record.evidence
         yield from (f"{record.finding.kind} ({record.finding.status}): {record.explanation}", "")
         yield from (f"{name:<26}{value}" for name, value in self._circumstances())
+        if self.case.reasons:
+            yield from ("", f"{self.case.reasons_heading}:", *(f"    {one}" for one in self.case.reasons))
         if evidence is None:
             yield from ("", f"There is no evidence in here: {self.case.undrawn}.")
         else:

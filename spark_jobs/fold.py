@@ -46,7 +46,8 @@ CLOCKS: Final = "two processes received messages of this key at nearly the same 
 
 FOUND: Final = (
     "run_id string, shard int, kind string, status string, subscription string, key string, t double, after long, "
-    "witnesses array<long>, facts string, doubt string, explanation string, events long, owed boolean, crash string"
+    "witnesses array<long>, facts string, doubt string, reasons array<string>, explanation string, events long, owed boolean, "
+    "crash string"
 )
 """A row per finding, and for each shard one without a `kind`, which says how many events were judged, and whether anything is owed."""
 
@@ -143,7 +144,7 @@ class _Fold:
     def _row(self, finding: Finding, after: int) -> dict[str, object]:
         doubtful = finding.t >= self._doubtful.get(finding.key, inf) and finding.kind not in ORDERLESS
         if doubtful and finding.status is Status.VIOLATION:
-            finding = replace(finding, status=Status.INDETERMINATE, doubt=CLOCKS)
+            finding = replace(finding, status=Status.INDETERMINATE, doubt=CLOCKS, reasons=(CLOCKS,))
         return self._empty() | {
             "kind": finding.kind.value,
             "status": finding.status.value,
@@ -154,6 +155,7 @@ class _Fold:
             "witnesses": [self._numbers[witness - 1] for witness in finding.witnesses],
             "facts": json.dumps(dict(finding.facts)),
             "doubt": finding.doubt,
+            "reasons": list(finding.reasons),
             "explanation": explain(finding, self._wall),
         }
 
@@ -185,6 +187,7 @@ _SCHEMA: Final = pa.schema(
         ("witnesses", pa.list_(pa.int64())),
         ("facts", pa.string()),
         ("doubt", pa.string()),
+        ("reasons", pa.list_(pa.string())),
         ("explanation", pa.string()),
         ("events", pa.int64()),
         ("owed", pa.bool_()),

@@ -69,6 +69,7 @@ SPARK_TYPES: Final[Mapping[Type, DataType]] = {
     Type.BOOL: BooleanType(),
     Type.TIMESTAMP: TimestampType(),
     Type.INT64_LIST: ArrayType(LongType()),
+    Type.STRING_LIST: ArrayType(StringType()),
     Type.INT64_MAP: MapType(StringType(), LongType()),
     Type.FLOAT64_MAP: MapType(StringType(), DoubleType()),
     Type.CHECKS: _structs(("indicator",), ("good", "bad", "undecided")),

@@ -183,6 +183,9 @@ class FindingDetail(FindingAnswer):
     """Named values behind the explanation: sequence numbers, message ids, subscribers, times."""
     assumptions: Bounds
     """The bounds that it relies on, by name; null: no bound."""
+    reasons: Annotated[tuple[str, ...], Field(examples=[["not dead-lettered: the subscription has no dead-letter policy"]])]
+    """An indeterminate finding: what the best legal explanation assumes. Violation and liveness: each alternative that was tried, and
+    after the colon the recorded fact that rules it out."""
     witnesses: Annotated[tuple[int, ...], Field(examples=[[12, 13, 17]])]
     """The numbers of the run's events that prove it; the first event of a run is 1."""
     after: Count
@@ -222,6 +225,7 @@ class FindingDetail(FindingAnswer):
             doubt=finding.doubt,
             facts=finding.facts,
             assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+            reasons=finding.reasons,
             witnesses=finding.witnesses,
             after=record.after,
             evidence=None if evidence is None else EvidenceAnswer.of(evidence),

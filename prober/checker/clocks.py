@@ -154,18 +154,35 @@ class Clocks:
 
     def _free(self, key: KeyClock, wait: Wait, stop: float, *, firm: bool) -> Spans:
         """When nothing may have been in the way of what waits."""
-        since_t, subscription = wait.since_t, self._subscription
-        there = [(max(start, since_t), min(end, stop)) for start, end in self._there(stop)]
-        taken = [*self._graces(), *self._unsteady(stop), (LONG_AGO, key.unknown_until_t)]
-        taken += key.backed_off(wait.counts)
-        if not subscription.streaming:
-            taken += [(start, end) for start, end, _ in key.holds.held()]
-        else:
-            taken += self._in_full_streams(key, stop)
-            taken += self._handed_over(key, stop)
-            taken += key.holds.extended()
-        free = minus(union(there), taken)
+        taken = (span for _, spans in self._obstacles(key, wait, stop) for span in spans)
+        free = minus(union(self._there_since(wait.since_t, stop)), taken)
         return self._without_others(key, free) if firm else free
+
+    def _there_since(self, since_t: float, stop: float) -> Iterator[tuple[float, float]]:
+        return ((max(start, since_t), min(end, stop)) for start, end in self._there(stop))
+
+    def _obstacles(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
+        """What may be in the way of what waits, and when that may have been."""
+        yield "a seek, purge, filter change or hole in the record", self._graces()
+        yield "a lost session", self._unsteady(stop)
+        yield "nacks from before the record", [(LONG_AGO, key.unknown_until_t)]
+        yield "the retry policy", key.backed_off(wait.counts)
+        if not self._subscription.streaming:
+            yield "outstanding messages of the key", [(start, end) for start, end, _ in key.holds.held()]
+        else:
+            yield "flow control of the subscriber that holds the key", self._in_full_streams(key, stop)
+            yield "a change of the subscriber", self._handed_over(key, stop)
+            yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
+
+    def reasons(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[str]:
+        """What rules out that something was in the way of what waited until a time: for how long it may have been."""
+        period = [(wait.since_t, stop)]
+        absent = "a missing stream or used up flow control" if self._subscription.streaming else "a missing session"
+        yield _not_delayed(wait, stop, absent, minus(period, self._there_since(wait.since_t, stop)))
+        for name, spans in self._obstacles(key, wait, stop):
+            yield _not_delayed(wait, stop, name, both(period, union(spans)))
+        free = self._free(key, wait, stop, firm=False)
+        yield _not_delayed(wait, stop, "outstanding messages of other keys", minus(free, self._without_others(key, free)))
 
     def _there(self, stop: float) -> Iterator[tuple[float, float]]:
         """When somebody was there to deliver to."""
@@ -274,6 +291,13 @@ class Clocks:
             if holds is not key.holds:
                 free = minus(free, holds.delays())
         return free
+
+
+def _not_delayed(wait: Wait, stop: float, name: str, spans: Spans) -> str:
+    waited_s, delayed_s = stop - wait.since_t, length(spans)
+    if not delayed_s:
+        return f"not delayed by {name}: none was in the way in these {waited_s:g} s"
+    return f"not delayed by {name}: {delayed_s:g} of these {waited_s:g} s are not counted"
 
 
 class KeyClock:

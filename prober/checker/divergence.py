@@ -15,10 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from prober.checker.excuses import (
+    BESIDE,
+    NO_POLICY,
+    Excuse,
+    doubt_of,
+    is_expired,
+    none_lost_beside,
+    ruled_out,
+    within_retention,
+)
 from prober.checker.facts import Delivery, deliveries_of
 from prober.checker.log import SHARED, UNPLACED, Log
-from prober.checker.model import BESIDE
 from prober.core.findings import Fact, Kind
+from prober.core.rules import Rules
 
 if TYPE_CHECKING:
     from prober.checker.accepted import AcceptedDeliveries
@@ -254,21 +264,67 @@ def _doubt(met: Met) -> str:
     return (mine or theirs) if (mine or not met.lacking) and (theirs or not met.extra) else ""
 
 
-def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) -> str:
-    """Why a subscription may have received a record before others that stand before it, and that the other subscription has."""
-    if not records:
-        return ""
-    rules, subscription = lacking.checker.rules, lacking.checker.subscription
-    if rules.dead_letter_max_attempts:
-        return DEAD_LETTER
-    one = lacking.delivery_of(position)
-    t = lacking.checker.last_t if one is None else one.t
-    invoked_t = [having.log.invoked_t(record) for record in records]
-    if all(t + rules.clock_error_s - invoked > rules.message_retention_s for invoked in invoked_t):
-        return EXPIRED
+class Lacking(NamedTuple):
+    """Records that stand before a position on one subscription, `having`, and that another has not received before it."""
+
+    lacking: Side
+    position: int
+    having: Side
+    records: Sequence[int]
+
+    @property
+    def rules(self) -> Rules:
+        """Those of the subscription that lacks them."""
+        return self.lacking.checker.rules
+
+    @property
+    def one(self) -> Delivery | None:
+        """The delivery at the position, if it is remembered."""
+        return self.lacking.delivery_of(self.position)
+
+    @property
+    def t(self) -> float:
+        """When it was recorded."""
+        return self.lacking.checker.last_t if self.one is None else self.one.t
+
+    def invoked_t(self) -> Iterator[float]:
+        """When the records were published."""
+        return map(self.having.log.invoked_t, self.records)
+
+
+def _have_expired(case: Lacking) -> str:
+    latest_t = case.t + case.rules.clock_error_s
+    return EXPIRED if all(is_expired(case.rules, invoked, latest_t) for invoked in case.invoked_t()) else ""
+
+
+def _lost_beside(case: Lacking) -> str:
+    one, subscription = case.one, case.lacking.checker.subscription
     if one is None:
         return BESIDE if subscription.losses and subscription.streaming else ""
-    return BESIDE if all(subscription.may_have_lost_beside(invoked, one) for invoked in invoked_t) else ""
+    return BESIDE if all(subscription.may_have_lost_beside(invoked, one) for invoked in case.invoked_t()) else ""
+
+
+DIVERGED: Final[tuple[Excuse[Lacking], ...]] = (
+    Excuse(lambda case: DEAD_LETTER if case.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),
+    Excuse(_have_expired, lambda case: within_retention(case.rules, max(case.invoked_t()), "a message that one of them lacks")),
+    Excuse(_lost_beside, lambda case: none_lost_beside(case.rules, case.one)),
+)
+"""Why a subscription may have received a record before others that stand before it, and that the other subscription has."""
+
+
+def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) -> str:
+    return doubt_of(DIVERGED, Lacking(lacking, position, having, records)) if records else ""
+
+
+def _ruled_out(met: Met) -> tuple[str, ...]:
+    """What rules out that one of the two that cannot be explained is legal."""
+    for case in (
+        Lacking(met.mine, met.position, met.other, met.lacking or (() if met.extra else (met.beside,))),
+        Lacking(met.other, met.beside, met.mine, met.extra),
+    ):
+        if case.records and not doubt_of(DIVERGED, case):
+            return ruled_out(DIVERGED, case)
+    return ()
 
 
 def _file(met: Met, doubt: str) -> None:
@@ -289,7 +345,8 @@ def _file(met: Met, doubt: str) -> None:
     if one is not None:
         facts["message_id"] = one.message_id
     t = mine.checker.last_t if one is None else one.t
-    mine.checker.collector.violation(Kind.ORDER_DIVERGENCE, t, witnesses, facts, doubt)
+    reasons = () if doubt else _ruled_out(met)
+    mine.checker.collector.violation(Kind.ORDER_DIVERGENCE, t, witnesses, facts, doubt, reasons)
 
 
 class DivergenceCheck:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.core.events import LONG_AGO
 from prober.core.rules import Mode, Rules
@@ -156,16 +156,35 @@ def earliest_send(rules: Rules, t: float, session: Session, publication: Publica
     return bound_t if bound_t < t else t
 
 
+class Ends(NamedTuple):
+    """When the hold of a delivery can have ended at the earliest, by what ends it; infinite if that is not on record: 7.4."""
+
+    lease: float
+    nack: float
+    stream: float
+    ack: float = inf
+    answer: float = inf
+
+
+def ends_of(rules: Rules, held: Delivery, newest: Delivery | None = None) -> Ends:
+    """What may have ended the hold of a delivery, but for a redelivery at or below its position.
+
+    newest  the last delivery of the same message id, if answers count.
+    """
+    lease_t = held.earliest_t + rules.ack_deadline_s
+    for t, seconds in held.leases:
+        lease_t = min(lease_t, t + seconds)
+    stream_t = held.session.closed_t - rules.close_detection_max_s if rules.mode is Mode.STREAMING else inf
+    alone = held.answered_before_t == -inf and (newest is None or (newest is held and held.older is None))
+    if rules.exactly_once or alone:
+        return Ends(lease_t, held.nacked_t, stream_t, held.acked_t)  # exactly-once: an answer counts for its own delivery only
+    return Ends(lease_t, held.nacked_t, stream_t, held.acked_t, answered_elsewhere(rules, held, newest))
+
+
 def earliest_end(rules: Rules, held: Delivery) -> float:
     """Before then nothing but an acknowledgement can have ended the hold of a delivery: 7.4."""
-    end_t = held.earliest_t + rules.ack_deadline_s
-    if held.nacked_t < end_t:
-        end_t = held.nacked_t
-    for t, seconds in held.leases:
-        end_t = min(end_t, t + seconds)
-    if rules.mode is Mode.STREAMING and held.session.closed_t - rules.close_detection_max_s < end_t:
-        end_t = held.session.closed_t - rules.close_detection_max_s
-    return end_t
+    ends = ends_of(rules, held)
+    return min(ends.lease, ends.nack, ends.stream)
 
 
 def lease_until(rules: Rules, one: Delivery) -> float:
@@ -248,10 +267,7 @@ def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = Non
 
     newest  the last delivery of the same message id.
     """
-    end_t = min(earliest_end(rules, held), held.acked_t)
-    if rules.exactly_once or (held.answered_before_t == -inf and (newest is None or (newest is held and held.older is None))):
-        return end_t  # with exactly-once delivery an answer counts for its own delivery only
-    return min(end_t, answered_elsewhere(rules, held, newest))
+    return min(ends_of(rules, held, newest))
 
 
 @dataclass(slots=True)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from prober.checker.excuses import GRACE, Excuse, at, doubt_of, ruled_out
 from prober.checker.facts import Delivery, answered_by
 from prober.checker.log import ACK_CONFIRMED
-from prober.checker.model import GRACE
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
 from prober.core.findings import Facts, Kind
+from prober.core.rules import Rules
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
+NEVER_INVOKED = "not published before the record began: the record has the epoch from its first message on"
+ALL_FAILED = "not an unknown outcome: every attempt to publish it failed definitely"
 RACING = "the redelivery may have been sent before the acknowledgement was confirmed"
 OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, which had not been acknowledged"
 
@@ -68,19 +71,20 @@ def _judge_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position
     confirmation = key.confirmations.get(one.token)
     if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
-    doubt = "" if confirmation.t + key.rules.clock_error_s < one.earliest_t else RACING
-    follows = lane is not None and _follows_in_a_run(lane, position, confirmation.acked)
-    if not doubt and (confirmation.out_of_order or follows):
-        doubt = OUT_OF_ORDER
+    again = Again(key.rules, lane, one, position, confirmation)
+    doubt = doubt_of(AFTER_CONFIRMATION, again)
+    reasons = () if doubt else ruled_out(AFTER_CONFIRMATION, again)
     if doubt:
         del key.confirmations[one.token]  # it is outstanding again
     witnesses = (0 if lane is None else lane.log.number(position), confirmation.number, one.number)
     facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
-    key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt)
+    key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt, reasons)
 
 
-def _follows_in_a_run(lane: Lane, position: int, acked: int) -> bool:
+def _follows_in_a_run(lane: Lane | None, position: int, acked: int) -> bool:
     """Whether something before it was delivered again since, without a confirmed acknowledgement: that brings what follows with it."""
+    if lane is None:
+        return False
     again = (at for at, held in lane.now.held if at < position and held.number > acked)
     return bool(lane.waiting) or any(not lane.log.flagged(at, ACK_CONFIRMED) for at in again)
 
@@ -99,6 +103,41 @@ class Confirmation:
         self.number = number
         self.stamp = stamp
         self.out_of_order = out_of_order
+
+
+class Again(NamedTuple):
+    """A record at a position that is delivered again after its acknowledgement was confirmed; no `lane` if its position was forgotten."""
+
+    rules: Rules
+    lane: Lane | None
+    one: Delivery
+    position: int
+    confirmation: Confirmation
+
+
+def _may_be_racing(case: Again) -> str:
+    return "" if case.confirmation.t + case.rules.clock_error_s < case.one.earliest_t else RACING
+
+
+def _may_be_dragged(case: Again) -> str:
+    early = case.confirmation.out_of_order or _follows_in_a_run(case.lane, case.position, case.confirmation.acked)
+    return OUT_OF_ORDER if early else ""
+
+
+AFTER_CONFIRMATION: Final[tuple[Excuse[Again], ...]] = (
+    Excuse(
+        _may_be_racing,
+        lambda case: (
+            f"not sent before the confirmation: that was at {at(case.confirmation.t)}, and the redelivery was sent at "
+            f"{at(case.one.earliest_t)} or later"
+        ),
+    ),
+    Excuse(
+        _may_be_dragged,
+        lambda _: "not part of the redelivery of an earlier message: every acknowledgement of an earlier message was confirmed",
+    ),
+)
+"""Why a record may be delivered again after its acknowledgement was confirmed (decision D3)."""
 
 
 def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None:
@@ -125,7 +164,8 @@ def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None
     if publication is None:
         return _judge_unknown(key, one, forgotten=forgotten)
     if publication.failed:
-        key.collector.violation(Kind.GHOST, one.t, (publication.invoked_number, one.number), record_of(one))
+        numbers = (publication.invoked_number, one.number)
+        key.collector.violation(Kind.GHOST, one.t, numbers, record_of(one), reasons=(ALL_FAILED,))
         return True
     named = key.group.primary(one.token)
     if named is not None and named is not publication:
@@ -147,7 +187,7 @@ def _judge_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
         facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
         key.collector.violation(Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts)
     if not epoch.was_invoked(one.seq):
-        key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one))
+        key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one), reasons=(NEVER_INVOKED,))
         return True
     if one.copy or forgotten:
         return False  # the service stored it twice, not the publisher
@@ -189,7 +229,8 @@ def judge_failure(key: KeyChecker, publication: Publication, t: float, number: i
         return
     for early in publication.early_on(key.subscription.index):
         facts: Facts = {"seq": publication.seq, "epoch": publication.epoch.name}
-        key.collector.violation(Kind.GHOST, t, (publication.invoked_number, number, early.number), facts)
+        witnesses = (publication.invoked_number, number, early.number)
+        key.collector.violation(Kind.GHOST, t, witnesses, facts, reasons=(ALL_FAILED,))
 
 
 def note_copy(key: KeyChecker, one: Delivery) -> None:

@@ -12,10 +12,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from prober.checker.clocks import KeyClock, Verdict, Wait
+from prober.checker.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, within_retention
 from prober.checker.facts import Delivery, deliveries_of, lease_until
 from prober.checker.holds import record_key
 from prober.checker.log import ACKED
-from prober.checker.model import DEAD_LETTER
 from prober.checker.publications import Publication
 from prober.checker.runs import Runs
 from prober.core.collector import SEQS_SHOWN
@@ -251,11 +251,21 @@ class Liveness:
         unseen = self._key.rules.dead_letter_max_attempts and self._key.subscription.may_have_attempted_unseen()
         return UNSEEN if unseen else ""
 
+    def _attempted(self) -> str:
+        """What rules `_gone` out."""
+        return "not dead-lettered: no attempt to deliver went unseen" if self._key.rules.dead_letter_max_attempts else NO_POLICY
+
+    def _reasons(self, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
+        """What rules out a legal explanation of a wait: facts of its kind, its age, and what may have been in the way."""
+        retained = within_retention(self._key.rules, wait.sent_t, "the message")
+        return *facts, retained, *self._key.subscription.clocks.reasons(self.clock, wait, passed_t)
+
     def _tell_stuck(self, first: Publication, owed: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
         shown = [first, *(one for one in owed if one is not first)][:SEQS_SHOWN]
         facts = _seqs([(one.seq, one.epoch.name) for one in shown], len(owed)) | _times(wait, passed_t)
         witnesses = (first.invoked_number, first.confirmed_number, self.last_number)
-        self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt)
+        reasons = () if doubt else self._reasons(wait, passed_t, self._attempted(), NO_FILTER)
+        self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt, reasons)
 
     def _lost(self, now: float, excused_t: float) -> Iterator[float]:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
@@ -279,7 +289,8 @@ class Liveness:
     def _tell_lost(self, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
         facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
         witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
-        self._key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+        reasons = () if doubt else self._reasons(wait, passed_t, self._attempted(), NO_FILTER)
+        self._key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | _times(wait, passed_t), doubt, reasons)
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
@@ -296,7 +307,8 @@ class Liveness:
             if verdict.passed_t < inf:
                 facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **_times(wait, verdict.passed_t)}
                 witnesses = (run.number, self.last_number, log.number(run.target))
-                self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt)
+                reasons = () if doubt else self._reasons(wait, verdict.passed_t, *self._runs.ruled_out(run, now))
+                self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt, reasons)
                 if doubt != HELD_ELSEWHERE:
                     self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
             yield verdict.left_s or rules.stall_deadline_s
@@ -364,7 +376,9 @@ class Liveness:
         shown = [one for one, _, _ in found][:SEQS_SHOWN]
         facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))
         witnesses = [one.number for one in shown[:5]]
-        self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt)
+        never = f"not acknowledged: no acknowledgement of message {shown[0].seq} is on record"
+        reasons = () if doubt else self._reasons(wait, passed_t, never, self._attempted())
+        self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt, reasons)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""

@@ -7,10 +7,31 @@ rests on something that was not recorded, one without cannot be explained. A leg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from prober.checker.facts import Delivery, earliest_end, earliest_release
+from prober.checker.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
+from prober.checker.facts import Delivery, Ends, ends_of
+from prober.checker.send_excuses import (
+    ABSENCE,
+    AGAIN,
+    DEAD_LETTERED,
+    DROPPED,
+    EXPIRY,
+    FILTER,
+    PASSED_EXPIRY,
+    PASSED_OVER,
+    PUSHED,
+    SETTLED,
+    Absent,
+    Again,
+    Holding,
+    Passed,
+    no_restart,
+    not_released,
+    stored_before,
+)
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
@@ -20,13 +41,9 @@ if TYPE_CHECKING:
 
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
 
-DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
-LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
-BESIDE: Final = "what is missing may have been sent on another stream of the same subscriber, which broke"
-UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
-GRACE: Final = "{} may explain it"
-FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
-CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
+
+def _nothing() -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,8 @@ class Problem:
     positions   the records that it is about: those skipped, or held.
     publications    those that are missing.
     others      deliveries that it is about: the one before, those held.
+    alternatives    gives what was tried in vain to explain it, each with the fact that rules it out.
+    besides     what else is assumed with it, or rules an explanation out: that is not a matter of this send alone.
     """
 
     kind: Kind
@@ -44,6 +63,15 @@ class Problem:
     positions: tuple[int, ...] = ()
     publications: tuple[Publication, ...] = ()
     others: tuple[Delivery, ...] = ()
+    alternatives: Callable[[], tuple[str, ...]] = field(default=_nothing, compare=False, repr=False)
+    besides: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The assumptions of the best explanation, the doubt first; of what cannot be explained, what rules each alternative out."""
+        if not self.doubt:
+            return *self.alternatives(), *self.besides
+        return self.doubt, *(one for one in self.besides if one != self.doubt)
 
 
 class View(Protocol):
@@ -70,6 +98,9 @@ class View(Protocol):
     def holds(self, position: int) -> bool:
         """Whether what is known of a position is not forgotten."""
 
+    def seq(self, position: int) -> int:
+        """The sequence number of a position."""
+
 
 @dataclass(slots=True)
 class Send:
@@ -79,7 +110,7 @@ class Send:
     before      the send before it in its region, if that is known.
     held        what may be held, the lowest position first.
     missing     publications that had to be in the log before it and are not.
-    latest_t    it was sent by then.
+    latest_t    it was sent by then; `by_t` allows for the clock error.
     newest      the last delivery of a message id.
     """
 
@@ -94,9 +125,11 @@ class Send:
     latest_t: float
     newest: Callable[[int], Delivery | None]
     rules: Rules = field(init=False)
+    by_t: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.rules = self.subscription.rules
+        self.by_t = self.latest_t + self.rules.clock_error_s
 
     def problems(self) -> list[Problem]:
         """Everything that is not simply legal about it."""
@@ -115,38 +148,29 @@ class Send:
         grace = self.subscription.grace_of(self.delivery)
         if grace is None:
             return found
-        return [Problem(one.kind, GRACE.format(grace.cause), one.positions, one.publications, one.others) for one in found]
+        return [replace(one, doubt=GRACE.format(grace.cause)) for one in found]
 
     # --- 4: order ------------------------------------------------------------------------------------------------------------
 
     def order(self) -> list[Problem]:
         """L3 and L4: nothing that was confirmed and stands before it is missing."""
-        breaches = [one for one in self.missing if not self.absence(one)]
+        absent = [self._absent(one) for one in self.missing]
+        doubts = {case: doubt_of(ABSENCE, case) for case in absent}
+        breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)
         if breaches:
-            return [Problem(Kind.ORDER_GAP, "", publications=tuple(breaches))]
-        doubts = {self.absence(one): one for one in self.missing if self._is_counted(one)}
-        return [Problem(Kind.ORDER_GAP, doubt, publications=(one,)) for doubt, one in doubts.items()]
+            return [Problem(Kind.ORDER_GAP, "", publications=breaches, alternatives=partial(self._not_absent, breaches[0]))]
+        counted = {doubt: case.missing for case, doubt in doubts.items() if self._is_counted(case)}
+        return [Problem(Kind.ORDER_GAP, doubt, publications=(one,)) for doubt, one in counted.items()]
 
-    def absence(self, missing: Publication) -> str:
-        """What may explain that a publication is not in the log before this one; empty if nothing does."""
-        if self._is_gone(missing.invoked_t):
-            return "it may be older than the retention"
-        grace = self.subscription.may_have_come_unseen(missing.invoked_t, self.delivery.t)
-        if grace is not None:
-            return GRACE.format(grace.cause)
-        if self.subscription.may_have_lost_beside(missing.invoked_t, self.delivery):
-            return BESIDE
-        if self.rules.dead_letter_max_attempts and self.subscription.may_have_attempted_unseen():
-            return UNSEEN_ATTEMPTS
-        return FILTERED if self.rules.filtered else ""
+    def _absent(self, missing: Publication) -> Absent:
+        return Absent(self.subscription, missing, self.delivery, self.delivery.t, self.by_t)
 
-    def _is_counted(self, missing: Publication) -> bool:
+    def _not_absent(self, missing: Publication) -> tuple[str, ...]:
+        return *stored_before(missing, self.delivery), *ruled_out(ABSENCE, self._absent(missing))
+
+    def _is_counted(self, case: Absent) -> bool:
         """Whether the doubt is worth a finding: what is too old, or filtered out, is simply not in the log."""
-        return not self.rules.filtered and not self._is_gone(missing.invoked_t)
-
-    def _is_gone(self, invoked_t: float) -> bool:
-        """6.4: older than the retention."""
-        return self.latest_t + self.rules.clock_error_s - invoked_t > self.rules.message_retention_s
+        return not FILTER.doubt(case) and not EXPIRY.doubt(case)
 
     # --- 6.2: the step -------------------------------------------------------------------------------------------------------
 
@@ -158,37 +182,32 @@ class Send:
         inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session
         if inside and self.position <= self.before_position:
             same_group = self.view.high(self.position) > self.view.low(self.before_position)
-            return [] if same_group else [Problem(Kind.PULL_BATCH_ORDER, others=(before,))]
+            return [] if same_group else [Problem(Kind.PULL_BATCH_ORDER, others=(before,), alternatives=self._not_back)]
         lowest, highest = self.view.low(self.position), self.view.high(self.before_position)
         if lowest <= highest + 1:
             return []
-        skipped = [one for one in self.view.skipped(highest, lowest) if not self._is_gone(self.view.invoked_t(one))]
-        excuses = {one: self._excuse(one, before, inside=inside) for one in skipped}
-        owed = [one for one, doubt in excuses.items() if not doubt]
-        kind = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP
-        if owed:
-            return [Problem(kind, "", tuple(skipped), others=(before,))]
-        doubts = [doubt for doubt in excuses.values() if doubt != CONFIRMED_AHEAD]
-        return [Problem(kind, doubts[0], tuple(skipped), others=(before,))] if doubts else []
+        passed = [Passed(self, one, before, inside) for one in self.view.skipped(highest, lowest)]
+        passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
+        doubts = [doubt_of(PASSED_OVER, case) for case in passed]
+        kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
+        if "" in doubts:
+            owed = passed[doubts.index("")]
+            return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, owed))]
+        counted = [doubt for doubt in doubts if doubt != CONFIRMED_AHEAD]
+        return [Problem(kind, counted[0], positions, others=(before,))] if counted else []
+
+    def _not_passed(self, case: Passed) -> tuple[str, ...]:
+        return no_restart(case), *ruled_out(PASSED_OVER, case), PASSED_EXPIRY.fact(case)
+
+    def _not_back(self) -> tuple[str, ...]:
+        return (f"not a restart of the redelivery: pull response {self.delivery.session.name} had not ended",)
 
     def _may_stand_elsewhere(self) -> bool:
         """10: its place in the log is not known; in a grace period all is in doubt anyway."""
         return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None
 
-    def _excuse(self, position: int, before: Delivery, *, inside: bool) -> str:
-        """6.3 and 6.4: why a position may have been passed over; empty if it may not."""
-        latest_t = self.latest_t + self.rules.clock_error_s
-        if self.rules.dead_letter_max_attempts:
-            return DEAD_LETTER
-        if self.rules.exactly_once and self.view.ack_confirmed(position, latest_t):
-            return CONFIRMED_AHEAD
-        if inside:
-            return ""
-        if self.view.acked(position, latest_t) and self._may_have_lost(before.earliest_t):
-            return LOST
-        return BESIDE if self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery) else ""
-
-    def _may_have_lost(self, since_t: float) -> bool:
+    def may_have_lost(self, since_t: float) -> bool:
+        """Whether something that was sent since a time may have been lost before this was sent: 6.3."""
         return self.subscription.may_have_lost(since_t, self.latest_t, self.delivery.session)
 
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
@@ -202,54 +221,43 @@ class Send:
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:
-            return self._push(below)
-        certain = [(at, held) for at, held in below if self._is_held(at, held) and not self._dropped_unseen(at, held)]
+            return self._push([Holding(self, *one) for one in below])
+        held = (Holding(self, *one) for one in below if not self.is_released(one[1]))
+        certain = [case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))]
         if not certain:
             return []
-        again = self.rules.dead_letter_max_attempts > 0 and not self.delivery.first
-        doubt = DEAD_LETTER if again else ""  # what was held need not be part of the run that released it
-        return [Problem(OVERLAP[self.rules.mode], doubt, tuple(at for at, _ in certain), others=tuple(held for _, held in certain))]
+        doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
+        return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, certain[0]))]
 
-    def _push(self, below: Sequence[tuple[int, Delivery]]) -> list[Problem]:
+    def _push(self, below: Sequence[Holding]) -> list[Problem]:
         """7.3: push goes on only after success."""
-        latest_t = self.latest_t + self.rules.clock_error_s
-        found: dict[Kind, list[tuple[int, Delivery]]] = {}
-        for at, held in below:
-            if (
-                held.acked_t <= latest_t
-                or self.view.acked(at, latest_t)
-                or self.rules.dead_letter_max_attempts
-                or self._is_gone(self.view.invoked_t(at))
-            ):
-                continue
-            released = earliest_release(self.rules, held, self.newest(held.token)) <= latest_t
-            if released and held.publication is None and not self.rules.subscription_predates_first_publish:
-                continue  # it may have been acknowledged before the record
-            found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if released else Kind.PUSH_OVERLAP, []).append((at, held))
-        return [
-            Problem(kind, "", tuple(at for at, _ in ones), others=tuple(one for _, one in ones)) for kind, ones in found.items()
-        ]
+        found: dict[Kind, list[Holding]] = {}
+        for case in below:
+            if not doubt_of(PUSHED, case):
+                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.is_released(case.held) else Kind.PUSH_OVERLAP, []).append(case)
+        return [self._overlap(kind, cases, "", partial(self._not_done, kind, cases[0])) for kind, cases in found.items()]
+
+    def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
+        positions, others = tuple(case.position for case in cases), tuple(case.held for case in cases)
+        return Problem(kind, doubt, positions, others=others, alternatives=alternatives)
+
+    def _not_free(self, case: Holding) -> tuple[str, ...]:
+        return *not_released(case), SETTLED.fact(case), *ruled_out(DROPPED, case), DEAD_LETTERED.fact(case)
+
+    def _not_done(self, kind: Kind, case: Holding) -> tuple[str, ...]:
+        if kind is not Kind.PUSH_OVERLAP:
+            return ruled_out(PUSHED, case)
+        return *ruled_out(PUSHED, case), *not_released(case)
+
+    def is_released(self, held: Delivery) -> bool:
+        """Whether anything but a redelivery may have ended a hold: 7.4."""
+        return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
         return position < self.position and self.view.holds(position) and self._elsewhere(held)
 
     def _elsewhere(self, held: Delivery) -> bool:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
-
-    def _is_held(self, position: int, held: Delivery) -> bool:
-        if self._is_gone(self.view.invoked_t(position)):
-            return False
-        if any(held.earliest_t <= grace.until_t and grace.begun_t <= self.latest_t for grace in self.subscription.graces):
-            return False
-        newest = self.newest(held.token)
-        return earliest_release(self.rules, held, newest) > self.latest_t + self.rules.clock_error_s
-
-    def _dropped_unseen(self, position: int, held: Delivery) -> bool:
-        """A run that was lost may have dropped it: all of it, if it was acknowledged; or its beginning, on a stream beside."""
-        latest_t = self.latest_t + self.rules.clock_error_s
-        if self._may_have_lost(held.earliest_t) and self.view.acked(position, latest_t):
-            return True
-        return self.subscription.may_have_lost_beside(self.view.invoked_t(position), self.delivery)
 
     # --- 9: exactly-once delivery --------------------------------------------------------------------------------------------
 
@@ -258,20 +266,13 @@ class Send:
         before = self.before
         if not self.rules.exactly_once or before is None or self.position > self.before_position:
             return []
-        latest_t = self.latest_t + self.rules.clock_error_s
-        for at, held in self.held:
-            if at == self.position and earliest_release(self.rules, held) > latest_t and not self._lower_may_come_again(before):
-                return [Problem(Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "", (at,), others=(held,))]
+        for position, held in self.held:
+            if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:
+                continue
+            if not doubt_of(AGAIN, Again(self, before)):
+                again = partial(self._not_again, Holding(self, position, held), ends, before)
+                return [Problem(Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "", (position,), others=(held,), alternatives=again)]
         return []
 
-    def _lower_may_come_again(self, before: Delivery) -> bool:
-        """Whether the run may have begun below, with something that was lost on its way, or that left the subscription."""
-        if self.rules.dead_letter_max_attempts:
-            return True
-        return self._may_have_lost(before.earliest_t) and self._lower_may_be_free()
-
-    def _lower_may_be_free(self) -> bool:
-        """Whether the hold of something below may be over, an acknowledgement apart; what is not remembered may be free."""
-        latest_t = self.latest_t + self.rules.clock_error_s
-        lower = [held for at, held in self.held if at < self.position]
-        return len(lower) < self.position - 1 or any(earliest_end(self.rules, held) <= latest_t for held in lower)
+    def _not_again(self, case: Holding, ends: Ends, before: Delivery) -> tuple[str, ...]:
+        return *not_released(case, ends), *ruled_out(AGAIN, Again(self, before))

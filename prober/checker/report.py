@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from prober.checker.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
 from prober.checker.facts import Delivery, earliest_release, may_be_held_until
 from prober.checker.integrity import record_of
-from prober.checker.model import BESIDE, FILTERED, OVERLAP, UNSEEN_ATTEMPTS, Problem
+from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Publication
+from prober.checker.send_excuses import ABSENCE, Absent, stored_before
 from prober.core.collector import SEQS_SHOWN
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.rules import Mode
@@ -28,7 +30,7 @@ def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     came = {missing: lane.arrival_of(missing) for missing in problem.publications}
     absent = [missing for missing, arrival in came.items() if _was_missing(key, missing, one, arrival)]
     if absent:
-        _gap(key, one, absent, problem.doubt)
+        _gap(key, one, absent, problem)
     if problem.doubt:
         return
     for missing, arrival in came.items():
@@ -52,7 +54,7 @@ def _in_session(missing: Publication, one: Delivery) -> bool:
     return publication is not None and publication.epoch is missing.epoch and publication.token == one.token
 
 
-def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], doubt: str) -> None:
+def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem: Problem) -> None:
     shown = missing[:SEQS_SHOWN]
     witnesses = [one.number, *(() if one.publication is None else (one.publication.confirmed_number,))]
     for publication in shown[:3]:
@@ -64,7 +66,7 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], doubt: 
         "missing_count": len(missing),
         "missing_epoch": missing[0].epoch.name,
     }
-    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, doubt)
+    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
 
 def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delivery) -> None:
@@ -77,13 +79,14 @@ def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delive
         "after_epoch": early.epoch,
     }
     confirmed = 0 if before is None else before.confirmed_number
+    reasons = (*stored_before(publication, early), f"not a missing message: message {one.seq} came later, at {at(one.t)}", NO_ORDER)
     if _in_session(publication, early):
         witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
-        key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts)
+        key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts, "", reasons)
     if before is not None and publication.confirmed_t + eps < before.ordered_t:
         times: Facts = {**facts, "confirmed_t": publication.confirmed_t, "invoked_t": before.ordered_t}
         witnesses = (publication.confirmed_number, before.invoked_number, early.number, one.number)
-        key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times)
+        key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times, "", reasons)
 
 
 def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int) -> None:
@@ -98,26 +101,19 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int) -> 
             "missing_epoch": behind.epoch.name,
         }
         witnesses = (number, behind.invoked_number, behind.confirmed_number)
-        doubt = _absence(key, behind)
-        key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt)
+        absent = Absent(key.subscription, behind, None, key.last_t, key.last_t)
+        doubt = doubt_of(ABSENCE, absent)
+        reasons = () if doubt else (_confirmed_late(behind), *ruled_out(ABSENCE, absent))
+        key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt, reasons)
         return
     late_epoch = lane.log.epoch(behind)
     inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
-    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, (number, lane.log.number(behind)), inversion)
+    both = number, lane.log.number(behind)
+    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, both, inversion, "", (NO_DUPLICATE, NO_ORDER))
 
 
-def _absence(key: KeyChecker, missing: Publication) -> str:
-    """What may explain that a publication has not come, whatever came instead."""
-    subscription, rules = key.subscription, key.rules
-    if subscription.may_have_come_unseen(missing.invoked_t, key.last_t) is not None:
-        return "a control operation, or a hole in the record, may explain it"
-    if subscription.streaming and any(loss.until_t >= missing.invoked_t - rules.clock_error_s for loss in subscription.losses):
-        return BESIDE
-    if rules.dead_letter_max_attempts and subscription.may_have_attempted_unseen():
-        return UNSEEN_ATTEMPTS
-    if key.last_t - missing.invoked_t > rules.message_retention_s:
-        return "it may be older than the retention"
-    return FILTERED if rules.filtered else ""
+def _confirmed_late(publication: Publication) -> str:
+    return f"not an unknown outcome: the publish of message {publication.seq} was confirmed at {at(publication.confirmed_t)}"
 
 
 def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -138,18 +134,24 @@ def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     if before.epoch != one.epoch:
         facts["after_epoch"] = before.epoch
     witnesses = (before.number, *(log.number(position) for position in shown[:5]), one.number)
-    key.collector.violation(problem.kind, one.t, witnesses, facts, problem.doubt)
+    key.collector.violation(problem.kind, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
 
 def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP."""
     if key.rules.mode is Mode.STREAMING and not problem.doubt:
         key.counts.affinity_moves_outstanding_yes += 1
-    _overlap(key, lane, one, problem.others, problem.doubt)
+    _overlap(key, lane, one, problem.others, problem.doubt, reasons=problem.reasons)
 
 
 def _overlap(
-    key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, held: Sequence[Delivery], doubt: str, holder: str = ""
+    key: KeyChecker,
+    lane: AcceptedDeliveries,
+    one: Delivery,
+    held: Sequence[Delivery],
+    doubt: str,
+    holder: str = "",
+    reasons: Sequence[str] = (),
 ) -> None:
     shown = held[:SEQS_SHOWN]
     facts: dict[str, Fact] = {
@@ -163,7 +165,7 @@ def _overlap(
         facts["held_epochs"] = epochs
     before = lane.now.before
     witnesses = (*(other.number for other in held[:5]), 0 if before is None else before.number, one.number)
-    key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt)
+    key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt, reasons)
 
 
 def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -171,7 +173,7 @@ def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> N
     (position, *_), (nacked, *_) = problem.positions, problem.others
     facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch}
     witnesses = (lane.log.number(position), nacked.number, one.number)
-    key.collector.violation(Kind.PUSH_ADVANCE_PAST_NACK, one.t, witnesses, facts, problem.doubt)
+    key.collector.violation(Kind.PUSH_ADVANCE_PAST_NACK, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
 
 def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -184,7 +186,7 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
         "holder": held.session.owner or held.session.name,
         "mode": key.rules.mode.value,
     }
-    key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt)
+    key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt, problem.reasons)
 
 
 def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:

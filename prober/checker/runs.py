@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from prober.checker.excuses import DEAD_LETTER, NO_POLICY, Excuse, doubt_of, none_lost, ruled_out
 from prober.checker.facts import Delivery
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
-from prober.checker.model import DEAD_LETTER
 from prober.core.events import LONG_AGO
 
 if TYPE_CHECKING:
@@ -37,6 +37,31 @@ class Run(NamedTuple):
     reached: int
     target: int
     since_t: float = LONG_AGO
+
+
+class Ending(NamedTuple):
+    """A run, and the time until which it was seen."""
+
+    runs: Runs
+    run: Run
+    now: float
+
+
+def _races(case: Ending) -> str:
+    log, run = case.run.lane.log, case.run
+    both = log.flagged(run.reached, PRIMARY) and log.flagged(run.target, PRIMARY)
+    return RACING if both and log.epoch(run.reached) == log.epoch(run.target) and log.seq(run.reached) > log.seq(run.target) else ""
+
+
+ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
+    Excuse(lambda case: DEAD_LETTER if case.runs.dead_letters() else "", lambda _: NO_POLICY),
+    Excuse(_races, lambda _: "not first delivered out of order: the places of both ends of the run are known"),
+    Excuse(
+        lambda case: case.runs.lost_acked(case.run, case.now),
+        lambda case: case.runs.not_lost(case.run, case.now),
+    ),
+)
+"""Why a run may end where it does."""
 
 
 class Runs:
@@ -121,15 +146,32 @@ class Runs:
 
     def doubt_of(self, run: Run, now: float) -> str:
         """Why a run may legally end where it does, empty if it may not."""
-        log = run.lane.log
-        if self._key.rules.dead_letter_max_attempts:
-            return DEAD_LETTER
-        both = log.flagged(run.reached, PRIMARY) and log.flagged(run.target, PRIMARY)
-        if both and log.epoch(run.reached) == log.epoch(run.target) and log.seq(run.reached) > log.seq(run.target):
-            return RACING
+        return doubt_of(ENDINGS, Ending(self, run, now))
+
+    def ruled_out(self, run: Run, now: float) -> tuple[str, ...]:
+        """What rules out that a run ends where it does."""
+        return ruled_out(ENDINGS, Ending(self, run, now))
+
+    def dead_letters(self) -> bool:
+        """Whether the subscription has a dead-letter policy."""
+        return self._key.rules.dead_letter_max_attempts > 0
+
+    def lost_acked(self, run: Run, now: float) -> str:
+        """Why an acknowledged rest of a run may have been lost."""
         missing = (one for one in range(run.reached + 1, run.target + 1) if self._is_owed(run.lane, one))
-        acked = all(log.flagged(one, ACKED) for one in missing)
+        acked = all(run.lane.log.flagged(one, ACKED) for one in missing)
         return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""
+
+    def not_lost(self, run: Run, now: float) -> str:
+        """What rules that out."""
+        log = run.lane.log
+        unacked = (
+            one for one in range(run.reached + 1, run.target + 1) if self._is_owed(run.lane, one) and not log.flagged(one, ACKED)
+        )
+        first = next(unacked, 0)
+        if first:
+            return f"not acknowledged: no acknowledgement of message {log.seq(first)} is on record, so it has to come again"
+        return none_lost(self._key.rules, run.began_t, now)
 
     def _target(self, lane: Lane) -> int:
         """The highest position that a run has to come to."""

@@ -10,13 +10,14 @@ more of them than necessary, and has a breach only if every order has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush, nsmallest
 from itertools import islice, takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
+from prober.checker.excuses import EARLIER_SEND, NO_ORDER
 from prober.checker.facts import Delivery, Session, must_precede
 from prober.checker.log import ACKED, Log
 from prober.checker.model import Problem, Send
@@ -133,6 +134,18 @@ def _priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, in
     return cost.breaches, cost.strength, cost.assumptions, -depth
 
 
+def _reasoned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of the best explanation, each problem with what the whole order of sends says about it."""
+    if not any(step.problems for step in steps):
+        return steps
+    assumed = [problem.doubt for step in steps for problem in step.problems if problem.doubt]
+    besides = *dict.fromkeys(assumed), *(() if all(step.placed for step in steps) else (EARLIER_SEND,))
+    return tuple(
+        step._replace(problems=tuple(replace(one, besides=besides if one.doubt else (NO_ORDER,)) for one in step.problems))
+        for step in steps
+    )
+
+
 @dataclass(slots=True)
 class SearchView:
     """The log in a situation."""
@@ -171,12 +184,18 @@ class SearchView:
         """See `model.View`."""
         if position <= self.search.frontier:
             return self.search.log.invoked_t(position)
-        one = self.search.deliveries_at(self.situation, position)[0]
+        one = self.search.first_at(self.situation, position)
         return -inf if one.publication is None else one.publication.invoked_t
 
     def holds(self, position: int) -> bool:
         """See `model.View`."""
         return position > self.search.frontier or self.search.log.holds(position)
+
+    def seq(self, position: int) -> int:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.seq(position)
+        return self.search.first_at(self.situation, position).seq
 
 
 @dataclass(slots=True)
@@ -274,7 +293,7 @@ class Search:
                 return None
             done.add(key)
             if self._is_complete(situation):
-                return Explanation(self._path(came, key), gave_up=False)
+                return Explanation(_reasoned(self._path(came, key)), gave_up=False)
             for step, after in self._next(situation):
                 following, after_key = cost + cost_of(step.problems, placed=step.placed), after.key
                 if after_key in done or (after_key in best and best[after_key] <= following):
@@ -438,7 +457,11 @@ class Search:
 
     def is_unplaced(self, situation: Situation, position: int) -> bool:
         """Whether a new record may stand elsewhere."""
-        return self.items[situation.learned[position - self.frontier - 1]].unplaced
+        return self.first_at(situation, position).unplaced
+
+    def first_at(self, situation: Situation, position: int) -> Delivery:
+        """The first delivery of a new record."""
+        return self.items[situation.learned[position - self.frontier - 1]]
 
     def deliveries_at(self, situation: Situation, position: int) -> list[Delivery]:
         """The deliveries of a position among those that are searched."""

@@ -137,7 +137,7 @@ class Subscription:
 
     def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
         """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke."""
-        if not self.streaming or one.owner is None:
+        if not self.streaming:
             return False
         rules = self.rules
         eps = rules.clock_error_s
@@ -145,7 +145,7 @@ class Subscription:
         latest_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         return any(
             loss.session is not one.session
-            and loss.session.owner == one.owner
+            and _may_be_of_one(loss.session, one.session)
             and loss.session.opened_t <= one.t + eps
             and sent_t <= loss.until_t <= latest_t
             for loss in self.losses
@@ -155,7 +155,7 @@ class Subscription:
         """Whether a message may have been sent before, on another stream of the same subscriber, which broke."""
         since_t = invoked_t - self.rules.clock_error_s
         lost = (loss.session for loss in self.losses if loss.until_t >= since_t)
-        return self.streaming and any(session is not one.session and session.owner == one.owner for session in lost)
+        return self.streaming and any(session is not one.session and _may_be_of_one(session, one.session) for session in lost)
 
     def may_have_attempted_unseen(self) -> bool:
         """Whether attempts to deliver may have gone where nobody saw them."""
@@ -202,3 +202,8 @@ class Subscription:
 
     def _published(self, one: Delivery) -> float:
         return LONG_AGO if one.publication is None else one.publication.invoked_t
+
+
+def _may_be_of_one(session: Session, other: Session) -> bool:
+    """Whether two streams may have the same subscriber: one whose opening was not recorded may be anybody's."""
+    return session.owner is None or other.owner is None or session.owner == other.owner

@@ -28,9 +28,11 @@ any more is counted as `numbers_unjudged`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from prober.checker.excuses import at
 from prober.checker.facts import provably_before
 from prober.core.findings import Fact, Kind
 from prober.core.gaps import Gaps
@@ -38,6 +40,7 @@ from prober.core.gaps import Gaps
 if TYPE_CHECKING:
     from prober.checker.facts import Delivery
     from prober.core.collector import FindingsCollector
+    from prober.core.rules import Rules
 
 NUMBERINGS_KEPT: Final = 16
 GAPS_KEPT: Final = 64
@@ -53,6 +56,12 @@ UNBOUNDED: Final = (
 CUT: Final = "the history ended before it was certain that the publisher did not try again"
 
 PublishTime: TypeAlias = int | float
+
+
+STORED_IN_ORDER: Final = (
+    "not published out of order: their publish times differ by more than the service may take to store what it has received"
+)
+NOT_REPUBLISHED: Final = "not published again: the publisher has gone on, or has had the time to try again"
 
 
 class Held(NamedTuple):
@@ -240,7 +249,8 @@ class NumbersCheck:
             collector.info(Kind.PUBLISHED_OUT_OF_ORDER, late.t, witnesses, facts)
         elif not stored_later and provably_before(collector.rules, ahead, late):
             doubt = doubt or self._doubt(*times)
-            collector.violation(Kind.DELIVERED_OUT_OF_ORDER, late.t, witnesses, facts, doubt)
+            reasons = () if doubt else (STORED_IN_ORDER, *_not_sent_in_order(collector.rules, ahead, late), NOT_REPUBLISHED)
+            collector.violation(Kind.DELIVERED_OUT_OF_ORDER, late.t, witnesses, facts, doubt, reasons)
         else:
             collector.counts.numbers_unjudged += 1
 
@@ -253,6 +263,13 @@ class NumbersCheck:
         if bound_s == inf:
             return UNBOUNDED
         return CLOSE if seconds_of(ahead) - seconds_of(late) <= bound_s else ""
+
+
+def _not_sent_in_order(rules: Rules, ahead: Delivery, late: Delivery) -> Iterator[str]:
+    if ahead.session is late.session:
+        yield f"not sent in another order: message {ahead.seq} came before message {late.seq} in one session"
+    else:
+        yield f"not sent in another order: message {ahead.seq} came before {at(late.earliest_t)}, the earliest send of message {late.seq}"
 
 
 def seconds_of(publish_time: PublishTime) -> float:

@@ -29,7 +29,7 @@ from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
 from prober.errors import ConfigError
-from prober.evidence.explain import explain
+from prober.evidence.explain import explain, reasons
 from prober.probes.catalogue import PROBES
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -200,6 +200,7 @@ def _row(result: RunResult) -> dict[str, object]:
                 "key": made.finding.key,
                 "t": made.finding.t,
                 "explanation": explain(made.finding, result.clock_offset_s),
+                "reasons": list(reasons(made.finding, result.clock_offset_s)),
                 "witnesses": list(made.finding.witnesses),
             }
             for made in result.findings

@@ -15,7 +15,7 @@ from prober.core.judge import RecordedFinding
 from prober.core.kinds import is_told
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.evidence.explain import explain
+from prober.evidence.explain import explain, reasons
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
@@ -199,6 +199,7 @@ class StreamObservation:
             "t": finding.t,
             "facts": dict(finding.facts),
             "explanation": explain(finding, self.result.clock_offset_s),
+            "reasons": list(reasons(finding, self.result.clock_offset_s)),
             "witnesses": list(finding.witnesses),
         }
 
@@ -251,6 +252,7 @@ def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[s
                 "key": made.finding.key,
                 "facts": dict(made.finding.facts),
                 "explanation": explain(made.finding, offset_s),
+                "reasons": list(reasons(made.finding, offset_s)),
                 "messages": list(_named(made, judgement)),
                 "witnesses": list(made.finding.witnesses),
             }

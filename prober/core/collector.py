@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 WITNESSES_MAX = 16
 SEQS_SHOWN = 20
+REASONS_MAX = 16
+REASON_LENGTH_MAX = 300
 
 SEEK = "a seek or purge"
 FILTER_CHANGE = "a change of the filter"
@@ -35,6 +37,10 @@ CUT_OFF = "what came after the record stopped"
 
 ELSEWHERE: Final = "order holds within one publishing region, and the region of these publishes is not known"
 """The legal explanation of any finding about order where messages may have been published in several regions."""
+
+SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none had still to settle"
+ONE_REGION: Final = "not published in several regions: the region of each publish is known"
+"""What rules out the explanations that are the same for all findings."""
 
 NOTHING: Final[Mapping[str, float]] = {}
 """What an informational finding relies on."""
@@ -181,18 +187,28 @@ class FindingsCollector:
             self.grace_until_t = until_t
             self.grace_cause = cause
 
-    def violation(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> bool:
-        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. True if it is certain."""
+    def violation(
+        self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "", reasons: Sequence[str] = ()
+    ) -> bool:
+        """Files a definite finding; a `doubt` makes it indeterminate, and so does the grace period at `t`. True if it is certain.
+
+        reasons     what else is assumed with the doubt; without one, what rules each alternative out.
+        """
+        told, reasons = doubt, reasons if doubt else (*reasons, SETTLED)
         if not doubt and t <= self.grace_until_t:
             doubt = f"{self.grace_cause} may explain it"
         doubt = doubt or self._elsewhere(kind)
-        self._add(kind, Status.INDETERMINATE if doubt else Status.VIOLATION, t, witnesses, facts, doubt)
+        status = Status.INDETERMINATE if doubt else Status.VIOLATION
+        self._add(kind, status, t, witnesses, facts, doubt, reasons if told or not doubt else ())
         return not doubt
 
-    def liveness(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "") -> None:
+    def liveness(
+        self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts, doubt: str = "", reasons: Sequence[str] = ()
+    ) -> None:
         """Files the passing of a deadline; a `doubt` makes it indeterminate."""
-        doubt = doubt or self._elsewhere(kind)
-        self._add(kind, Status.INDETERMINATE if doubt else Status.LIVENESS, t, witnesses, facts, doubt)
+        told, doubt = doubt, doubt or self._elsewhere(kind)
+        status = Status.INDETERMINATE if doubt else Status.LIVENESS
+        self._add(kind, status, t, witnesses, facts, doubt, reasons if told or not doubt else ())
 
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
         """Files something worth counting that no promise forbids."""
@@ -201,7 +217,24 @@ class FindingsCollector:
     def _elsewhere(self, kind: Kind) -> str:
         return ELSEWHERE if self.rules.depends_on_region(kind) else ""
 
-    def _add(self, kind: Kind, status: Status, t: float, witnesses: Iterable[int], facts: Facts, doubt: str) -> None:
+    def _reasons(self, kind: Kind, doubt: str, reasons: Sequence[str]) -> tuple[str, ...]:
+        """The reasons of a finding: a doubt first, or last what rules out the explanations that are the same for all findings."""
+        if doubt:
+            reasons = doubt, *(one for one in reasons if one != doubt)
+        elif KINDS[kind].promise in WITHIN_A_REGION:
+            reasons = *reasons, ONE_REGION
+        return tuple(one[:REASON_LENGTH_MAX] for one in reasons[:REASONS_MAX])
+
+    def _add(
+        self,
+        kind: Kind,
+        status: Status,
+        t: float,
+        witnesses: Iterable[int],
+        facts: Facts,
+        doubt: str,
+        reasons: Sequence[str] = (),
+    ) -> None:
         if not self.key and KINDS[kind].promise in WITHIN_A_REGION:
             return  # messages without an ordering key have no order (docs/model.md, section 11)
         numbers = set(witnesses)
@@ -209,7 +242,8 @@ class FindingsCollector:
         proof = tuple(sorted(numbers)[:WITNESSES_MAX])
         assumed = NOTHING if status is INFO else self._assumptions.behind(kind, ids_alone=self.ids_alone)
         told = {**facts, EPOCHS: self.epochs} if self.epochs > 1 else facts
-        self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed))
+        why = () if status is INFO else self._reasons(kind, doubt, reasons)
+        self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed, why))
 
     def count_push_again(self, flags: int, t: float, owes: Callable[[float], bool]) -> None:
         """After a failed push the same message came. A chance: a later one would have been told, if one waits."""

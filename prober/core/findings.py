@@ -83,6 +83,8 @@ class Finding:
     facts       named values for the explanation: sequence numbers, message ids, subscribers, times.
     doubt       why it is only indeterminate; empty otherwise.
     assumptions the bounds from `Rules` that the verdict relies on, by name, with their values.
+    reasons     indeterminate: the assumptions of the best explanation, the doubt first. Violation and liveness: each alternative that was
+                tried, as `not so: the fact that rules it out`. Empty if there is nothing to say.
     """
 
     kind: Kind
@@ -94,3 +96,9 @@ class Finding:
     facts: Facts = field(default_factory=dict, hash=False)
     doubt: str = ""
     assumptions: Mapping[str, float] = field(default_factory=dict, hash=False)
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def alternatives(self) -> frozenset[str]:
+        """What its reasons are about, without the facts: the same for the same finding at other times."""
+        return frozenset(reason.partition(":")[0] for reason in self.reasons)

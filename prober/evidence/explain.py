@@ -6,6 +6,7 @@ holders and moments are named says `naming`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from math import inf
 from typing import Final
@@ -14,6 +15,8 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.kinds import KINDS
 from prober.core.rules import ASSUMED_IN_WORDS, Mode
 from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment, time_of_day
+
+_TIME: Final = re.compile(r"t=(-?\d+\.\d{3}) s")
 
 
 def explain(finding: Finding, wall: float | None = None) -> str:
@@ -29,6 +32,16 @@ def explain(finding: Finding, wall: float | None = None) -> str:
     if finding.assumptions and finding.status is not Status.INFO:
         sentences.append(f"Assumed: {_bounds(finding.assumptions)}.")
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:
+    """Its reasons, with the times of day as in `explain`."""
+    return tuple(_TIME.sub(lambda found: moment(float(found[1]), wall, exactly=True), one) for one in finding.reasons)
+
+
+def reasons_heading(finding: Finding) -> str:
+    """What its reasons are."""
+    return "Assumed by the best explanation" if finding.doubt else "Alternatives that were tried, and what rules each out"
 
 
 class Told:

@@ -6,9 +6,10 @@ message ids and subscribers in its facts, and no other witnesses than the origin
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
 Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
-That needs little: what was skipped may have been acknowledged or not, the promise is the same. But whoever reads it wants to rule out the
-innocent explanations by himself. So what a sceptic asks for (`Asked`) is put back at the end, as far as the finding stays the same with it:
-the publishes, the acknowledgements and refusals of what was skipped, the leases of what was held, the beginnings and ends of the sessions.
+A smaller history also rules out, or assumes, the same as the original one (`Finding.alternatives`): an acknowledgement stays if the finding
+says that no stream was lost after it. Readers want to verify the facts behind that. So the events that they ask for (`Asked`) are put back
+at the end, as far as the finding stays the same with them: the publishes, the acknowledgements and nacks of skipped messages, the leases of
+held messages, the beginnings and ends of the sessions.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
 alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about
@@ -196,8 +197,9 @@ class _Trial:
         self._named = named_in(self.wanted.facts)
 
     def is_wanted(self, finding: Finding) -> bool:
-        """The same finding, from no other witnesses."""
-        return identity_of(finding) == self._identity and set(finding.witnesses) <= set(self.wanted.witnesses)
+        """The same finding, from no other witnesses, with the same alternatives."""
+        same = identity_of(finding) == self._identity and finding.alternatives == self.wanted.alternatives
+        return same and set(finding.witnesses) <= set(self.wanted.witnesses)
 
     def is_about(self, number: int, event: Event) -> bool:
         """Whether an event is a witness, or the delivery of a message that the finding names."""

@@ -106,7 +106,8 @@ class Taped:
             | {field.name: getattr(finding, field.name) for field in fields(finding)}
         )
         row |= {"time": _time(finding.t), "t": finding.t + 1000.0, "after": after, "explanation": "", "facts": "{}"}
-        row |= {"witnesses": list(finding.witnesses), "kind": finding.kind.value, "status": finding.status.value, "assumptions": {}}
+        row |= {"witnesses": list(finding.witnesses), "reasons": list(finding.reasons), "assumptions": {}}
+        row |= {"kind": finding.kind.value, "status": finding.status.value}
         self.findings.append(row)
         return self
 

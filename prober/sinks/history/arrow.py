@@ -26,6 +26,7 @@ ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
     Type.BOOL: pa.bool_(),
     Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     Type.INT64_LIST: pa.list_(pa.int64()),
+    Type.STRING_LIST: pa.list_(pa.string()),
     Type.INT64_MAP: pa.map_(pa.string(), pa.int64()),
     Type.FLOAT64_MAP: pa.map_(pa.string(), pa.float64()),
     Type.CHECKS: pa.list_(

@@ -206,6 +206,7 @@ def finding_row(made: RecordedFinding, run: RunContext, origin: Origin) -> dict[
         "facts": orjson.dumps(dict(finding.facts)).decode(),
         "doubt": finding.doubt,
         "assumptions": list(finding.assumptions.items()),
+        "reasons": list(finding.reasons),
         "explanation": explain(finding, origin.clock_offset_s),
     }
 

@@ -48,6 +48,7 @@ class Type(StrEnum):
     BOOL = "bool"
     TIMESTAMP = "timestamp[us, UTC]"
     INT64_LIST = "list<int64>"
+    STRING_LIST = "list<string>"
     INT64_MAP = "map<string, int64>"
     FLOAT64_MAP = "map<string, float64>"
     CHECKS = "list<struct<indicator: string, good: int64, bad: int64, undecided: int64>>"
@@ -190,6 +191,12 @@ FINDINGS: Final = Table(
         Column("facts", Type.STRING, "JSON: named values", required=True),
         Column("doubt", Type.STRING, "why it is only indeterminate; empty otherwise", required=True),
         Column("assumptions", Type.FLOAT64_MAP, "the bounds that it relies on", required=True),
+        Column(
+            "reasons",
+            Type.STRING_LIST,
+            "what it assumes if it is indeterminate; else the alternatives that were tried, each with what rules it out",
+            required=True,
+        ),
         Column("explanation", Type.STRING, "in words", required=True),
     ),
     sorted_by=("subscription", "key", "run_id", "after"),

@@ -103,6 +103,7 @@ def finding_values(record: FindingRecord) -> Values:
     changed = {
         "facts": _texts(facts),
         "assumptions": {name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+        "reasons": [text_of(reason) for reason in finding.reasons],
     }
     return _row(tables.findings, record, finding) | _texts(record.site._asdict()) | changed
 
@@ -117,6 +118,7 @@ def finding_from_row(row: Named, evidence: Evidence | None = None, on_key: Evide
         witnesses=tuple(row["witnesses"]),
         facts={name: _fact(value) for name, value in row["facts"].items()},
         assumptions={name: inf if bound is None else bound for name, bound in row["assumptions"].items()},
+        reasons=tuple(row["reasons"]),
     )
     site = site_key_from_row(row)
     return _value(FindingRecord, row, site=site, finding=finding, evidence=evidence, on_key=on_key)

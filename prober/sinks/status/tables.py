@@ -134,6 +134,7 @@ findings: Final = Table(
     _needed("facts", JSON),
     _needed("doubt", Text),
     _needed("assumptions", JSON),
+    _needed("reasons", JSON),
     _needed("explanation", Text),
     _needed("unproven_because", Text),
     _maybe("closed_at", Double),

@@ -16,6 +16,7 @@ from api.finding_case import NOT_PROVEN, case_of
 from api.query_parameters import Shown
 from api.support_bundle import SupportBundle
 from prober.cli import main
+from prober.core.findings import Status
 from tests.unit.api.asking import ask
 from tests.unit.api.drawing import found
 from tests.unit.api.kept import answer, full_view
@@ -47,6 +48,7 @@ def test_what_it_says() -> None:
         "incident_id": "run-2-redelivery",
         "doubt": "",
         "facts": shown["facts"],
+        "reasons": shown["reasons"],
         "assumptions": {"delivery_delay_max_s": 5.0, "clock_error_s": 0.0, "one_record_per_message_id": 1.0},
         "witnesses": shown["witnesses"],
         "after": shown["after"],
@@ -54,6 +56,7 @@ def test_what_it_says() -> None:
         "judge_again": "ordering-prober verify --explain run-2-1.jsonl",
     }
     assert shown["facts"]["seq"] == 4
+    assert all(reason.startswith("not ") for reason in shown["reasons"])
     assert prober["instance"] == "prober-0"
     assert links == {
         "run": "/api/v1/runs/run-2",
@@ -179,6 +182,34 @@ def test_the_bundle_has_what_whoever_runs_the_service_asks_for() -> None:
     events = files["timeline.txt"].splitlines()[1:]
     assert len(events) == len(files["trace.jsonl"].splitlines()) - 1
     assert all(re.match(r" *[0-9]+  [0-9-]{10}T[0-9:]{8}\.[0-9]{6}Z ", line) for line in events)
+
+
+TRIED = ("not nacked: no nack is on record before t=2.000 s", "not <b>lost</b>: no stream ended")
+
+
+def test_the_page_names_the_alternatives_that_were_tried() -> None:
+    shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
+    case = case_of(replace(shown, finding=replace(shown.finding, reasons=TRIED)), None, None)
+    assert case.reasons == TRIED
+    assert case.reasons_heading == "Alternatives that were tried, and what rules each out"
+    page = Page(ask(full_view(), "/findings/run-2-1").text)
+    assert case.reasons_heading in page.said()
+    for reason in answer(FINDING)["reasons"]:
+        assert reason in page.said()
+
+
+def test_the_page_names_what_an_explanation_assumes() -> None:
+    shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
+    doubted = replace(shown.finding, status=Status.INDETERMINATE, doubt="2 may be lost", reasons=("2 may be lost", "3 too"))
+    case = case_of(replace(shown, finding=doubted), None, None)
+    assert (case.reasons, case.reasons_heading) == (("2 may be lost", "3 too"), "Assumed by the best explanation")
+
+
+def test_the_bundle_names_the_alternatives_that_were_tried() -> None:
+    shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
+    members = SupportBundle(case_of(replace(shown, finding=replace(shown.finding, reasons=TRIED)), None, None), None).members()
+    assert json.loads(members["finding.json"])["reasons"] == list(TRIED)
+    assert f"Alternatives that were tried, and what rules each out:\n    {TRIED[0]}\n    {TRIED[1]}\n" in members["README.txt"]
 
 
 def test_the_bundle_of_a_finding_without_evidence_says_so() -> None:

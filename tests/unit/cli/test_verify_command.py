@@ -118,7 +118,7 @@ def test_json_has_the_promised_fields_and_one_line_per_file(capsys: Output) -> N
     assert (failed["trace"], failed["verdict"]) == (FAILING, "FAIL")
     assert (passed["trace"], passed["verdict"], passed["findings"]) == (PASSING, "PASS", [])
     gap = failed["findings"][0]
-    assert set(gap) == {"kind", "status", "subscription", "key", "t", "explanation", "witnesses"}
+    assert set(gap) == {"kind", "status", "subscription", "key", "t", "explanation", "reasons", "witnesses"}
     assert (gap["kind"], gap["status"], gap["subscription"], gap["key"], gap["t"]) == ("ORDER_GAP", "violation", "s", "k", 1.1)
     assert gap["witnesses"] == [5, 6, 8, 10]
     assert "message 2" in gap["explanation"]
@@ -161,11 +161,21 @@ def test_everything_on_the_key_is_drawn_when_it_is_asked_for(capsys: Output) -> 
     assert on_key.count(" publish ") > smallest.count(" publish ")
 
 
+def test_explain_names_the_alternatives_and_what_rules_each_out(capsys: Output) -> None:
+    main(["verify", "--explain", FAILING])
+    explained = capsys.readouterr().out
+    main(["verify", FAILING])
+    plain = capsys.readouterr().out
+    assert "    Alternatives that were tried, and what rules each out:\n    - not " in explained
+    assert "Alternatives" not in plain
+
+
 def test_explain_in_json(capsys: Output) -> None:
     main(["verify", "--explain", "--format", "json", FAILING])
     (row,) = rows(capsys)
     assert [one["minimal_trace"] for one in row["findings"]] == [[5, 6, 7, 8, 10], [5, 6, 7, 10, 11], [5, 6, 7, 8, 10, 11]]
     assert all("X <-- wrong" in one["diagram"] for one in row["findings"])
+    assert all(reason.startswith("not ") for one in row["findings"] for reason in one["reasons"])
 
 
 def test_explain_takes_the_first_few_of_each_kind(tmp_path: Path, capsys: Output) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.evidence.explain import explain
+from prober.evidence.explain import explain, reasons, reasons_heading
 from tests.unit.core.cases import PULL, PUSH, across, findings, rules_of
 
 ON_PULL = {"mode": PULL}
@@ -344,3 +344,17 @@ class TestAssumptions:
 
     def test_what_is_only_noted_assumes_nothing(self) -> None:
         assert "Assumed" not in explain(found("P1,2 A<1@1 A ack 1@1.1 B<2@20", Kind.AFFINITY_MOVE))
+
+
+class TestReasons:
+    def test_name_the_time_of_day_where_it_is_known(self) -> None:
+        finding = replace(made(Kind.GHOST, {}), reasons=("not nacked: no nack is on record between t=1.000 s and t=2.500 s",))
+        assert reasons(finding) == finding.reasons
+        assert reasons(finding, MIDNIGHT) == (
+            "not nacked: no nack is on record between 00:00:01.000 UTC (t=1.000 s) and 00:00:02.500 UTC (t=2.500 s)",
+        )
+
+    def test_the_heading_says_what_they_are(self) -> None:
+        finding = made(Kind.GHOST, {})
+        assert reasons_heading(finding) == "Alternatives that were tried, and what rules each out"
+        assert reasons_heading(replace(finding, doubt="it may be late")) == "Assumed by the best explanation"

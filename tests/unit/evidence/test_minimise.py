@@ -50,8 +50,9 @@ def check_minimal(events: list[Numbered], finding: Finding, rules: Rules) -> Non
 
     def is_proof(candidate: Sequence[Numbered]) -> bool:
         found = findings(candidate, rules)
-        same = (one for one in found if identity_of(one) == identity_of(finding) and set(one.witnesses) <= set(finding.witnesses))
-        return any(same) and before.issuperset(map(identity_of, found))
+        alike = (one for one in found if (identity_of(one), one.alternatives) == (identity_of(finding), finding.alternatives))
+        same = any(set(one.witnesses) <= set(finding.witnesses) for one in alike)
+        return same and before.issuperset(map(identity_of, found))
 
     assert is_proof(minimal.events)
     needed = [one for one in minimal.events if one[0] not in minimal.evidence]

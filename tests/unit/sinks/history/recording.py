@@ -168,6 +168,7 @@ def _stored_finding(row: Mapping[str, Any]) -> StoredFinding:
         facts,
         row["doubt"],
         dict(row["assumptions"]),
+        tuple(row["reasons"]),
     )
     return StoredFinding(row["run_id"], RecordedFinding(finding, row["after"]), row["explanation"])
 

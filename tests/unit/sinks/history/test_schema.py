@@ -113,6 +113,7 @@ findings witnesses list<int64>, required
 findings facts string, required
 findings doubt string, required
 findings assumptions map<string, float64>, required
+findings reasons list<string>, required
 findings explanation string, required
 """
 

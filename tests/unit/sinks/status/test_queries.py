@@ -178,7 +178,16 @@ class TestFindings:
         kept = entry("run-1", Kind.GHOST).findings[0]
         facts: dict[str, Fact] = {"seq": 3, "skipped": (4, 5), "t": 1.5, "who": "A", "rate": inf}
         finding = Finding(
-            Kind.GHOST, Status.INDETERMINATE, "s", "k\0", 1.5, (3, 9), facts, "it is late", {"delivery_delay_max_s": inf, "x": 0.5}
+            Kind.GHOST,
+            Status.INDETERMINATE,
+            "s",
+            "k\0",
+            1.5,
+            (3, 9),
+            facts,
+            "it is late",
+            {"delivery_delay_max_s": inf, "x": 0.5},
+            ("it is late", "not lost: no stream of A\0 ended"),
         )
         on_key = Evidence(
             "all of it\n", proven=True, complete=False, among=9, witnesses=(3, 4), opened=(OpenSession("s", "A", "A"),)
@@ -186,10 +195,12 @@ class TestFindings:
         store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding, on_key=on_key),))])
         found = queries.finding("run-1-1")
         stored = {name: fact for name, fact in facts.items() if name != "rate"}
-        known = replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}")
+        reasons = ("it is late", "not lost: no stream of A\N{REPLACEMENT CHARACTER} ended")
+        known = replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}", reasons=reasons)
         assert found == replace(kept, finding=known, closed_at=kept.found_at)  # it fails no run, so it is never open
         assert found is not None
         assert found.finding.facts == stored
+        assert found.finding.reasons == reasons
         assert found.finding.assumptions == {"delivery_delay_max_s": inf, "x": 0.5}
         assert queries.findings(FindingFilter(key="k\0")).items == (replace(found, evidence=None),)
         assert queries.finding("run-1-1", on_key=True) == replace(found, on_key=on_key)

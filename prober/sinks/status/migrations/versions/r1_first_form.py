@@ -73,6 +73,7 @@ def _findings() -> None:
         _needed("facts", sa.JSON()),
         _needed("doubt", sa.Text()),
         _needed("assumptions", sa.JSON()),
+        _needed("reasons", sa.JSON()),
         _needed("explanation", sa.Text()),
         _needed("unproven_because", sa.Text()),
         sa.Column("closed_at", sa.Double()),
