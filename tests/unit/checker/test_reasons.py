@@ -44,7 +44,7 @@ HELD = {
     "not nacked",
     "not released by a redelivery",
 }
-UNDROPPED = {"not released by a control operation", "not acknowledged before", "not dead-lettered"}
+UNDROPPED = {"not released by a control operation", "not acknowledged before", "not dead-lettered", "not expired"}
 ON_STREAM = {"not released with its stream", "not acknowledged", "not answered in another session", "not lost on another stream"}
 PUSHED = {"not acknowledged", "not dead-lettered", "not expired", "not older than the record"}
 CLOCK = {
@@ -56,6 +56,7 @@ CLOCK = {
     "not delayed by the retry policy",
     "not delayed by flow control of the subscriber that holds the key",
     "not delayed by a change of the subscriber",
+    "not delayed by a lease that was extended after a delivery elsewhere",
     "not delayed by outstanding messages of other keys",
 }
 
