@@ -304,15 +304,15 @@ class KeyChecker:
     # --- time and control ----------------------------------------------------------------------------------------------------
 
     def control(self, grace: Grace) -> None:
-        """A control operation, or a hole in the record; where clocks differ, answers from before it may be recorded behind it."""
-        if self.rules.clock_error_s:
-            self.collector.excuse(grace.until_t, grace.cause)
+        """A control operation, or a hole in the record: what is on hold is decided, in doubt if something later might explain it."""
+        for lane in self.lanes.values():
+            lane.stop(grace.begun_t - self.rules.clock_error_s)
+        self.collector.excuse(grace.until_t, grace.cause)
         for lane in self.lanes.values():
             lane.control()
         if self.numbers is not None:
             self.numbers.forget()
         self.confirmations.clear()
-        self.collector.excuse(grace.until_t, grace.cause)
         self.liveness.control()
 
     @property

@@ -31,6 +31,8 @@ OPTIONAL_MAX: Final = 512
 """Deliveries that came after what is on hold and are tried before it."""
 WAITING_MAX: Final = 65_536
 """Deliveries that may wait on hold; beyond that it is decided at once."""
+COMPARED_MAX: Final = 32
+"""Deliveries that are explained once more because of a late confirmation."""
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 
 
@@ -292,7 +294,7 @@ class Lane(AcceptedDeliveries):
             if delivery.position:
                 self.log.mark(delivery.position, PRIMARY)
                 self._note_highest(delivery)
-        if late and any(pairs(self.log, self.owed, publication, delivery)):
+        if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery))):
             self.deferred.append((t + self._hold_s, publication))
             self.due_t = min(self.due_t, t + self._hold_s)
 
@@ -307,6 +309,12 @@ class Lane(AcceptedDeliveries):
         """Whether an acknowledgement of something before a position was not confirmed."""
         return any(not self.log.flagged(one, ACK_CONFIRMED) for one in self.log.skipped(0, position))
 
+    def _is_joined(self, delivery: Delivery | None) -> bool:
+        """Whether the order of a delivery and its neighbours was not certain when it was learned."""
+        if delivery is None or not self.window or delivery.position <= self._frontier:
+            return False
+        return self.log.low(delivery.position) != self.log.high(delivery.position)
+
     # --- comparisons that a late confirmation makes necessary: L3 ------------------------------------------------------------
 
     def _compare(self, now: float) -> None:
@@ -315,12 +323,15 @@ class Lane(AcceptedDeliveries):
             return
         due = [publication for due_t, publication in self.deferred if due_t < now or now == inf]
         self.deferred = [one for one in self.deferred if one[0] >= now and now < inf]
+        searched = False
         for publication in due:
             first = first_of(publication, self._key.subscription.index)
-            if self.window and any(pairs(self.log, self.owed, publication, first)):
+            joined = self._is_joined(first) and len(self.window) <= COMPARED_MAX and not searched
+            if self.window and (joined or any(pairs(self.log, self.owed, publication, first))):
                 search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
-                explanation = search.run(final=False)
-                if explanation is not None:
+                explanation = search.run(final=joined and not self.waiting)
+                searched = True
+                if explanation is not None and not explanation.gave_up:
                     self._adopt(search, explanation.steps)
             for late, early in list(pairs(self.log, self.owed, publication, first)):
                 self._key.report_pair(self, late, early)

@@ -63,3 +63,8 @@ def test_without_a_bound_of_the_delay_several_streams_are_verified_at_the_end(en
 def test_a_split_is_reported_once() -> None:
     line = "P1,2,3 A<1@1 B<2@1.5 B<3@1.6 B<3@1.7 stop @60"
     assert words(one for one in findings(line) if one.status == "violation") == ["V:AFFINITY_SPLIT@1.5"]
+
+
+def test_requests_that_overlap_are_found_when_their_publishes_are_confirmed_later() -> None:
+    line = "P1@0 P2@0 r2<2@0.1 ok1=m1@0.15 ok2=m2@0.15 r2 ack 2@0.16 r1<1@0.3 r1 nack 1@0.4 r3<1@2 r3 ack 1@2.1 P3@20"
+    assert "violation" in {one.status for one in findings(line, mode=PUSH)}

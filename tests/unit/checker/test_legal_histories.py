@@ -57,6 +57,11 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
             mode=PULL,
             message_retention_s=60,
         ),
+        case(
+            "a seek comes before the end of the stream that lost a redelivery",
+            "P1,2,3,4 open B of client B A<1,2,3@1 A ack 2@1.3 A ack 3@1.31 A nack 1@1.4 A<1@2 A ack 1@2.1 B<4@8 seek 60@9 close A@20",
+            close_detection_max_s=30,
+        ),
         case("a number below the first recorded one", "P7,8 info5@0.5 P4'gen1@1 A<x6(6)@2"),
     ],
 )
