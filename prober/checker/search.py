@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 SITUATIONS_MAX: Final = 4_000
 """Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
+PRECISE: Final = 1_000
+"""Situations that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
 GLANCE: Final = 500
 """The same for a search that may be repeated later."""
 
@@ -267,7 +269,7 @@ class Search:
         inevitable = self._inevitable()
         if not final:
             return self._look(inevitable, max(GLANCE, 2 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
-        found = self._look(inevitable, SITUATIONS_MAX) or self._look(inevitable, SITUATIONS_MAX, ahead=True)
+        found = self._look(inevitable, PRECISE) or self._look(inevitable, SITUATIONS_MAX, ahead=True)
         return found or Explanation((), gave_up=True)
 
     def _look(
