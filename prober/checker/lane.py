@@ -91,9 +91,8 @@ class Lane(AcceptedDeliveries):
         grace = self._grace_of(one) if self._key.subscription.graces else None
         state = self.now
         position = known or self.log.frontier + 1
-        if not self._key.group.key:  # 11: without an ordering key there is no order
-            self._file(one, self._send_of(state, one, position, []).alone())
-            self._take(one, known)
+        if not self._key.group.key and not self._send_of(state, one, position, []).alone():
+            self._take(one, known)  # 11: without an ordering key there is no order
             return True
         missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
