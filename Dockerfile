@@ -4,8 +4,6 @@
 #   docker build --tag ordering-keys-prober:0.1.0 .
 #   docker build --tag ordering-keys-prober:0.1.0-jobs --target jobs .
 #
-# With --build-arg COMPILE=1 the checker in it is compiled, from the same source: twice as fast, at two minutes more to build.
-#
 # Packages are those of constraints/, by hash. To pin the base by digest as well, without editing this file:
 #   --build-context python:3.13-slim-trixie=docker-image://python@sha256:...
 #
@@ -38,19 +36,12 @@ RUN pip --python /opt/ordering-prober/bin/python install --require-hashes --no-d
     && rm -rf include src *flight*
 
 FROM tools AS project
-ARG COMPILE=0
-COPY constraints/compile.txt /build/constraints/
-RUN if [ "$COMPILE" = 1 ]; then \
-        apt-get update \
-        && apt-get install --yes --no-install-recommends gcc libc6-dev \
-        && pip --python /build/tools/bin/python install --require-hashes --no-deps --only-binary :all: -r /build/constraints/compile.txt; \
-    fi
-COPY pyproject.toml hatch_build.py README.md LICENSE /build/project/
+COPY pyproject.toml README.md LICENSE /build/project/
 COPY prober /build/project/prober
 COPY api /build/project/api
 COPY spark_jobs /build/project/spark_jobs
 COPY docs/runbooks /build/project/docs/runbooks
-RUN cd /build/project && ORDERING_PROBER_COMPILE=$COMPILE /build/tools/bin/hatchling build --target wheel --directory /build/dist
+RUN cd /build/project && /build/tools/bin/hatchling build --target wheel --directory /build/dist
 
 FROM service-packages AS service-installed
 COPY --from=project /build/dist /build/dist

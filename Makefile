@@ -13,7 +13,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench soak compiled pure screenshots platform-checks sbom audit chart simulate detection costs quiet loud test-nightly lock clean help
+.PHONY: run test check format mutants bench soak screenshots platform-checks sbom audit chart simulate detection costs quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -45,13 +45,6 @@ soak: MINUTES ?= 20
 soak: $(VENV)/dev.stamp  ## Run everything for MINUTES=20 under load while one thing after the other breaks; draw build/soak.svg
 	@mkdir -p build
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --picture build/soak.svg
-
-compiled: $(VENV)/dev.stamp  ## Compile the checker: twice as fast; needs a C compiler and a minute
-	$(BIN)/python hatch_build.py
-	@$(BIN)/python -c 'import prober.core.verifier as verifier; print("The checker is", verifier.__file__)'
-
-pure:  ## Go back to the checker in plain Python
-	rm -f prober/core/*.so
 
 screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
 	$(BIN)/python -m tests.browser.screenshots
@@ -91,11 +84,10 @@ loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, a
 test-nightly: test quiet loud  ## Run every test, also those that watch the whole service for minutes
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
-	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group compile --group dev
+	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev
 	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --extra monitoring --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra monitoring --extra jobs --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/build.txt --group build --constraints constraints/dev.txt
-	$(COMPILE) --output-file constraints/compile.txt --group compile --constraints constraints/dev.txt
 	@! grep -nE '://|^-' constraints/*.txt || { echo "constraints/ must hold no address and no option" >&2; exit 1; }
 
 clean:  ## Remove what the other targets made

@@ -26,8 +26,7 @@ from typing import Any
 
 import orjson
 
-import prober.core.verifier
-from benchmarks.checkouts import ROOT, compiled, said_by
+from benchmarks.checkouts import ROOT, said_by
 from benchmarks.figures import Figure
 from benchmarks.histories import HISTORIES, History
 from benchmarks.plain import PlainChecker
@@ -46,8 +45,7 @@ IDLE, FULL = "idle key", f"key, window of {RULES.window:,} full"
 KIB_MAX = {IDLE: 2.0, FULL: 48.0}
 
 Times = dict[str, float]
-"""Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none, and
-`compiled` is 1 if the checker was."""
+"""Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none."""
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------------
@@ -93,8 +91,7 @@ def measure(history: History, count: int, repeat: int) -> Times:
     stream = io.BytesIO()
     write_trace(stream, TraceHeader("s", "key-0", rules), events)
     times = shortest(measure_once(events, stream.getvalue(), rules) for _ in range(repeat))
-    compiled = not (prober.core.verifier.__file__ or "").endswith(".py")
-    return times | {"events": len(events), "definite": definite(events, rules), "compiled": compiled}
+    return times | {"events": len(events), "definite": definite(events, rules)}
 
 
 def shortest(all_times: Iterable[Times]) -> Times:
@@ -164,16 +161,13 @@ def rounds(checkouts: Sequence[Path], history: History, count: int, repeat: int)
 
 
 def figures(repeat: int = 3, count: int = 100_000) -> Iterator[Figure]:
-    """What the report says of the checker: pure and compiled in turn."""
-    with compiled() as folder:
-        for history in HISTORIES:
-            pure, fast = (list(map(ratios, times)) for times in zip(*rounds([ROOT, folder], history, count, repeat), strict=True))
-            goal = GOALS.get(history.name)
-            yield Figure(history.name, LOADS, tuple(one["judge"] for one in pure), goal)
-            yield Figure(f"{history.name}, compiled", LOADS, tuple(one["judge"] for one in fast), goal)
-            if history is HISTORIES[0]:
-                yield Figure("decode a line", LOADS, tuple(one["decode"] for one in pure), 2.0)
-                yield Figure("read a trace file", LOADS, tuple(one["read"] for one in pure))
+    """What the report says of the checker."""
+    for history in HISTORIES:
+        times = [ratios(one) for (one,) in rounds([ROOT], history, count, repeat)]
+        yield Figure(history.name, LOADS, tuple(one["judge"] for one in times), GOALS.get(history.name))
+        if history is HISTORIES[0]:
+            yield Figure("decode a line", LOADS, tuple(one["decode"] for one in times), 2.0)
+            yield Figure("read a trace file", LOADS, tuple(one["read"] for one in times))
     for name, size in sizes().items():
         yield Figure(name, "KiB", (size / 1024,), KIB_MAX.get(name))
 
@@ -194,9 +188,8 @@ def row(name: str, times: Times) -> str:
     shown = [f"{ratio:8.2f} x" if ratio else "       - " for ratio in map(ratios(times).get, RATIOS)]
     each_ns = times["loads"] / times["events"] * 1e9
     speed = times["events"] / times["judge"]
-    title = f"{name} (compiled)" if times["compiled"] else name
     warning = f"  {times['definite']:.0f} definite findings!" if times["definite"] else ""
-    return f"{title:<32}{times['events']:>9,.0f}{each_ns:>8.0f} ns{''.join(shown)}{speed:>12,.0f}{warning}"
+    return f"{name:<32}{times['events']:>9,.0f}{each_ns:>8.0f} ns{''.join(shown)}{speed:>12,.0f}{warning}"
 
 
 def heading(repeat: int) -> str:

@@ -1,17 +1,11 @@
-"""Other copies of this project, beside which it is measured: of another day, or with the checker compiled."""
+"""Other checkouts of this project, beside which it is measured."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from shutil import copy, copytree, ignore_patterns
-from tempfile import TemporaryDirectory
 from typing import Final
-
-from benchmarks.figures import CannotMeasureError
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -30,18 +24,3 @@ def said_by(checkout: Path, benchmark: str, *arguments: str) -> str:
     """What `turn` of a benchmark prints in a process of its own, with the `prober` of a checkout."""
     command = [sys.executable, "-c", TURN, str(checkout), str(ROOT), benchmark, *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
-
-
-@contextmanager
-def compiled() -> Iterator[Path]:
-    """A copy of this project whose checker is compiled. Raises CannotMeasureError."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        copytree(ROOT / "prober", folder / "prober", ignore=ignore_patterns("*.so", "__pycache__"))
-        for file in ("hatch_build.py", "pyproject.toml"):
-            copy(ROOT / file, folder)
-        try:
-            subprocess.run([sys.executable, "hatch_build.py"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        except subprocess.CalledProcessError as error:
-            raise CannotMeasureError("the checker cannot be compiled here; `make compiled` says why") from error
-        yield folder

@@ -14,12 +14,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks import plain_client
 from benchmarks.brokers import server
-from benchmarks.checkouts import ROOT, compiled, said_by
+from benchmarks.checkouts import ROOT, said_by
 from benchmarks.figures import CannotMeasureError, Figure, in_turn, yardstick_s
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
@@ -104,29 +103,25 @@ def turn(vantage: str, address: str, messages: str) -> None:
 def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
     """What the report says of a probed message: all ways in turn, on one server."""
     collect_rarely()
-    with server("") as address, compiled() as fast:
+    with server("") as address:
 
-        def probed_us(checkout: Path, vantage: Vantage) -> float:
-            return float(said_by(checkout, "end_to_end", vantage, address, str(messages)))
+        def probed_us(vantage: Vantage) -> float:
+            return float(said_by(ROOT, "end_to_end", vantage, address, str(messages)))
 
         rounds = list(
             in_turn(
                 repeat,
                 lambda: yardstick_s() * 1e6,
                 lambda: plain_client.measure(address, messages, 1)[0],
-                *(
-                    partial(probed_us, checkout, vantage)
-                    for checkout in (ROOT, fast)
-                    for vantage in (Vantage.WIRE, Vantage.LIBRARY)
-                ),
+                partial(probed_us, Vantage.WIRE),
+                partial(probed_us, Vantage.LIBRARY),
             )
         )
-    line, plain, *probed = zip(*rounds, strict=True)
-    for checker, wire, library in (("", *probed[:2]), (", compiled checker", *probed[2:])):
-        cheaper = f"times as much CPU as at the wire{checker}"
-        yield Figure(f"a probed message, wire{checker}", "times orjson.loads of a line", _ratios(wire, line))
-        yield Figure(f"a probed message, library{checker}", cheaper, _ratios(library, wire), 8.0, more=True)
-        yield Figure(f"google-cloud-pubsub alone{checker}", cheaper, _ratios(plain, wire), 6.0, more=True)
+    line, plain, wire, library = zip(*rounds, strict=True)
+    cheaper = "times as much CPU as at the wire"
+    yield Figure("a probed message, wire", "times orjson.loads of a line", _ratios(wire, line))
+    yield Figure("a probed message, library", cheaper, _ratios(library, wire), 8.0, more=True)
+    yield Figure("google-cloud-pubsub alone", cheaper, _ratios(plain, wire), 6.0, more=True)
 
 
 def _ratios(each: Sequence[float], to: Sequence[float]) -> tuple[float, ...]:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 
-from tests.compiled import outdated
 from tests.contract.emulator import find_emulator, running_emulator
 from tests.sharing import Sharing, rank
 
@@ -51,14 +50,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing | None:
     """With `--dist loadscope`, what is done by one worker is what `tests.sharing` says."""
     return Sharing(config, log) if config.getoption("dist") == "loadscope" else None
-
-
-def pytest_sessionstart() -> None:
-    """A checker that was compiled from other sources would be tested in place of the one that is here."""
-    if modules := outdated():
-        pytest.exit(
-            f"compiled before its source was changed: {', '.join(modules)}; call `make compiled` or `make pure`", returncode=2
-        )
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from itertools import chain
 from math import inf
 from operator import attrgetter
 from pickle import Pickler, Unpickler
-from types import BuiltinMethodType, MethodType
+from types import MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import DEFLATED, compressobj, decompressobj
 
@@ -224,8 +224,8 @@ class _Shared:
         return session
 
 
-_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType, BuiltinMethodType})
-"""Types of what keys share; the method of a compiled class is a built-in one."""
+_SHARED: Final = frozenset({Subscription, Assumptions, Rules, Counts, MethodType})
+"""Types of what keys share."""
 
 _KINDS: Final[tuple[type, ...]] = (
     KeyGroup,
@@ -263,8 +263,8 @@ _KINDS: Final[tuple[type, ...]] = (
 
 
 def _slots(kind: type) -> tuple[str, ...]:
-    """The names of its attributes; a class that mypyc compiled has no slots, and names them otherwise."""
-    return tuple(chain.from_iterable(vars(base).get("__mypyc_attrs__", vars(base).get("__slots__", ())) for base in kind.__mro__))
+    """The names of its attributes."""
+    return tuple(chain.from_iterable(vars(base).get("__slots__", ()) for base in kind.__mro__))
 
 
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}

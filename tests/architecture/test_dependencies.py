@@ -47,10 +47,9 @@ def run(program: str, *arguments: str) -> str:
     ("name", "wanted"),
     [
         ("build.txt", ()),
-        ("compile.txt", (("mypy", "mypyc"),)),
         ("runtime.txt", ((PROJECT, ""), (PROJECT, "monitoring"))),
         ("jobs.txt", ((PROJECT, ""), (PROJECT, "monitoring"), (PROJECT, "jobs"))),
-        ("dev.txt", ((PROJECT, ""), ("mypy", "mypyc"))),
+        ("dev.txt", ((PROJECT, ""), ("mypy", ""))),
     ],
 )
 def test_a_lock_lacks_nothing_since_nothing_is_resolved_when_it_is_installed(

@@ -59,7 +59,7 @@ class Fate:
 
 
 def copy_project(target: Path) -> None:
-    """What the tests need, without anything compiled."""
+    """Copy what the tests need."""
     target.mkdir()
     for name in COPIED:
         source = ROOT / name
