@@ -11,12 +11,13 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.certainty import certain_count, has_one_order
+from prober.checker.explanation import Step
 from prober.checker.facts import Delivery, Session, hold_s, must_precede, surely_before
 from prober.checker.idle import IdleLane
-from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, UNPLACED, Log
+from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
 from prober.checker.model import Problem
 from prober.checker.opportunities import Opportunities
-from prober.checker.search import Search, Step
+from prober.checker.search import Search
 from prober.checker.state import State
 from prober.core.findings import Kind
 
@@ -32,7 +33,7 @@ ELSEWHERE_KEPT: Final = 256
 """Records without a position that are remembered."""
 
 NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
-KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED
+KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED | STAYED
 """What is known of a record, wherever it stands."""
 
 
@@ -78,7 +79,7 @@ class AcceptedDeliveries:
         self._key = key
         self.region = region
         self.log = Log(key.rules.window)
-        self.settled = self.now = State()
+        self.settled = self.now = State(releases=key.rules.dead_letter_max_attempts > 0)
         self.window: list[Delivery] = []
         self.waiting: list[Delivery] = []
         self.blurred_until_t = -inf
@@ -132,13 +133,30 @@ class AcceptedDeliveries:
         if not known and (one.token, one.stamp) in self.elsewhere:
             return True
         subscription, publication = self._key.subscription, one.publication
+        if publication is None and one.first and self._key.may_predate(one):
+            return True
         if known or publication is None or not one.first:
-            return known > 0 and self.log.flagged(known, UNPLACED)
+            return known > 0 and (self.log.flagged(known, UNPLACED) or (known <= self._frontier and self._is_blurred(one)))
         if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
             return True
         if not subscription.losses:
             return False
         return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
+
+    def _is_blurred(self, one: Delivery) -> bool:
+        """Whether something whose place is not known may have been sent before a redelivery, or after it."""
+        sent_t = one.earliest_t - self._key.rules.clock_error_s
+        return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
+
+    def _note_late(self, items: Iterable[Delivery]) -> None:
+        """10: what came late may have been sent before what came first, on a stream that turned out to be broken since."""
+        subscription, earlier, latest_t = self._key.subscription, list[Delivery](), -inf
+        for one in items if subscription.losses else ():
+            if one.first and not one.unplaced and one.invoked_t < latest_t:
+                later = (other for other in earlier if one.invoked_t < other.invoked_t)
+                one.unplaced = any(subscription.may_have_lost_beside(one.invoked_t, other) for other in later)
+            earlier.append(one)
+            latest_t = max(latest_t, one.invoked_t)
 
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
@@ -146,7 +164,9 @@ class AcceptedDeliveries:
         if window:
             self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
         position = one.position = known or self._learn(one)
+        self._note_answer(one, position)
         self.opportunities.sent(one, position)
+        self._note_stay(one)
         if before is not None and before.session is not one.session:
             self._key.moved(self, one)
         if not window:
@@ -171,7 +191,11 @@ class AcceptedDeliveries:
             self._latest_invoked_t = invoked_t
         if one.unplaced:
             flags |= UNPLACED
+        floor = self.log.floor
         position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
+        if self.log.floor > floor:
+            self.settled.forget(self.log.floor)
+            self.now.forget(self.log.floor)
         if self._flags and (one.token, one.stamp) in self._flags:
             learned, answered_t = self._flags[one.token, one.stamp]
             self.log.mark(position, learned & KEPT)
@@ -179,10 +203,21 @@ class AcceptedDeliveries:
         if one.copy:
             for other in self.log.positions_of(one.token):
                 self.log.mark(other, SHARED)
+        return position
+
+    def _note_answer(self, one: Delivery, position: int) -> None:
+        """It may have been acknowledged while it was on hold."""
         if one.acked_t < inf:
             self.log.mark(position, ACKED)
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-        return position
+
+    def _note_stay(self, one: Delivery) -> None:
+        """What came while a control operation settled may have been passed over since; what came later was not."""
+        if self._key.subscription.graces:
+            if self._key.subscription.stays(one):
+                self.log.mark(one.position, STAYED)
+            else:
+                self.log.unmark(STAYED, one.position)
 
     def _join(self, one: Delivery, position: int) -> None:
         """Marks positions before that of a delivery that may stand behind it in another legal order of sends.
@@ -279,10 +314,12 @@ class AcceptedDeliveries:
             known = one.position or learned.get((one.token, one.stamp), 0)
             one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
             one.position = learned[one.token, one.stamp] = known or self._learn(one)
+            self._note_answer(one, one.position)
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)
                 if self.now.before is not None and self.now.before.session is not one.session:
                     self._key.moved(self, one)
+            self._note_stay(one)
             self._join(one, one.position)
             self.window.append(one)
             self.now.sent(one.position, one)

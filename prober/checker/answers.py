@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker import integrity, opportunities
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 UNSEEN_KEPT: Final = 1024
 """Messages that left the subscription before anything was known of them; beyond that the oldest are forgotten."""
-LIVE_KEPT: Final = 2048
-"""Deliveries that are remembered as long as answers to them may come; beyond that the oldest are forgotten."""
+LIVE_KEPT: Final = 256, 2048
+"""Deliveries that are remembered as long as answers to them may come, twice the window between these; the oldest are forgotten first."""
 
 
 def acked(key: KeyChecker, event: Acked) -> None:
@@ -73,9 +74,12 @@ def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
         nacked(key, event)
         return
     key.last_t = event.t
-    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+    answered = answered_by(key.live.get(hash(event.message_id)), event.session)
+    for one in answered:
         one.leases = (*one.leases[-7:], (event.t, event.seconds))
         key.liveness.leased(one, event.t)
+    if all(one.acked_t < inf for one in answered):
+        key.liveness.leased_after_answer(hash(event.message_id), event)
 
 
 def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
@@ -113,8 +117,10 @@ def forget(key: KeyChecker, t: float) -> None:
     rules = key.rules
     until_t = t - rules.ack_settled_s - hold_s(rules)
     kept = {token: one for token, one in key.live.items() if not _is_over(one, until_t)}
-    if len(kept) > LIVE_KEPT:
-        kept = dict(list(kept.items())[-LIVE_KEPT:])
+    least, most = LIVE_KEPT
+    count = min(max(2 * rules.window, least), most)
+    if len(kept) > count:
+        kept = dict(list(kept.items())[-count:])
     key.live = kept
     key.forget_at = max(64, 2 * len(kept))
 

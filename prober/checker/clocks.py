@@ -85,6 +85,13 @@ class Clocks:
         if flow is not None:
             flow.answered(record_key(one), t)
 
+    def extended(self, holds: Holds, session: Session, token: int, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended, so that it may count as outstanding."""
+        self.touch(holds, until_t - t)
+        flow = self._flows.get(session)
+        if flow is not None:
+            flow.extended(token, t, until_t)
+
     def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
         """Something of a key was sent, or leased for so many seconds."""
         self.leased_s = max(self.leased_s, leased_s)
@@ -125,11 +132,11 @@ class Clocks:
     def _again_t(self, key: KeyClock, wait: Wait, seconds: float, free: Spans, breaks: list[float]) -> float:
         """A broken stream excuses for one lease: of what was sent one delivery may have been lost, not all of them.
 
-        So does a lost pull, for what the retry policy adds to that.
+        So does a lost pull or push request, for what the retry policy adds to that.
         """
         rules = self._subscription.rules
         leased_s = rules.ack_deadline_s + rules.retry_backoff_max_s
-        if rules.retry_backoff_max_s and not self._subscription.streaming and self._may_have_lost_pull(wait.sent_t):
+        if rules.retry_backoff_max_s and not self._subscription.streaming and self._may_have_lost_answer(wait.sent_t):
             return reaches(free, wait.since_t, seconds + leased_s)
         if not breaks:
             return LONG_AGO
@@ -138,10 +145,11 @@ class Clocks:
         lost_t = self._left_t(free, breaks[-1] + leased_s, wait.since_t, seconds)
         return max(*times, min(lost_t, reaches(free, wait.since_t, seconds + leased_s)), LONG_AGO)
 
-    def _may_have_lost_pull(self, since_t: float) -> bool:
-        return any(
-            one.lost and one.closed_t >= since_t - self._subscription.rules.clock_error_s for one in self._subscription.ended
-        )
+    def _may_have_lost_answer(self, since_t: float) -> bool:
+        """Whether a pull was lost, or may turn out to be; a push request may be lost on its way to the endpoint at any time."""
+        subscription = self._subscription
+        lost = (one for one in subscription.ended if one.lost and one.closed_t >= since_t - subscription.rules.clock_error_s)
+        return subscription.rules.mode is Mode.PUSH or subscription.loss_may_show(inf) or any(lost)
 
     def _left_t(self, free: Spans, t: float, since_t: float, seconds: float) -> float:
         return reaches(free, max(t, since_t), seconds * LEFT)
@@ -149,6 +157,19 @@ class Clocks:
     def excused_until(self) -> float:
         """What was delivered or confirmed by then is not owed: a control operation had not settled, or the record has a hole."""
         return max((stop for _, stop in self._graces()), default=LONG_AGO)
+
+    def owed_since(self, invoked_t: float) -> float:
+        """Since when what was published then has to come, but for its confirmation; infinite if it need not.
+
+        A control operation or a hole may have hidden it. A seek back restores it when that has settled.
+        """
+        graces = self._subscription.graces
+        for grace, (_, end_t) in zip(reversed(graces), reversed(self._graces()), strict=True) if graces else ():
+            if grace.since_t + self._subscription.rules.clock_error_s <= invoked_t:
+                return end_t
+            if invoked_t <= end_t:
+                return inf
+        return LONG_AGO
 
     # --- when the service could deliver --------------------------------------------------------------------------------------
 
@@ -172,7 +193,7 @@ class Clocks:
         else:
             yield "flow control of the subscriber that holds the key", self._in_full_streams(key, stop)
             yield "a change of the subscriber", self._handed_over(key, stop)
-            yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
+        yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
 
     def reasons(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[str]:
         """What rules out that something was in the way of what waited until a time: for how long it may have been."""
@@ -193,8 +214,13 @@ class Clocks:
         for session in self._sessions():
             if subscription.streaming:
                 yield from self._room(session, stop)
-            else:
+            elif not self._may_be_answered_unseen(session):
                 yield session.opened_t, min(session.answered_t, session.closed_t)
+
+    def _may_be_answered_unseen(self, session: Session) -> bool:
+        """Whether the answer of a pull may be in a hole of the record."""
+        pending = min(session.answered_t, session.closed_t) == inf
+        return pending and any(hole.is_hole and session.opened_t <= hole.until_t for hole in self._subscription.graces)
 
     def _room(self, session: Session, stop: float) -> Spans:
         """When a stream was open and its flow control was not used up."""

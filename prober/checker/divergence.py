@@ -15,28 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from prober.checker.excuses import (
-    BESIDE,
-    NO_POLICY,
-    Excuse,
-    doubt_of,
-    is_expired,
-    none_lost_beside,
-    ruled_out,
-    within_retention,
-)
+from prober.checker.divergence_excuses import DIVERGED, Lacking
+from prober.checker.excuses import BESIDE, doubt_of, ruled_out
 from prober.checker.facts import Delivery, deliveries_of
 from prober.checker.log import SHARED, UNPLACED, Log
 from prober.core.findings import Fact, Kind
-from prober.core.rules import Rules
 
 if TYPE_CHECKING:
     from prober.checker.accepted import AcceptedDeliveries
     from prober.checker.key import KeyChecker
     from prober.checker.lane import Lane
 
-DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
-EXPIRED: Final = "what one of them did not receive may have been older than the retention"
 UNCERTAIN: Final = UNPLACED | SHARED
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
@@ -262,54 +251,6 @@ def _doubt(met: Met) -> str:
     mine = _excuse(met.mine, met.position, met.other, met.lacking)
     theirs = _excuse(met.other, met.beside, met.mine, met.extra)
     return (mine or theirs) if (mine or not met.lacking) and (theirs or not met.extra) else ""
-
-
-class Lacking(NamedTuple):
-    """Records that stand before a position on one subscription, `having`, and that another has not received before it."""
-
-    lacking: Side
-    position: int
-    having: Side
-    records: Sequence[int]
-
-    @property
-    def rules(self) -> Rules:
-        """Those of the subscription that lacks them."""
-        return self.lacking.checker.rules
-
-    @property
-    def one(self) -> Delivery | None:
-        """The delivery at the position, if it is remembered."""
-        return self.lacking.delivery_of(self.position)
-
-    @property
-    def t(self) -> float:
-        """When it was recorded."""
-        return self.lacking.checker.last_t if self.one is None else self.one.t
-
-    def invoked_t(self) -> Iterator[float]:
-        """When the records were published."""
-        return map(self.having.log.invoked_t, self.records)
-
-
-def _have_expired(case: Lacking) -> str:
-    latest_t = case.t + case.rules.clock_error_s
-    return EXPIRED if all(is_expired(case.rules, invoked, latest_t) for invoked in case.invoked_t()) else ""
-
-
-def _lost_beside(case: Lacking) -> str:
-    one, subscription = case.one, case.lacking.checker.subscription
-    if one is None:
-        return BESIDE if subscription.losses and subscription.streaming else ""
-    return BESIDE if all(subscription.may_have_lost_beside(invoked, one) for invoked in case.invoked_t()) else ""
-
-
-DIVERGED: Final[tuple[Excuse[Lacking], ...]] = (
-    Excuse(lambda case: DEAD_LETTER if case.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),
-    Excuse(_have_expired, lambda case: within_retention(case.rules, max(case.invoked_t()), "a message that one of them lacks")),
-    Excuse(_lost_beside, lambda case: none_lost_beside(case.rules, case.one)),
-)
-"""Why a subscription may have received a record before others that stand before it, and that the other subscription has."""
 
 
 def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) -> str:

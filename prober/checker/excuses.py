@@ -15,6 +15,9 @@ from prober.core.rules import Mode, Rules
 
 DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
 LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
+LOST_REQUEST: Final = (
+    "a request with what is missing may have been lost, and an earlier one was acknowledged before the next attempt"
+)
 BESIDE: Final = "what is missing may have been sent on another stream of the same subscriber, which broke"
 UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 GRACE: Final = "{} may explain it"
@@ -84,7 +87,9 @@ def within_retention(rules: Rules, invoked_t: float, what: str) -> str:
 def none_lost(rules: Rules, since_t: float, until_t: float) -> str:
     """Why nothing was lost: 6.3."""
     if rules.mode is Mode.PUSH:
-        return "not lost on its way: a push request without an answer is a nack, and is repeated"
+        return (
+            "not lost on its way: a push request without an answer is a nack, and is repeated unless an earlier one is acknowledged"
+        )
     if rules.mode is Mode.PULL:
         return f"not lost on its way: no pull that was open {between(since_t, until_t)} ended without an answer"
     seen_t = until_t + rules.close_detection_max_s + rules.delivery_delay_max_s

@@ -21,12 +21,24 @@ class Flow:
     """What may be outstanding on one stream, and when that used up its flow control.
 
     outstanding     what was not acknowledged, with its size, by record.
+    extended        until when what was acknowledged is leased all the same, by message id.
     settling        when what was acknowledged counts no more, and its size, in order of time.
     full            the times in which it was used up.
     full_since_t    since when it is; infinite if it is not.
     """
 
-    __slots__ = ("_bytes", "_check_t", "_freed_t", "_full", "_full_since_t", "_outstanding", "_rules", "_session", "_settling")
+    __slots__ = (
+        "_bytes",
+        "_check_t",
+        "_extended",
+        "_freed_t",
+        "_full",
+        "_full_since_t",
+        "_outstanding",
+        "_rules",
+        "_session",
+        "_settling",
+    )
 
     def __init__(self, rules: Rules, session: Session) -> None:
         self._rules = rules
@@ -37,11 +49,15 @@ class Flow:
         self._full: Spans = []
         self._full_since_t = inf
         self._check_t = self._freed_t = -inf
+        self._extended: dict[int, float] = {}
 
     def delivered(self, record: Record, one: Delivery, size: int) -> None:
         """A message was delivered on the stream; one that comes twice is outstanding once."""
         sent_t, size = one.earliest_t, size + OVERHEAD_BYTES
         self._go_on(sent_t)
+        self._extended.pop(one.token, None)
+        if self._extended and self._is_full:
+            self._let_go(one.earliest_t)
         before = self._outstanding.pop(record, None)
         self._bytes += size - (0 if before is None else before[1])
         self._outstanding[record] = one, size
@@ -56,6 +72,19 @@ class Flow:
         if held is not None:
             self._settling.append((t + self._rules.ack_settled_s + self._rules.clock_error_s, held[1]))
 
+    def extended(self, token: int, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended: the acknowledgement may have been lost."""
+        self._go_on(t)
+        self._expire(t)
+        self._extended[token] = max(until_t, self._extended.get(token, until_t))
+        if self._full_since_t == inf and self._is_full:
+            self._full_since_t = t
+
+    def _let_go(self, t: float) -> None:
+        """More was sent than there is room for beside what is extended: so that is not outstanding."""
+        self._extended.clear()
+        self._free(t, 0)
+
     def full(self, now: float) -> Spans:
         """When it was used up."""
         self._go_on(now)
@@ -66,8 +95,9 @@ class Flow:
 
     @property
     def _is_full(self) -> bool:
-        count = len(self._outstanding) + len(self._settling)
-        return count >= self._session.max_messages or self._bytes >= self._session.max_bytes
+        count = len(self._outstanding) + len(self._settling) + len(self._extended)
+        used = self._bytes if not self._extended else inf  # its size is not known any more
+        return count >= self._session.max_messages or used >= self._session.max_bytes < inf
 
     def _go_on(self, t: float) -> None:
         while self._settling and self._settling[0][0] < t:
@@ -94,3 +124,7 @@ class Flow:
                 break
             _, size = self._outstanding.pop(record)
             self._free(t, size)
+        for token, t in sorted(self._extended.items(), key=lambda each: each[1]):
+            if t < now:
+                del self._extended[token]
+                self._free(t, 0)

@@ -5,6 +5,7 @@ What is answered, or whose lease is over, is kept as spans only, so the size fol
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
 
 SPANS_KEPT: Final = 128
 """Spans of a key that are remembered; beyond that the oldest two count as one."""
-OUTSTANDING_KEPT: Final = 4096
-"""Deliveries of a key that are remembered until they are answered; beyond that the oldest count as held until their lease is over."""
+OUTSTANDING_KEPT: Final = 256, 4096
+"""Deliveries of a key that are remembered until they are answered: four times the window, between these.
+
+Beyond that the oldest count as held until their lease is over.
+"""
+
+AGAIN_KEPT: Final = 32
+"""Redeliveries of a key of which it is known what they released."""
 
 Record: TypeAlias = int | tuple[int, int]
 
@@ -38,16 +45,18 @@ class Span:
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
     extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
+    elsewhere_t when a redelivery elsewhere can first have ended the hold of what is extended all the same.
     regions     the publishing regions of its messages.
     """
 
-    __slots__ = ("delays_t", "end_t", "extended_t", "first_t", "leased_t", "regions", "session", "start_t")
+    __slots__ = ("delays_t", "elsewhere_t", "end_t", "extended_t", "first_t", "leased_t", "regions", "session", "start_t")
 
     def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
         self.session = session
         self.regions: tuple[str | None, ...] = (region,)
         self.start_t = start_t
         self.first_t = first_t
+        self.elsewhere_t = inf
         self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
 
     def lasts(self, end_t: float, delays_t: float) -> None:
@@ -64,16 +73,19 @@ class Holds:
     touched_t   when something of it was sent, or its lease changed.
     """
 
-    __slots__ = ("_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
+    __slots__ = ("_again", "_kept_max", "_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
+        least, most = OUTSTANDING_KEPT
+        self._kept_max = min(max(4 * subscription.rules.window, least), most)
         self._past: list[Span] = []
         self._latest: dict[Session, Span] = {}
         self._span: Span | None = None
         self.unacked: dict[Record, Delivery] = {}
         self.others: dict[Record, Delivery] = {}
         self.touched_t = LONG_AGO
+        self._again: deque[Delivery] = deque(maxlen=AGAIN_KEPT)
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -93,10 +105,12 @@ class Holds:
         record = record_key(one)
         if not one.first or one.older is not None:
             self._replace(record, one.t)
+            if self._subscription.streaming:
+                self._again.append(one)
         kept = self.unacked if owed else self.others
         if owed or self._subscription.streaming:
             kept[record] = one
-            if len(kept) > OUTSTANDING_KEPT:
+            if len(kept) > self._kept_max:
                 self._fold(kept.pop(next(iter(kept))))
         self.touched_t = one.t
 
@@ -118,14 +132,35 @@ class Holds:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
         record = record_key(one)
-        if one.session.closed_t < inf or one not in (self.unacked.get(record), self.others.get(record)):
+        again_t = self._came_again_elsewhere(one)
+        over = min(one.session.closed_t, again_t) < inf if self._subscription.streaming else one.session not in self._latest
+        if over or one not in (self.unacked.get(record), self.others.get(record)):
             span = self._span_of(one)
+            span.elsewhere_t = min(span.elsewhere_t, again_t if self._subscription.streaming else one.leases[-1][0])
             span.extended_t = max(span.extended_t, lease_until(self._subscription.rules, one))
         if one.session in self._latest:
             span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
             span.leased_t = max(span.leased_t, leased_t)
             if not self._subscription.streaming:
                 span.lasts(leased_t, LONG_AGO)
+
+    def extend(self, session: Session, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended."""
+        span = self._latest.get(session)
+        if span is None:
+            span = self._latest[session] = Span(session, t, t)
+        span.extended_t = max(span.extended_t, until_t)
+        self.touched_t = max(self.touched_t, t)
+
+    def _came_again_elsewhere(self, one: Delivery) -> float:
+        """When a redelivery on another session, at its position or below, can have ended its hold; infinite if none did."""
+        later = (other for other in self._again if other.number > one.number and other.session is not one.session)
+        return min((other.earliest_t for other in later if not other.position or other.position <= one.position), default=inf)
+
+    def began_again_t(self, one: Delivery) -> float:
+        """When the key began again last at the position of a delivery or below: what is behind that comes after it."""
+        later = (other for other in reversed(self._again) if other.number > one.number)
+        return next((other.t for other in later if not other.position or other.position <= one.position), LONG_AGO)
 
     def forget_owed(self) -> None:
         """What was delivered so far is not owed any more, though it may be outstanding."""
@@ -164,8 +199,8 @@ class Holds:
     def delays(self) -> Iterator[tuple[float, float]]:
         """The times in which the key may have delayed others."""
         for span in self.spans():
-            end_t = max(span.delays_t, span.extended_t) if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
-            yield span.start_t, end_t
+            end_t = span.delays_t if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
+            yield span.start_t, max(end_t, span.extended_t)
 
     def held(self) -> Iterator[tuple[float, float, Span]]:
         """The times in which the key may have been held, each with its span."""
@@ -173,9 +208,10 @@ class Holds:
             yield span.start_t, self._end_of(span), span
 
     def extended(self) -> Iterator[tuple[float, float]]:
-        """The times in which a client may have held messages of a stream that was over."""
+        """The times in which a client may have held messages of a stream that was over, or that had come again elsewhere."""
         for span in (*self._past, *self._latest.values()):
-            yield span.session.closed_t - self._subscription.rules.close_detection_max_s, span.extended_t
+            over_t = span.session.closed_t - self._subscription.rules.close_detection_max_s
+            yield min(over_t, span.elsewhere_t) if self._subscription.streaming else span.elsewhere_t, span.extended_t
 
     def _end_of(self, span: Span) -> float:
         if not self._subscription.streaming:

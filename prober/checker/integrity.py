@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.checker.excuses import GRACE, Excuse, at, doubt_of, ruled_out
-from prober.checker.facts import Delivery, answered_by
+from prober.checker.facts import Delivery, answered_by, deliveries_of
 from prober.checker.log import ACK_CONFIRMED
 from prober.checker.publications import Publication
 from prober.core.events import AckConfirmed, Delivered
@@ -187,16 +187,21 @@ def _judge_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
         facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
         key.collector.violation(Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts)
     if not epoch.was_invoked(one.seq):
+        if _was_delivered_since(one, epoch.began_t - key.rules.clock_error_s):
+            return True
         key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one), reasons=(NEVER_INVOKED,))
         return True
     if one.copy or forgotten:
         return False  # the service stored it twice, not the publisher
     another = any(lane.log.has_another(one.epoch, one.seq, one.token) for lane in key.lanes.values())
     certain = another and key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
-    key.counts.publisher_duplicates += 1
-    file = key.collector.violation if certain else key.collector.info
-    file(Kind.LATE_DUP, one.t, (one.number,), record_of(one))
+    _file_duplicate(key, one, certain=certain)
     return False
+
+
+def _was_delivered_since(one: Delivery, t: float) -> bool:
+    """Whether a record came before, and not before a time."""
+    return any(older.stamp == one.stamp and older.t >= t for older in deliveries_of(one.older))
 
 
 def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
@@ -206,9 +211,15 @@ def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) ->
     if records < 2:
         return
     certain = key.rules.attempts_observed and publication.epoch.complete and records > publication.records_max
+    _file_duplicate(key, one, certain=certain)
+
+
+def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
+    """Files a further record of a message, late if a later message of its epoch came before it."""
+    late = any(lane.highest.get(one.epoch, 0) > one.seq for lane in key.lanes.values())
     key.counts.publisher_duplicates += 1
     file = key.collector.violation if certain else key.collector.info
-    file(Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
+    file(Kind.LATE_DUP if late else Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
 
 
 def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from prober.checker import answers, integrity, report
+from prober.checker import answers, baseline, integrity, report
 from prober.checker.accepted import AcceptedDeliveries
 from prober.checker.coverage import Coverage
 from prober.checker.facts import Delivery, Grace, deliveries_of, earliest_send, hold_s
@@ -15,6 +15,7 @@ from prober.checker.liveness import Liveness
 from prober.checker.log import ACKED, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Epoch, Publication
+from prober.checker.sought import Restart, Seek
 from prober.checker.subscription import Subscription
 from prober.checker.unrecorded import NumbersCheck
 from prober.core.collector import CUT_OFF, FindingsCollector
@@ -36,6 +37,7 @@ class KeyChecker:
     lanes       the regions that the key was published in.
     numbers     judges what others published, if nobody recorded that.
     adopts      whether the baseline is still to be adopted.
+    baseline    the first message that came, if its publish is known to be the one that the subscription received first.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
     told_of_acked   whether it was told that the key went on elsewhere while an acknowledgement may have been under way.
@@ -43,6 +45,7 @@ class KeyChecker:
 
     __slots__ = (
         "adopts",
+        "baseline",
         "baseline_t",
         "collector",
         "compare_t",
@@ -78,6 +81,7 @@ class KeyChecker:
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
         self.baseline_t = inf if self.adopts else LONG_AGO
+        self.baseline: Publication | None = None
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
@@ -103,7 +107,7 @@ class KeyChecker:
         if event.defect is not None or not event.matches_filter:
             integrity.judge_content(self, one, event)
         if self.adopts:
-            self._adopt_baseline(one)
+            baseline.adopt(self, one)
         lane = self._place(one)
         if lane is None:
             self._unplaced(one)
@@ -118,23 +122,10 @@ class KeyChecker:
         if len(self.live) > self.forget_at:
             answers.forget(self, t)
 
-    def _adopt_baseline(self, one: Delivery) -> None:
-        """10: the subscription may be younger than what was published before the first message that it delivers.
-
-        That one may be a copy that the service stored later under the same id. The subscription existed when a session of it was open.
-        """
-        self.adopts = False
-        publication = one.publication
-        if publication is None:
-            self.baseline_t = one.t
-        else:
-            another = publication.abandoned or publication.token not in (None, one.token)
-            stored_again_t = min(self.subscription.first_seen_t, one.t) if one.stamp else LONG_AGO
-            self.baseline_t = one.t if another else max(publication.ordered_t, stored_again_t)
-        for lane in self.lanes.values():
-            for publication in [other for other in lane.owed if other.invoked_t <= self.baseline_t and other.token != one.token]:
-                del lane.owed[publication]
-                self.excuse(publication)
+    def may_predate(self, one: Delivery) -> bool:
+        """10: whether a record that is not expected may be older than the subscription is known to be."""
+        older = not self.rules.subscription_predates_first_publish and not self.adopts
+        return older and one.epoch in self.group.epochs
 
     def excuse(self, publication: Publication) -> None:
         """The subscription need not receive a publication."""
@@ -193,6 +184,8 @@ class KeyChecker:
         """A record that is not known to be a primary comes for the first time."""
         if publication is None and self.numbers is not None and one.epoch not in self.group.epochs:
             return self._first_of_others(one, self.numbers)
+        if one.older is not None and not integrity.judge_identity(self, one):
+            return None
         if self._is_foreign(one, publication):
             self.counts.deliveries_foreign += 1
             self.liveness.foreign()
@@ -279,7 +272,7 @@ class KeyChecker:
         first = first_of(publication, index) if publication.early else None
         if first is not None:
             publication.received |= 1 << index
-        before = not self.adopts and publication.invoked_t <= self.baseline_t and first is None
+        before = not self.adopts and baseline.may_predate(self, publication) and first is None
         if before or publication.token in self.dead_lettered_ids:
             self.excuse(publication)
             return
@@ -309,11 +302,17 @@ class KeyChecker:
             lane.stop(grace.begun_t - self.rules.clock_error_s)
         self.collector.excuse(grace.until_t, grace.cause)
         for lane in self.lanes.values():
-            lane.control()
+            lane.control(is_hole=grace.is_hole)
         if self.numbers is not None:
             self.numbers.forget()
         self.confirmations.clear()
         self.liveness.control()
+
+    def sought(self, seek: Seek) -> None:
+        """A seek back."""
+        for lane in self.lanes.values():
+            lane.sought(seek)
+        self.liveness.sought(seek)
 
     @property
     def log_tells_answers(self) -> bool:
@@ -372,16 +371,16 @@ class KeyChecker:
 
     def report_late(self, lane: Lane, publication: Publication, one: Delivery) -> None:
         """What a finding said to be missing has come."""
-        report.late(self, publication, one, lane.overtaken[publication])
+        report.late(self, lane, publication, one, lane.overtaken[publication])
 
-    def report_pair(self, lane: Lane, late: Publication | int, early: int) -> None:
+    def report_pair(self, lane: Lane, late: Publication | int, early: int, confirmed: Publication) -> None:
         """Two primaries are in the wrong order, which a late confirmation shows."""
-        report.pair(self, lane, late, early)
+        report.pair(self, lane, late, early, confirmed)
 
     def moved(self, lane: AcceptedDeliveries, one: Delivery) -> None:
         """The key goes on at another session than before."""
         before = lane.now.before
-        if before is None or before.owner == one.owner or not self.rules.redelivery_promised:
+        if before is None or isinstance(before, Restart) or before.owner == one.owner or not self.rules.redelivery_promised:
             return
         position = one.position or lane.log.frontier
         held = lane.now.held if self.subscription.streaming else lane.now.outstanding()

@@ -12,15 +12,18 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.accepted import AcceptedDeliveries
-from prober.checker.facts import Delivery, Grace, must_precede
+from prober.checker.facts import Delivery, Grace, must_precede, provably_before
 from prober.checker.late import first_of, pairs
-from prober.checker.log import ACK_CONFIRMED, PRIMARY, UNPLACED
+from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, STAYED, UNPLACED
 from prober.checker.model import Problem, Send
 from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
 from prober.checker.search import Search
+from prober.checker.sought import Restart, Seek
 from prober.checker.state import State
+from prober.core.events import LONG_AGO
 from prober.core.findings import Kind
+from prober.core.rules import Mode
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
@@ -46,7 +49,7 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_gap", "deferred", "due_t", "overtaken", "owed")
+    __slots__ = ("_in_grace", "_is_gap", "_seek", "deferred", "due_t", "overtaken", "owed")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region)
@@ -55,6 +58,7 @@ class Lane(AcceptedDeliveries):
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_gap = False
+        self._seek: Seek | None = None
         self.opportunities = Opportunities(key, self)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -65,6 +69,9 @@ class Lane(AcceptedDeliveries):
         if known and one.older is None:
             one.answered_before_t = self.log.answered_t(known)
         one.unplaced = self._may_stand_elsewhere(one, known)
+        if self._was_not_alone(one):
+            self.reset(one)
+            one.unplaced = True
         if self.waiting:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
@@ -73,8 +80,23 @@ class Lane(AcceptedDeliveries):
                 self._resolve_all(one.t)
         elif not self._accept(one, known):
             self._put_on_hold(one)
-            if self._patience == 1:
+            if self._nothing_may_explain(one, known):
+                self._resolve(inf)
+            elif self._patience == 1:
                 self._resolve_all(one.t)
+
+    def _was_not_alone(self, one: Delivery) -> bool:
+        """10: whether a stream that was open before the record may have been sent it before what was taken as certain."""
+        before = self.settled.before
+        if one.session.opened_t > LONG_AGO or self._key.rules.mode is not Mode.STREAMING or before is None or self.waiting:
+            return False
+        return before.session is not one.session and not provably_before(self._key.rules, before, one)
+
+    def _nothing_may_explain(self, one: Delivery, known: int) -> bool:
+        """Whether nothing that comes later may explain it: on the only stream, by the order of one epoch alone."""
+        if not self._key.subscription.alone(one.session):
+            return False
+        return bool(known) or (one.primary and all(missing.epoch.name == one.epoch for missing in self._missing(one)))
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
@@ -89,12 +111,14 @@ class Lane(AcceptedDeliveries):
     def _accept(self, one: Delivery, known: int) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
         grace = self._grace_of(one) if self._key.subscription.graces else None
+        if self._seek is not None:
+            self._begin_again(grace)
         state = self.now
         position = known or self.log.frontier + 1
         if not self._key.group.key and not self._send_of(state, one, position, []).alone():
             self._take(one, known)  # 11: without an ordering key there is no order
             return True
-        missing = [] if known or not (self.owed or self.waiting) else self._missing(one)
+        missing = [] if known or self._key.rules.filtered or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._problems(state, one, position, missing)
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
@@ -116,7 +140,7 @@ class Lane(AcceptedDeliveries):
         """Whether a control operation came between the last send and this one, by clocks that differ."""
         before, graces = self.now.before, self._key.subscription.graces
         eps = self._key.rules.clock_error_s
-        if before is None or not graces or not eps:
+        if before is None or not graces or not eps or isinstance(before, Restart):
             return False
         return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t + eps for grace in graces)
 
@@ -236,6 +260,7 @@ class Lane(AcceptedDeliveries):
 
     def _search(self, items: list[Delivery], mandatory: int) -> Search:
         known = []
+        self._note_late(items)
         for one in items:
             position = self.position_of(one) if not one.position else one.position
             known.append(position if position <= self._frontier else 0)
@@ -268,17 +293,40 @@ class Lane(AcceptedDeliveries):
 
     def unplaced(self, one: Delivery) -> None:
         """A delivery without a place in the record: the service may go on from anywhere."""
+        self._seek = None
         if self.waiting and one.earliest_t <= self.waiting[0].t + self._key.rules.clock_error_s:
             self.reset(one)
             self._go_on()
         self.reset(one)
 
-    def control(self) -> None:
+    def control(self, *, is_hole: bool) -> None:
         """A control operation, or a hole in the record."""
         self.opportunities.control()
+        self._seek = None
         while self.waiting:
             self._resolve(inf)
         self.reset()
+        if is_hole:
+            return
+        self.log.unmark(STAYED)
+        for position in self.log.between(0, self.log.frontier + 1):
+            if self.log.answered_t(position) > -inf:
+                self.log.mark(position, ACKED)  # it may have undone what another one did
+
+    def sought(self, seek: Seek) -> None:
+        """A seek back: what it certainly brings is acknowledged no more."""
+        self._seek, log = seek.of(self.log, self._key.rules), self.log
+        for position in log.between(0, log.frontier + 1):
+            if seek.brings(log, position, self._key.rules):
+                log.unmark(ACKED, position)
+                log.mark(position, STAYED)
+        self.opportunities.sought(self._seek)
+
+    def _begin_again(self, grace: Grace | None) -> None:
+        """The first delivery since a seek back; if nothing came until that had settled, it begins with what comes again."""
+        seek, self._seek = self._seek, None
+        if grace is None and seek is not None and seek.start <= seek.target and not self.window:
+            self.settled.restart(Restart(seek, self.log), seek.start - 1)
 
     def confirmed(self, publication: Publication, delivery: Delivery | None, t: float) -> None:
         """A publish was confirmed; `delivery` is the first delivery of its primary, if that came before."""
@@ -286,6 +334,8 @@ class Lane(AcceptedDeliveries):
             late = publication.seq < self.highest.get(publication.epoch.name, 0)
             last = next(reversed(self.owed), None)
             self.owed[publication] = None
+            if self._key.rules.filtered and len(self.owed) > self._key.rules.window:
+                self._forget_hidden(next(iter(self.owed)))
             if last is not None and last.rank > publication.rank:
                 self.owed = dict.fromkeys(sorted(self.owed, key=lambda one: one.rank))
         else:
@@ -296,6 +346,11 @@ class Lane(AcceptedDeliveries):
         if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery))):
             self.deferred.append((t + self._hold_s, publication))
             self.due_t = min(self.due_t, t + self._hold_s)
+
+    def _forget_hidden(self, publication: Publication) -> None:
+        """The filter may exclude a publication for ever, so it is not waited for."""
+        del self.owed[publication]
+        self._key.excuse(publication)
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
         """The first delivery of a primary, if it came."""
@@ -333,6 +388,6 @@ class Lane(AcceptedDeliveries):
                 if explanation is not None and not explanation.gave_up:
                     self._adopt(search, explanation.steps)
             for late, early in list(pairs(self.log, self.owed, publication, first)):
-                self._key.report_pair(self, late, early)
+                self._key.report_pair(self, late, early, publication)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)

@@ -1,6 +1,7 @@
 """Primaries in the wrong order, which a late confirmation shows (L3): what had come when the publish was confirmed decides.
 
-A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are.
+A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are. What was
+published again only after a larger number is not late.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ def pairs(
     publication     the one that was just confirmed, and `delivery` the first delivery of its primary, if it came.
     owed            confirmed publications that have not come.
     """
-    position = 0 if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
+    position = _place(log, publication) if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
     if position:
         yield from _behind(log, owed, publication, position)
     if position or delivery is None:
         yield from _before(log, publication, position)
+
+
+def _place(log: Log, publication: Publication) -> int:
+    """The position of a primary that came after its confirmation; 0 if it has not come."""
+    assert publication.token is not None
+    return next((one for one in log.positions_of(publication.token) if _is_primary(log, one, publication)), 0)
 
 
 def _behind(
@@ -37,10 +44,11 @@ def _behind(
 ) -> Iterator[tuple[Publication | int, int]]:
     """What should stand before the position and stands behind it, or has not come."""
     for other in range(log.high(position) + 1, log.frontier + 1):
-        if _is_primary(log, other, publication) and log.seq(other) < publication.seq:
+        earlier = log.seq(other) < publication.seq and log.invoked_t(other) <= publication.ordered_t
+        if earlier and _is_primary(log, other, publication):
             yield other, position
     for missing in owed:
-        if missing.epoch is publication.epoch and missing.seq < publication.seq:
+        if missing.epoch is publication.epoch and missing.seq < publication.seq and missing.ordered_t <= publication.ordered_t:
             yield missing, position
 
 
@@ -49,9 +57,11 @@ def _before(log: Log, publication: Publication, position: int) -> Iterator[tuple
     start = log.low(position) if position else log.frontier + 1
     for other in range(start - 1, log.floor, -1):
         if _is_primary(log, other, publication):
-            if log.seq(other) > publication.seq:
+            if log.seq(other) < publication.seq:
+                return
+            if publication.ordered_t <= log.invoked_t(other):
                 yield position or publication, other
-            return
+                return
 
 
 def _is_primary(log: Log, position: int, publication: Publication) -> bool:

@@ -11,16 +11,18 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from prober.checker import overdue
+from prober.checker.baseline import may_predate
 from prober.checker.clocks import KeyClock, Verdict, Wait
-from prober.checker.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, within_retention
 from prober.checker.facts import Delivery, deliveries_of, lease_until
 from prober.checker.holds import record_key
-from prober.checker.log import ACKED
-from prober.checker.publications import Publication
+from prober.checker.log import ACKED, REMOVED
+from prober.checker.overdue import HELD_ELSEWHERE, removed_after, removed_unseen
+from prober.checker.publications import DUPLICATES_KEPT, Publication
 from prober.checker.runs import Runs
-from prober.core.collector import SEQS_SHOWN
-from prober.core.events import LONG_AGO
-from prober.core.findings import Fact, Kind
+from prober.checker.sought import Seek
+from prober.core.events import LONG_AGO, LeaseModified
+from prober.core.findings import Kind
 
 if TYPE_CHECKING:
     from prober.checker.key import KeyChecker
@@ -35,9 +37,7 @@ OLDEST: Final = 16
 PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
-HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
 NOTHING: Final[frozenset[Any]] = frozenset()
-UNSEEN: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
 
 
 class Owed(NamedTuple):
@@ -91,11 +91,13 @@ class Liveness:
     def acked(self, one: Delivery, t: float) -> None:
         """An acknowledgement of a delivery is sent."""
         self.clock.holds.acked(one, t)
+        self._runs.gone(one.token)
         self._key.subscription.clocks.answered(one, t)
 
     def acked_unseen(self, token: int) -> None:
         """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
         self.clock.holds.drop(token)
+        self._runs.gone(token)
 
     def nacked(self, one: Delivery, t: float) -> None:
         """A negative acknowledgement of a delivery is sent."""
@@ -107,6 +109,16 @@ class Liveness:
         self._key.subscription.clocks.touch(self.clock.holds, lease_until(self._key.rules, one) - one.t)
         self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
 
+    def leased_after_answer(self, token: int, event: LeaseModified) -> None:
+        """A lease is extended though an acknowledgement was sent, which may have been lost."""
+        session = self._key.subscription.sessions.get(event.session)
+        if session is None or not self._key.subscription.streaming:
+            return
+        rules = self._key.rules
+        until_t = event.t + event.seconds + rules.delivery_delay_max_s + rules.clock_error_s
+        self.clock.holds.extend(session, event.t, until_t)
+        self._key.subscription.clocks.extended(self.clock.holds, session, token, event.t, until_t)
+
     def confirmed(self, t: float) -> None:
         """A publish was confirmed."""
         if self.due_t == inf:
@@ -114,7 +126,10 @@ class Liveness:
 
     def proven(self, publication: Publication, token: int, t: float) -> None:
         """Another subscription received a record of a publish whose outcome is not known: so it was stored."""
-        if token not in self._proven and not any(one.token == token for one in publication.early_on(self._key.subscription.index)):
+        early = publication.early_on(self._key.subscription.index)
+        if len(early) >= DUPLICATES_KEPT:
+            return  # it may have come, and is not remembered
+        if token not in self._proven and not any(one.token == token for one in early):
             self._proven[token] = Owed(publication, t)
             if len(self._proven) > PROVEN_KEPT:
                 del self._proven[next(iter(self._proven))]
@@ -133,9 +148,9 @@ class Liveness:
         self._proven.clear()
         self.confirmed(self._key.collector.grace_until_t)
 
-    def sought(self, since_t: float, t: float) -> None:
+    def sought(self, seek: Seek) -> None:
         """A seek back: what was published since then is to be delivered again."""
-        self._runs.sought(since_t, t)
+        self._runs.sought(seek)
 
     def foreign(self) -> None:
         """The key was in use before the record began."""
@@ -154,12 +169,12 @@ class Liveness:
         return self._key.rules.close_detection_max_s if self._key.subscription.streaming else 0.0
 
     def _was_acked(self, one: Delivery, lane: Lane) -> bool:
-        """Whether an earlier delivery of a record was acknowledged: then it is not owed any more."""
-        older = islice(deliveries_of(one.older), OLDER_LOOKED_AT)
-        if any(other.acked_t < inf for other in older if other.stamp == one.stamp):
-            return True
+        """Whether a record left the subscription, or an earlier delivery of it was acknowledged, which no seek has undone."""
         position = one.position or lane.position_of(one)
-        return lane.log.flagged(position, ACKED)
+        if lane.log.holds(position):
+            return lane.log.flagged(position, ACKED | REMOVED)
+        older = islice(deliveries_of(one.older), OLDER_LOOKED_AT)
+        return any(other.acked_t < inf for other in older if other.stamp == one.stamp)
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +190,7 @@ class Liveness:
             self.due_t = seen_t + self._shortest_s
             return
         excused_t = self._key.subscription.clocks.excused_until()
-        left = [*self._undelivered(now, excused_t), *self._lost(now, excused_t)]
+        left = [*self._undelivered(now), *self._lost(now)]
         left += [*self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
         least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
@@ -198,31 +213,30 @@ class Liveness:
 
     # --- what was never delivered --------------------------------------------------------------------------------------------
 
-    def _owed(self, excused_t: float) -> Iterator[tuple[Publication, float]]:
+    def _owed(self) -> Iterator[tuple[Publication, float]]:
         """What was stored and did not come, with the time from when that was known."""
         if self._key.rules.filtered:
             return
         for lane in self._key.lanes.values():
             for publication in lane.owed:
-                if publication not in lane.overtaken and self._may_be_owed(publication, excused_t):
-                    yield publication, publication.confirmed_t
+                if publication not in lane.overtaken and self._may_be_owed(publication, self._key.baseline_t):
+                    yield publication, max(publication.confirmed_t, self._key.subscription.clocks.owed_since(publication.invoked_t))
         for publication, t in self._proven.values():
-            if publication.token is None and self._may_be_owed(publication, excused_t):
+            if publication.token is None and self._may_be_owed(publication, self._key.baseline_t):
                 yield publication, t
 
-    def _may_be_owed(self, publication: Publication, excused_t: float) -> bool:
+    def _may_be_owed(self, publication: Publication, since_t: float) -> bool:
         """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
-        if publication.invoked_t <= excused_t:
-            return False
-        if publication.invoked_t <= self._key.baseline_t:
+        predates = may_predate(self._key, publication) if since_t == self._key.baseline_t else publication.invoked_t <= since_t
+        if predates or self._key.subscription.clocks.owed_since(publication.invoked_t) == inf:
             return False
         epoch = publication.epoch
         return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
 
-    def _undelivered(self, now: float, excused_t: float) -> Iterator[float]:
+    def _undelivered(self, now: float) -> Iterator[float]:
         """STUCK. Yields when to look again, from now on."""
         deadline_s = self._key.rules.delivery_deadline_s
-        oldest = list(islice(self._judged(excused_t, now), OLDEST))
+        oldest = list(islice(self._judged(now), OLDEST))
         if not oldest:
             return
         if Kind.STUCK in self._told:
@@ -230,67 +244,45 @@ class Liveness:
             return
         first, known_t = min(oldest, key=lambda one: one[1])
         wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
-        verdict, doubt = self._judge(Kind.STUCK, None, wait, self._expires(first.invoked_t, now), self._gone())
+        verdict, doubt = self._judge(
+            Kind.STUCK, None, wait, self._expires(first.invoked_t, now), removed_unseen(self._key.subscription)
+        )
         if verdict.passed_t < inf:
-            owed = [one for one, t in self._judged(excused_t, now) if t <= verdict.passed_t]
-            self._tell_stuck(first, owed, wait, verdict.passed_t, doubt)
+            owed = [one for one, t in self._judged(now) if t <= verdict.passed_t]
+            overdue.stuck(self._key, first, owed, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
                 self._told |= {Kind.STUCK}
         yield verdict.left_s or deadline_s
 
-    def _judged(self, excused_t: float, now: float) -> Iterator[tuple[Publication, float]]:
+    def _judged(self, now: float) -> Iterator[tuple[Publication, float]]:
         """What is owed and can be overdue, the oldest first."""
-        return (one for one in self._owed(excused_t) if self._is_judged(*one, now))
+        return (one for one in self._owed() if self._is_judged(*one, now))
 
     def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
         """Whether a message can be overdue before it is too old."""
         until_t = self._expires(publication.invoked_t, now)
         return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
 
-    def _gone(self) -> str:
-        unseen = self._key.rules.dead_letter_max_attempts and self._key.subscription.may_have_attempted_unseen()
-        return UNSEEN if unseen else ""
+    def _reasons(self, doubt: str, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
+        return () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, passed_t, *facts)
 
-    def _attempted(self) -> str:
-        """What rules `_gone` out."""
-        return "not dead-lettered: no attempt to deliver went unseen" if self._key.rules.dead_letter_max_attempts else NO_POLICY
-
-    def _reasons(self, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
-        """What rules out a legal explanation of a wait: facts of its kind, its age, and what may have been in the way."""
-        retained = within_retention(self._key.rules, wait.sent_t, "the message")
-        return *facts, retained, *self._key.subscription.clocks.reasons(self.clock, wait, passed_t)
-
-    def _tell_stuck(self, first: Publication, owed: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
-        shown = [first, *(one for one in owed if one is not first)][:SEQS_SHOWN]
-        facts = _seqs([(one.seq, one.epoch.name) for one in shown], len(owed)) | _times(wait, passed_t)
-        witnesses = (first.invoked_number, first.confirmed_number, self.last_number)
-        reasons = () if doubt else self._reasons(wait, passed_t, self._attempted(), NO_FILTER)
-        self._key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt, reasons)
-
-    def _lost(self, now: float, excused_t: float) -> Iterator[float]:
+    def _lost(self, now: float) -> Iterator[float]:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in lane.overtaken.items():
                 if publication not in lane.owed or publication in self._told_lost:
                     continue
-                if not self._may_be_owed(publication, excused_t):
+                if not self._may_be_owed(publication, self._key.baseline_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
-                verdict, doubt = self._judge(
-                    Kind.LOST_OVERTAKEN, publication, wait, self._expires(publication.invoked_t, now), self._gone()
-                )
+                until_t, unseen = self._expires(publication.invoked_t, now), removed_unseen(self._key.subscription)
+                verdict, doubt = self._judge(Kind.LOST_OVERTAKEN, publication, wait, until_t, unseen)
                 if verdict.passed_t < inf:
-                    self._tell_lost(publication, by, wait, verdict.passed_t, doubt)
+                    overdue.lost(self._key, publication, by, wait, verdict.passed_t, doubt)
                 if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
                     self._told_lost |= {publication}
                 else:
                     yield verdict.left_s
-
-    def _tell_lost(self, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
-        facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
-        witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
-        reasons = () if doubt else self._reasons(wait, passed_t, self._attempted(), NO_FILTER)
-        self._key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | _times(wait, passed_t), doubt, reasons)
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
@@ -305,9 +297,9 @@ class Liveness:
             until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
             verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
             if verdict.passed_t < inf:
-                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **_times(wait, verdict.passed_t)}
+                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **overdue.times(wait, verdict.passed_t)}
                 witnesses = (run.number, self.last_number, log.number(run.target))
-                reasons = () if doubt else self._reasons(wait, verdict.passed_t, *self._runs.ruled_out(run, now))
+                reasons = self._reasons(doubt, wait, verdict.passed_t, *self._runs.ruled_out(run, now))
                 self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt, reasons)
                 if doubt != HELD_ELSEWHERE:
                     self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
@@ -320,10 +312,10 @@ class Liveness:
         deadline_s = self._key.rules.unacked_deadline_s
         if deadline_s == inf:
             return
-        overdue: dict[str, list[tuple[Delivery, Wait, float]]] = {}
+        found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
         early: dict[str, float] = {}  # what was owed since then is not overdue, so nothing is that was owed later
         for one in list(self.clock.holds.unacked.values()):
-            wait, doubt = self._wait_of(one), self._doubt_of_unacked(one)
+            wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one)
             until_t = self._expires(wait.sent_t, now)
             if one.t <= excused_t or one.number in self._told or (until_t < now and until_t - wait.since_t <= deadline_s):
                 continue
@@ -331,17 +323,17 @@ class Liveness:
                 continue
             verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
             if verdict.passed_t < inf:
-                overdue.setdefault(why, []).append((one, wait, verdict.passed_t))
+                found_by_doubt.setdefault(why, []).append((one, wait, verdict.passed_t))
             else:
                 early[doubt] = wait.since_t
             yield verdict.left_s or deadline_s
-        for why, found in overdue.items():
+        for why, found in found_by_doubt.items():
             self._tell_unacked(found, why)
 
     def _wait_of(self, one: Delivery) -> Wait:
         since_t = lease_until(self._key.rules, one)
         if self._key.subscription.streaming:
-            since_t = min(since_t, one.session.closed_t)
+            since_t = max(min(since_t, one.session.closed_t), self.clock.holds.began_again_t(one))
         return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), self._not_behind(one))
 
     def _invoked_t(self, one: Delivery) -> float:
@@ -355,13 +347,6 @@ class Liveness:
         """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
         return lambda other: not one.position or other.position <= one.position
 
-    def _doubt_of_unacked(self, one: Delivery) -> str:
-        most = self._key.rules.dead_letter_max_attempts
-        if not most:
-            return ""
-        attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.attempt)
-        return DEAD_LETTER if attempts >= most - 1 or self._gone() else ""
-
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
         """Files what is overdue. What is certainly so is told once, and in doubt once while the key stands still."""
         for one, _, _ in found:
@@ -372,13 +357,7 @@ class Liveness:
         if (Kind.UNACKED_STALL, doubt) in self._told:
             return
         self._told |= {(Kind.UNACKED_STALL, doubt)}
-        _, wait, passed_t = min(found, key=lambda each: each[2])
-        shown = [one for one, _, _ in found][:SEQS_SHOWN]
-        facts = _seqs([(one.seq, one.epoch) for one in shown], len(found))
-        witnesses = [one.number for one in shown[:5]]
-        never = f"not acknowledged: no acknowledgement of message {shown[0].seq} is on record"
-        reasons = () if doubt else self._reasons(wait, passed_t, never, self._attempted())
-        self._key.collector.liveness(Kind.UNACKED_STALL, passed_t, witnesses, facts | _times(wait, passed_t), doubt, reasons)
+        overdue.unacked(self._key, found, doubt)
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""
@@ -396,26 +375,22 @@ class Liveness:
 
     def owes(self, now: float) -> bool:
         """Whether the service still owes this subscription a delivery, other than what may be older than the retention."""
-        excused_t = self._key.subscription.clocks.excused_until()
-        if any(self._expires(publication.invoked_t, now) == now for publication, _ in self._owed(excused_t)):
+        if not self._key.rules.filtered and any(self._is_outstanding(one, now) for one in self._publications()):
             return True
-        if self._key.rules.unacked_deadline_s < inf and any(
-            self._is_owed_again(one, now) for one in self.clock.holds.unacked.values()
-        ):
+        unacked = self.clock.holds.unacked.values() if self._key.rules.unacked_deadline_s < inf else ()
+        if any(self._expires(self._invoked_t(one), now) == now for one in unacked):
             return True
-        return self._runs.owes(excused_t)
+        return self._runs.owes(self._key.subscription.clocks.excused_until())
 
-    def _is_owed_again(self, one: Delivery, now: float) -> bool:
-        return self._expires(self._invoked_t(one), now) == now
+    def _publications(self) -> Iterator[Publication]:
+        """What was stored and did not come."""
+        for lane in self._key.lanes.values():
+            yield from lane.owed
+        yield from (publication for publication, _ in self._proven.values() if publication.token is None)
 
-
-def _seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
-    """Messages, as sequence numbers with their epochs, the first one first."""
-    facts: dict[str, Fact] = {"seqs": tuple(seq for seq, _ in shown), "count": count, "epoch": shown[0][1]}
-    if len({epoch for _, epoch in shown}) > 1:
-        facts["seqs_epochs"] = tuple(epoch for _, epoch in shown)
-    return facts
-
-
-def _times(wait: Wait, passed_t: float) -> dict[str, Fact]:
-    return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}
+    def _is_outstanding(self, publication: Publication, now: float) -> bool:
+        """Whether it has to come: also where no baseline is known, if the subscription was there when it was published."""
+        since_t = self._key.baseline_t
+        if self._key.adopts:
+            since_t = self._key.subscription.first_seen_t + self._key.rules.clock_error_s
+        return self._may_be_owed(publication, since_t) and self._expires(publication.invoked_t, now) == now

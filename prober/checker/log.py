@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from sys import byteorder
 from typing import Final
 
 ACKED: Final = 1
@@ -25,6 +24,8 @@ SHARED: Final = 32
 """Another record has the same message id."""
 ACK_CONFIRMED: Final = 64
 """With exactly-once delivery: an acknowledgement was confirmed."""
+STAYED: Final = 128
+"""No control operation has passed over it: it came when the last one had settled, or a seek back certainly brings it."""
 
 
 SEEN_BYTES: Final = 64, 2048
@@ -147,7 +148,7 @@ class Log:
         if not self.may_have(token):
             return
         size = self.tokens.itemsize
-        column, wanted = self.tokens.tobytes(), token.to_bytes(size, byteorder, signed=True)
+        column, wanted = self.tokens.tobytes(), array("q", (token,)).tobytes()
         at = column.find(wanted)
         while at >= 0:
             if at % size == 0:
@@ -159,6 +160,10 @@ class Log:
         found = (self.floor + index + 1 for index, one in enumerate(self.seqs) if one == seq and self.tokens[index] != token)
         return any(self.epoch(position) == epoch for position in found)
 
+    def has_later(self, epoch: str, seq: int) -> bool:
+        """Whether a record of an epoch with a higher sequence number is known."""
+        return any(self.epoch(self.floor + index + 1) == epoch for index, one in enumerate(self.seqs) if one > seq)
+
     def holds(self, position: int) -> bool:
         """Whether a position is known and not forgotten."""
         return self.floor < position <= self.floor + len(self.tokens)
@@ -167,6 +172,13 @@ class Log:
         """Sets a flag of a position."""
         if position > self.floor:
             self.flags[position - self.floor - 1] |= flag
+
+    def unmark(self, flag: int, position: int = 0) -> None:
+        """Takes a flag back, from all positions unless one is stated."""
+        indices = range(len(self.flags)) if not position else range(position - self.floor - 1, position - self.floor)
+        for index in indices:
+            if index >= 0:
+                self.flags[index] &= ~flag
 
     def join(self, first: int, last: int) -> None:
         """The order of the positions from `first` to `last` is not certain."""
@@ -192,15 +204,19 @@ class Log:
         """Whether a position has its place and is still in the subscription."""
         return not self.flagged(position, REMOVED | UNPLACED)
 
-    def acked(self, position: int, by_t: float) -> bool:
+    def acked(self, position: int, by_t: float, since_t: float = float("-inf")) -> bool:
         """Whether an acknowledgement that may have meant a position was sent by a time, which is not before the last event."""
         del by_t
-        return self.flagged(position, ACKED)
+        return self.flagged(position, ACKED) and self.answered_t(position) > since_t
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
         """Whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
         del by_t
         return self.flagged(position, ACK_CONFIRMED)
+
+    def stays(self, position: int) -> bool:
+        """Whether no control operation has passed over a position, though it was published before that had settled."""
+        return self.flagged(position, STAYED)
 
     def low(self, position: int) -> int:
         """The first position of the group of a position."""

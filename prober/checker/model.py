@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from prober.checker.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
@@ -30,6 +31,7 @@ from prober.checker.send_excuses import (
     Passed,
     no_restart,
     not_released,
+    passed_by_control,
     stored_before,
 )
 from prober.core.findings import Kind
@@ -86,11 +88,14 @@ class View(Protocol):
     def high(self, position: int) -> int:
         """The last position of the group of a position."""
 
-    def acked(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement that may have meant a position was sent by a time."""
+    def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
+        """Whether an acknowledgement that may have meant a position was sent by a time, and after another."""
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
         """Whether an acknowledgement of a position was confirmed by a time."""
+
+    def stays(self, position: int) -> bool:
+        """Whether no control operation has passed over a position, though it was published before that had settled."""
 
     def invoked_t(self, position: int) -> float:
         """When the publish of a position was invoked."""
@@ -112,6 +117,7 @@ class Send:
     missing     publications that had to be in the log before it and are not.
     latest_t    it was sent by then; `by_t` allows for the clock error.
     newest      the last delivery of a message id.
+    stands_behind_missing   whether a message stands before its record, which is known, that was not received.
     """
 
     subscription: Subscription
@@ -124,6 +130,7 @@ class Send:
     missing: Sequence[Publication]
     latest_t: float
     newest: Callable[[int], Delivery | None]
+    stands_behind_missing: bool = False
     rules: Rules = field(init=False)
     by_t: float = field(init=False)
 
@@ -188,7 +195,7 @@ class Send:
             return []
         passed = [Passed(self, one, before, inside) for one in self.view.skipped(highest, lowest)]
         passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
-        doubts = [doubt_of(PASSED_OVER, case) for case in passed]
+        doubts = [passed_by_control(case) or doubt_of(PASSED_OVER, case) for case in passed]
         kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
         if "" in doubts:
             owed = passed[doubts.index("")]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.facts import Delivery, deliveries_of, earliest_release, lease_until, provably_before
 from prober.checker.log import ACK_CONFIRMED, ACKED, REMOVED
+from prober.checker.sought import Seek
 from prober.core.rules import Mode, Rules
 
 if TYPE_CHECKING:
@@ -109,30 +110,6 @@ def answered(key: KeyChecker, one: Delivery, t: float) -> None:
     key.counts.chances_overlap += rules.mode is Mode.PUSH or waits
 
 
-class Seek:
-    """A seek back that settles: what it brings back for certain are the positions from `start` to `target`."""
-
-    __slots__ = ("begun", "settled_t", "since_t", "sought_t", "start", "target")
-
-    def __init__(self, since_t: float, sought_t: float, settled_t: float) -> None:
-        self.since_t = since_t
-        self.sought_t = sought_t
-        self.settled_t = settled_t
-        self.start = self.target = 0
-        self.begun = False
-
-    def begin(self, lane: Lane) -> None:
-        """It has settled, and nothing came meanwhile."""
-        log = lane.log
-        self.begun = True
-        self.target = log.frontier
-        self.start = log.frontier + 1
-        while (
-            log.holds(self.start - 1) and log.invoked_t(self.start - 1) >= self.since_t and not log.flagged(self.start - 1, REMOVED)
-        ):
-            self.start -= 1
-
-
 class Opportunities:
     """Those of one key in one region.
 
@@ -182,9 +159,9 @@ class Opportunities:
         """A control operation, or a hole in the record."""
         self._begun = self._seek = None
 
-    def sought(self, since_t: float, t: float, settled_t: float) -> None:
+    def sought(self, seek: Seek) -> None:
         """A seek back: what was published since then is to be delivered again."""
-        self._seek = Seek(since_t, t, settled_t)
+        self._seek = seek
 
     # --- redelivery: 6.2 -----------------------------------------------------------------------------------------------------
 
@@ -262,16 +239,11 @@ class Opportunities:
     # --- seeks: 6.4 ----------------------------------------------------------------------------------------------------------
 
     def _brought_back(self, seek: Seek, one: Delivery, position: int) -> None:
-        state, eps = self._lane.now, self._key.rules.clock_error_s
+        state = self._lane.now
         if one.t <= seek.settled_t:
             self._seek = None
             return
-        expected = state.before_position + 1 if state.before is not None else 0
-        if not seek.begun:
-            seek.begin(self._lane)
-            expected = seek.start
-        applied_t = self._lane.log.answered_t(position) + self._key.rules.ack_settled_s + eps
-        certain = seek.start <= position <= seek.target and applied_t < seek.sought_t
-        self._key.counts.chances_seek += certain and position == expected
+        certain = seek.start <= position <= seek.target and seek.brings(self._lane.log, position, self._key.rules)
+        self._key.counts.chances_seek += certain and state.before is not None and position == state.before_position + 1
         if position == seek.target or seek.target < seek.start:
             self._seek = None

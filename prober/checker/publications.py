@@ -217,7 +217,7 @@ class Epoch:
 
     def may_predate(self, seq: int) -> bool:
         """Whether a record of `seq` may be of an attempt before the record of the epoch, or in its hole."""
-        return not self.complete or 0 < seq < self.began or seq <= self.ended_unseen
+        return not self.complete or 0 < seq < max(self.began, self.ended_unseen + 1)
 
     def was_attempted_once(self, seq: int) -> bool:
         """Whether exactly one attempt to publish a settled number is on record."""
@@ -333,10 +333,13 @@ class Ledger:
     def find(self, name: str, seq: int) -> Publication | None:
         """The publication of a sequence number, if it is not settled."""
         epoch = self.epochs.get(name)
-        if epoch is None:
+        return None if epoch is None else epoch.open.get(seq)
+
+    def ended(self, name: str, seq: int) -> Publication | None:
+        """The publication of a sequence number of which an attempt ended, if it is not settled."""
+        if name not in self.epochs:
             self._note_end(name, seq)
-            return None
-        return epoch.open.get(seq)
+        return self.find(name, seq)
 
     def primary(self, token: int) -> Publication | None:
         """The unsettled publication that was confirmed with this token."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prober.checker.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
 from prober.checker.facts import Delivery, earliest_release, may_be_held_until
 from prober.checker.integrity import record_of
+from prober.checker.log import UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Publication
 from prober.checker.send_excuses import ABSENCE, Absent, stored_before
@@ -36,7 +37,7 @@ def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     for missing, arrival in came.items():
         lane.overtaken[missing] = one
         if arrival is not None:
-            late(key, missing, arrival, one)
+            late(key, lane, missing, arrival, one)
 
 
 def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: Delivery | None) -> bool:
@@ -69,7 +70,7 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem
     key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
 
-def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delivery) -> None:
+def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, early: Delivery) -> None:
     """A message that was missing before `early` came late."""
     eps, before = key.rules.clock_error_s, early.publication
     facts: dict[str, Fact] = {
@@ -87,9 +88,25 @@ def late(key: KeyChecker, publication: Publication, one: Delivery, early: Delive
         times: Facts = {**facts, "confirmed_t": publication.confirmed_t, "invoked_t": before.ordered_t}
         witnesses = (publication.confirmed_number, before.invoked_number, early.number, one.number)
         key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times, "", reasons)
+        return
+    lane.commit(one.t)
+    position = _published_after(lane, publication, eps)
+    if position:
+        log = lane.log
+        times = {**facts, "after": log.seq(position), "after_epoch": log.epoch(position)}
+        times |= {"confirmed_t": publication.confirmed_t, "invoked_t": log.invoked_t(position)}
+        proof = publication.confirmed_number, log.number(position), one.number
+        key.collector.violation(Kind.REALTIME_INVERSION, one.t, proof, times, "", (NO_ORDER,))
 
 
-def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int) -> None:
+def _published_after(lane: Lane, publication: Publication, eps: float) -> int:
+    """The first position with a final place whose publish was invoked after the confirmation of a publication; 0 if there is none."""
+    log = lane.log
+    final = (one for one in log.between(0, lane.final + 1) if not log.flagged(one, UNPLACED))
+    return next((one for one in final if log.invoked_t(one) > publication.confirmed_t + eps), 0)
+
+
+def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, confirmed: Publication) -> None:
     """A late confirmation shows that two primaries are in the wrong order, or that one is missing before the other."""
     seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
     if isinstance(behind, Publication):
@@ -108,8 +125,8 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int) -> 
         return
     late_epoch = lane.log.epoch(behind)
     inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
-    both = number, lane.log.number(behind)
-    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, both, inversion, "", (NO_DUPLICATE, NO_ORDER))
+    witnesses = number, lane.log.number(behind), confirmed.confirmed_number
+    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, witnesses, inversion, "", (NO_DUPLICATE, NO_ORDER))
 
 
 def _confirmed_late(publication: Publication) -> str:
@@ -153,7 +170,7 @@ def _overlap(
     holder: str = "",
     reasons: Sequence[str] = (),
 ) -> None:
-    shown = held[:SEQS_SHOWN]
+    shown = sorted(held, key=lambda other: other.position)[:SEQS_SHOWN]
     facts: dict[str, Fact] = {
         **record_of(one),
         "subscriber": one.session.owner or one.session.name,

@@ -8,8 +8,9 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.checker.excuses import DEAD_LETTER, NO_POLICY, Excuse, doubt_of, none_lost, ruled_out
-from prober.checker.facts import Delivery
+from prober.checker.facts import Delivery, lease_until
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
+from prober.checker.sought import Seek
 from prober.core.events import LONG_AGO
 
 if TYPE_CHECKING:
@@ -67,13 +68,13 @@ ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
 class Runs:
     """What one key was delivered last, by region, and what a seek restored: by message id, with its place."""
 
-    __slots__ = ("_key", "_recent", "_restored", "_sought_t")
+    __slots__ = ("_key", "_number", "_recent", "_restored", "_sought_t")
 
     def __init__(self, key: KeyChecker) -> None:
         self._key = key
         self._recent: dict[Lane, deque[Delivery]] = {}
         self._restored: dict[int, tuple[Lane, int]] = {}
-        self._sought_t = LONG_AGO
+        self._sought_t, self._number = LONG_AGO, 0
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -91,11 +92,11 @@ class Runs:
         if recent is not None:
             recent.append(one)
         elif not one.first:
-            before = (other for other in lane.window if other is not one)
+            before = sorted((other for other in (*lane.window, *lane.waiting) if other is not one), key=lambda other: other.number)
             self._recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
 
     def gone(self, token: int) -> None:
-        """A message left the subscription."""
+        """A message left the subscription, or was acknowledged."""
         self._restored.pop(token, None)
 
     def clear(self) -> None:
@@ -103,13 +104,13 @@ class Runs:
         self._recent.clear()
         self._restored.clear()
 
-    def sought(self, since_t: float, t: float) -> None:
+    def sought(self, seek: Seek) -> None:
         """A seek back: what was published since then is to be delivered again."""
-        self._sought_t = t
+        self._sought_t, self._number, rules = seek.sought_t, seek.number, self._key.rules
         for lane in self._key.lanes.values():
             log = lane.log
             for position in range(log.floor + 1, log.frontier + 1):
-                if log.invoked_t(position) > since_t + self._key.rules.clock_error_s and self._is_owed(lane, position):
+                if seek.brings(log, position, rules) and self._is_owed(lane, position):
                     self._restored[log.tokens[position - log.floor - 1]] = lane, position
 
     @property
@@ -138,7 +139,13 @@ class Runs:
             if lane.log.holds(position):
                 last[lane] = max(position, last.get(lane, 0))
         for lane, position in last.items():
-            yield Run(lane, 0, self._sought_t, position - 1, position, self._key.collector.grace_until_t)
+            since_t = max(self._key.collector.grace_until_t, self._leased_until(lane))
+            yield Run(lane, self._number, self._sought_t, position - 1, position, since_t)
+
+    def _leased_until(self, lane: Lane) -> float:
+        """Until when a client may hold something that a seek restored."""
+        held = (self._key.newest(token) for token, (other, _) in self._restored.items() if other is lane)
+        return max((lease_until(self._key.rules, one) for one in held if one is not None), default=LONG_AGO)
 
     def owes(self, excused_t: float) -> bool:
         """Whether something of a run is certainly owed."""
@@ -182,7 +189,10 @@ class Runs:
 
     def _is_owed(self, lane: Lane, position: int) -> bool:
         confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
-        return not lane.log.flagged(position, REMOVED | UNPLACED | confirmed)
+        if lane.log.flagged(position, REMOVED | UNPLACED | confirmed):
+            return False
+        passed_over = self._key.subscription.graces and self._key.subscription.control_since(lane.log.invoked_t(position))
+        return not passed_over or lane.log.stays(position)
 
     def _stops_short(self, lane: Lane, one: Delivery, target: int) -> bool:
         """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""

@@ -10,18 +10,20 @@ more of them than necessary, and has a breach only if every order has one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
 from itertools import islice, takewhile
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
-from prober.checker.excuses import EARLIER_SEND, NO_ORDER
+from prober.checker.explanation import Explanation, Step, priority, reasoned
 from prober.checker.facts import Delivery, Session, must_precede
-from prober.checker.log import ACKED, Log
+from prober.checker.log import Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
+from prober.checker.search_view import SearchView
+from prober.checker.situation import Situation, held_at, held_in, held_on
 from prober.checker.subscription import Subscription
 from prober.core.findings import Kind
 from prober.core.rules import Mode
@@ -37,167 +39,6 @@ GLANCE: Final = 500
 """The same for a search that may be repeated later."""
 
 Record: TypeAlias = tuple[int, int]
-
-
-class Hold:
-    """What may be held, as a list from the highest position down.
-
-    signature   the same for all lists of the same deliveries, those left out that do not count: nobody else is there.
-    owner       of all of them, None if there are several.
-    lowest      the lowest position.
-    """
-
-    __slots__ = ("delivery", "lowest", "owner", "position", "rest", "signature")
-
-    def __init__(self, position: int, delivery: Delivery, rest: Hold | None, *, counts: bool = True) -> None:
-        self.position = position
-        self.delivery = delivery
-        self.rest = rest
-        self.lowest: int = position if rest is None else rest.lowest
-        self.owner: str | None = delivery.owner if rest is None or rest.owner == delivery.owner else None
-        below = rest.signature if rest is not None else 0
-        self.signature: int = hash((position, delivery.number, below)) if counts else below
-
-
-def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
-    """What may be held, the highest position first."""
-    while hold is not None:
-        yield hold.position, hold.delivery
-        hold = hold.rest
-
-
-def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: bool = True) -> Hold:
-    """What may be held after a send: a redelivery ends the holds at and above its position."""
-    while hold is not None and hold.position >= position:
-        hold = hold.rest
-    return Hold(position, delivery, hold, counts=counts)
-
-
-class Situation:
-    """What was sent so far.
-
-    sent        how many deliveries of each session, which sends in order.
-    learned     the records in order, new ones only.
-    complete    how many of the publications that must be in the log in order are so, without a gap.
-    before, before_position, hold   the last send, and what may be held.
-    key         situations with the same key go on alike.
-    """
-
-    __slots__ = ("_order", "before", "before_position", "complete", "hold", "key", "learned", "sent")
-
-    def __init__(self, before: Delivery | None, before_position: int, hold: Hold | None, sessions: int) -> None:
-        self.sent: tuple[int, ...] = (0,) * sessions
-        self.learned: tuple[int, ...] = ()
-        self._order = self.complete = 0
-        self._set_state(before, before_position, hold)
-
-    def _set_state(self, before: Delivery | None, before_position: int, hold: Hold | None) -> None:
-        self.before = before
-        self.before_position = before_position
-        self.hold = hold
-        number = None if before is None else before.number
-        self.key = self.sent, self._order, number, None if hold is None else hold.signature
-
-    def after(self, session: int, learned: int | None, before: Delivery | None, position: int, hold: Hold | None) -> Situation:
-        """The one after the next send of a session; `learned`: its record, if that is new."""
-        after = object.__new__(Situation)
-        after.sent = (*self.sent[:session], self.sent[session] + 1, *self.sent[session + 1 :])
-        after.complete = self.complete
-        after.learned = self.learned if learned is None else (*self.learned, learned)
-        after._order = self._order if learned is None else hash((self._order, learned))
-        after._set_state(before, position, hold)
-        return after
-
-
-class Step(NamedTuple):
-    """One send of an explanation, of the delivery `item`. Not `placed`: it was sent before everything that is remembered."""
-
-    item: int
-    problems: tuple[Problem, ...]
-    placed: bool
-
-
-class Explanation(NamedTuple):
-    """The best order of sends. `gave_up`: there were too many, and this is the order of arrival."""
-
-    steps: tuple[Step, ...]
-    gave_up: bool
-
-    @property
-    def is_breach(self) -> bool:
-        """Whether it is none without a breach."""
-        return any(not problem.doubt for step in self.steps for problem in step.problems)
-
-
-def _priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:
-    """The place of a situation in the queue: the lowest comes first."""
-    if ahead:
-        return cost.breaches, cost.strength, -depth, cost.assumptions
-    return cost.breaches, cost.strength, cost.assumptions, -depth
-
-
-def _reasoned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps of the best explanation, each problem with what the whole order of sends says about it."""
-    if not any(step.problems for step in steps):
-        return steps
-    assumed = [problem.doubt for step in steps for problem in step.problems if problem.doubt]
-    besides = *dict.fromkeys(assumed), *(() if all(step.placed for step in steps) else (EARLIER_SEND,))
-    return tuple(
-        step._replace(problems=tuple(replace(one, besides=besides if one.doubt else (NO_ORDER,)) for one in step.problems))
-        for step in steps
-    )
-
-
-@dataclass(slots=True)
-class SearchView:
-    """The log in a situation."""
-
-    search: Search
-    situation: Situation
-
-    def skipped(self, after: int, before: int) -> list[int]:
-        """See `model.View`."""
-        search = self.search
-        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_owed(one)]
-        uncommitted = range(max(after, search.frontier) + 1, before)
-        return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
-
-    def low(self, position: int) -> int:
-        """See `model.View`."""
-        return position if position > self.search.frontier else self.search.log.low(position)
-
-    def high(self, position: int) -> int:
-        """See `model.View`."""
-        search = self.search
-        return position if position > search.frontier else min(search.log.high(position), search.frontier)
-
-    def acked(self, position: int, by_t: float) -> bool:
-        """See `model.View`."""
-        return any(one.acked_t <= by_t for one in self.search.deliveries_at(self.situation, position)) or (
-            position <= self.search.frontier and self.search.log.flagged(position, ACKED)
-        )
-
-    def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """See `model.View`."""
-        log, token = self.search.log, self.search.token_at(self.situation, position)
-        return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
-
-    def invoked_t(self, position: int) -> float:
-        """See `model.View`."""
-        if position <= self.search.frontier:
-            return self.search.log.invoked_t(position)
-        one = self.search.first_at(self.situation, position)
-        return -inf if one.publication is None else one.publication.invoked_t
-
-    def holds(self, position: int) -> bool:
-        """See `model.View`."""
-        return position > self.search.frontier or self.search.log.holds(position)
-
-    def seq(self, position: int) -> int:
-        """See `model.View`."""
-        if position <= self.search.frontier:
-            return self.search.log.seq(position)
-        return self.search.first_at(self.situation, position).seq
 
 
 @dataclass(slots=True)
@@ -242,6 +83,8 @@ class Search:
         sessions: dict[str, int] = {}
         for index, one in enumerate(self.items):
             record = first.setdefault((one.token, one.stamp), index)
+            if one.publication is None:
+                one.publication = self.items[record].publication  # any delivery of a record may have been the first
             self._records.append(record)
             self._by_record.setdefault(record, []).append(one)
             if self.known[index]:
@@ -282,7 +125,7 @@ class Search:
         counter = 0
         rest = sum(inevitable.values(), Cost())
         start = self._start()
-        queue = [(_priority(rest, 0, ahead=ahead), (0, 0), counter, Cost(), rest, start)]
+        queue = [(priority(rest, 0, ahead=ahead), (0, 0), counter, Cost(), rest, start)]
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
@@ -295,7 +138,7 @@ class Search:
                 return None
             done.add(key)
             if self._is_complete(situation):
-                return Explanation(_reasoned(self._path(came, key)), gave_up=False)
+                return Explanation(reasoned(self._path(came, key)), gave_up=False)
             for step, after in self._next(situation):
                 following, after_key = cost + cost_of(step.problems, placed=step.placed), after.key
                 if after_key in done or (after_key in best and best[after_key] <= following):
@@ -304,10 +147,10 @@ class Search:
                 came[after_key] = key, step
                 counter += 1
                 left = rest - self._paid(situation, step.item, inevitable)
-                priority = _priority(following + left, sum(after.sent), ahead=ahead)
+                place = priority(following + left, sum(after.sent), ahead=ahead)
                 turned = displaced[0] + (after.before_position <= situation.before_position)
                 overtaken = displaced[1] + (step.item > min(self._heads(situation)))
-                heappush(queue, (priority, (turned, overtaken), -counter, following, left, after))
+                heappush(queue, (place, (turned, overtaken), -counter, following, left, after))
         return None
 
     def _start(self) -> Situation:
@@ -421,8 +264,11 @@ class Search:
         position = self._position(situation, index)
         learned = None if position else self._records[index]
         missing = [] if position else self._missing(situation, index)
+        behind = position > 0 and self.subscription.rules.exactly_once and self._is_behind_missing(situation, position)
         position = position or self.frontier + len(situation.learned) + 1
-        hold_after = None if one.unplaced else held_on(situation.hold, position, one, counts=self._shared)
+        released = learned is None and self.subscription.rules.dead_letter_max_attempts > 0
+        kept = held_at(situation.hold, one.owner) if released else situation.hold
+        hold_after = None if one.unplaced else held_on(kept, position, one, counts=self._shared)
         before = None if one.unplaced else one
         after = situation.after(self._places[index][0], learned, before, position, hold_after)
         after.complete = self._complete(after, situation.complete)
@@ -432,7 +278,7 @@ class Search:
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
         last = situation.before, situation.before_position
-        send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.newest)
+        send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.newest, behind)
         return Step(index, self._new(index, send.problems()), placed=True), after
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
@@ -488,6 +334,13 @@ class Search:
         earlier = takewhile(lambda before: before.rank < rank, islice(self._to_be_sent, situation.complete, None))
         required = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
         return [before for before in required if not self._is_in_log(situation, before)]
+
+    def _is_behind_missing(self, situation: Situation, position: int) -> bool:
+        """Whether a message that has to be in the log before a position was not received."""
+        if position > self.frontier:
+            return bool(self._missing(situation, situation.learned[position - self.frontier - 1]))
+        earlier_t = self.log.invoked_t(position) - self.subscription.rules.clock_error_s
+        return any(before.confirmed_t < earlier_t and not self._is_in_log(situation, before) for before in self._to_be_sent)
 
     def _complete(self, situation: Situation, known: int) -> int:
         """How many of the publications were sent without a gap."""

@@ -17,6 +17,7 @@ from prober.checker.excuses import (
     FILTERED,
     GRACE,
     LOST,
+    LOST_REQUEST,
     LOWER,
     NO_DUPLICATE,
     NO_FILTER,
@@ -148,6 +149,9 @@ class Passed(NamedTuple):
 
 def _passed_lost(case: Passed) -> str:
     send = case.send
+    if send.rules.mode is Mode.PUSH:
+        answered = send.view.acked(case.position, send.by_t, case.before.earliest_t - send.rules.clock_error_s)
+        return LOST_REQUEST if answered else ""
     if case.inside or not send.view.acked(case.position, send.by_t):
         return ""
     return LOST if send.may_have_lost(case.before.earliest_t) else ""
@@ -180,6 +184,15 @@ def _passed_beside(case: Passed) -> str:
     if case.inside:
         return ""
     return BESIDE if send.subscription.may_have_lost_beside(send.view.invoked_t(case.position), send.delivery) else ""
+
+
+def passed_by_control(case: Passed) -> str:
+    """6.4: a control operation may pass over everything that was published before it had settled, and did not come since."""
+    send = case.send
+    if not send.subscription.graces or send.view.stays(case.position):
+        return ""
+    grace = send.subscription.control_since(send.view.invoked_t(case.position))
+    return "" if grace is None else GRACE.format(grace.cause)
 
 
 PASSED_EXPIRY: Final = Excuse[Passed](
@@ -286,15 +299,19 @@ PUSHED: Final[tuple[Excuse[Holding], ...]] = (
     HELD_EXPIRY,
     Excuse(
         lambda case: ADOPTED if _is_adopted(case) else "",
-        lambda case: f"not older than the record: the record has the publish and every request of {case.what}",
+        lambda case: f"not older than the record: every request with {case.what} since its publish is on record",
     ),
 )
 """Why push may go on past a message."""
 
 
 def _is_adopted(case: Holding) -> bool:
-    adopted = case.held.publication is None and not case.send.rules.subscription_predates_first_publish
-    return adopted and case.send.is_released(case.held)
+    """Whether an earlier request, before the subscription showed itself, may have been answered."""
+    send = case.send
+    if send.rules.subscription_predates_first_publish or not send.is_released(case.held):
+        return False
+    shown_t = send.subscription.first_seen_t + send.rules.clock_error_s
+    return case.held.publication is None or case.held.publication.invoked_t <= shown_t
 
 
 _OF_END: Final[Mapping[str, Callable[[Holding, float], str]]] = MappingProxyType(
@@ -350,9 +367,13 @@ def _may_begin_below(case: Again) -> str:
 
 
 def _lower_may_be_free(send: Send) -> bool:
-    """Whether the hold of something below may be over, an acknowledgement apart; what is not remembered may be free."""
+    """Whether the hold of something below may be over, an acknowledgement apart; what is not on record may be free."""
     lower = [held for position, held in send.held if position < send.position]
-    return len(lower) < send.position - 1 or any(earliest_end(send.rules, held) <= send.by_t for held in lower)
+    return (
+        send.stands_behind_missing
+        or len(lower) < send.position - 1
+        or any(earliest_end(send.rules, held) <= send.by_t for held in lower)
+    )
 
 
 def _begins_here(case: Again) -> str:

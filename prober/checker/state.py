@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from prober.checker.facts import Delivery
-from prober.checker.search import Hold, held_on
+from prober.checker.situation import Hold, held_on
 
 TRIM_AT = 4
 """Holds above which those that were acknowledged are dropped; then twice as many as are left."""
@@ -15,11 +15,13 @@ class State:
     """`held` are the deliveries that may be outstanding, by ascending position: a redelivery ends the holds at and above its own.
 
     before, before_position     the send before the next one; None where that is not known.
+    releases    whether a redelivery may have left out what others held below it: with a dead-letter policy (6.4).
     """
 
-    __slots__ = ("_trim_at", "_unacked", "before", "before_position", "held")
+    __slots__ = ("_trim_at", "_unacked", "before", "before_position", "held", "releases")
 
-    def __init__(self) -> None:
+    def __init__(self, *, releases: bool = False) -> None:
+        self.releases = releases
         self.before: Delivery | None = None
         self.before_position = 0
         self.held: list[tuple[int, Delivery]] = []
@@ -31,6 +33,9 @@ class State:
         if delivery.unplaced:
             self.reset()
             return
+        if self.releases and not delivery.first:
+            self.held = [one for one in self.held if one[1].owner == delivery.owner]
+            self._unacked = [one for one in self._unacked if one[1].owner == delivery.owner]
         held, unacked = self.held, self._unacked
         if position <= self.before_position:
             while held and held[-1][0] >= position:
@@ -51,11 +56,21 @@ class State:
         self._unacked = self.outstanding()
         self._trim_at = max(TRIM_AT, 2 * len(self.held))
 
+    def forget(self, floor: int) -> None:
+        """Forgets the holds of positions that are forgotten."""
+        self.held = [one for one in self.held if one[0] > floor]
+        self._unacked = [one for one in self._unacked if one[0] > floor]
+
     def reset(self) -> None:
         """Nothing is known any more."""
         self.before = None
         self.before_position = 0
         self.held, self._unacked = [], []
+
+    def restart(self, before: Delivery, position: int) -> None:
+        """Nothing is held, and the next send is legal up to the position behind one that counts as the last."""
+        self.reset()
+        self.before, self.before_position = before, position
 
     def drop(self, token: int) -> None:
         """A message left the subscription."""
@@ -64,7 +79,7 @@ class State:
 
     def copy(self) -> State:
         """Another one like it."""
-        other = State()
+        other = State(releases=self.releases)
         other.before, other.before_position = self.before, self.before_position
         other.held, other._unacked = list(self.held), list(self._unacked)
         return other

@@ -74,11 +74,14 @@ class Subscription:
         session = self.sessions.pop(event.session, None)
         if session is None:
             self.unseen = True  # streams were opened before the record
-            return
+            if not self.streaming:
+                return
+            session = Session(event.session, None, LONG_AGO)
         session.closed_t, session.lost = event.t, event.lost
         self.closed_t = event.t
-        self.ended.append(session)
         rules = self.rules
+        if rules.mode is not Mode.PUSH:
+            self.ended.append(session)  # when push might deliver does not depend on its requests
         if self.streaming:
             since_t = event.t - rules.close_detection_max_s - rules.delivery_delay_max_s
             self._lose(Loss(session, max(session.opened_t, since_t), event.t))
@@ -136,12 +139,16 @@ class Subscription:
         return self.unseen or any(session.opened_t <= one.t + self.rules.clock_error_s for session in others)
 
     def may_have_lost_beside(self, invoked_t: float, one: Delivery) -> bool:
-        """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke."""
+        """Whether a message may have been sent before a delivery on another stream of the same subscriber, which broke.
+
+        With exactly-once delivery it stays leased until its deadline, and later messages go to the same subscriber meanwhile.
+        """
         if not self.streaming:
             return False
         rules = self.rules
         eps = rules.clock_error_s
-        sent_t = max(invoked_t, one.earliest_t) - eps
+        leased_s = rules.ack_deadline_s if rules.exactly_once else 0.0
+        sent_t = max(invoked_t, one.earliest_t - leased_s) - eps
         latest_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         return any(
             loss.session is not one.session
@@ -166,12 +173,18 @@ class Subscription:
     # --- control operations --------------------------------------------------------------------------------------------------
 
     def settle(self, start_t: float, until_t: float, cause: str, since_t: float = inf) -> Grace:
-        """A control operation, which settles within a time; `since_t`: what was published since then is to be delivered again."""
+        """A control operation, which settles within a time; `since_t`: what was published since then is to be delivered again.
+
+        That is certain only if no earlier one settles later.
+        """
+        if any(grace.until_t > until_t for grace in self.graces):
+            since_t = inf
         return self._grace(Grace(start_t, until_t, until_t, cause, since_t=since_t))
 
     def interrupted(self, t: float) -> Grace:
         """The record has a hole that ends at `t`: sessions from before it may have delivered unseen."""
-        return self._grace(Grace(LONG_AGO, t, t, HOLE, is_hole=True))
+        published_t = t + self.rules.clock_error_s
+        return self._grace(Grace(LONG_AGO, t, published_t, HOLE, is_hole=True))
 
     def _grace(self, grace: Grace) -> Grace:
         self.graces.append(grace)
@@ -179,6 +192,7 @@ class Subscription:
             merged, *rest = self.graces
             rest[0].start_t = min(rest[0].start_t, merged.start_t)
             rest[0].published_t = max(rest[0].published_t, merged.published_t)
+            rest[0].since_t = inf
             self.graces = rest
         return grace
 
@@ -199,6 +213,16 @@ class Subscription:
             if grace.start_t <= t and invoked_t <= grace.published_t:
                 return grace
         return None
+
+    def control_since(self, invoked_t: float) -> Grace | None:
+        """The last control operation that had not settled when something was published."""
+        last = next((grace for grace in reversed(self.graces) if not grace.is_hole), None)
+        return last if last is not None and invoked_t <= last.published_t else None
+
+    def stays(self, one: Delivery) -> bool:
+        """Whether a delivery was sent when every control operation had settled, so that none has passed over it."""
+        last = next((grace for grace in reversed(self.graces) if not grace.is_hole), None)
+        return last is not None and one.earliest_t > last.until_t
 
     def _published(self, one: Delivery) -> float:
         return LONG_AGO if one.publication is None else one.publication.invoked_t

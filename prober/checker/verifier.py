@@ -13,6 +13,7 @@ from prober.checker.coverage import Coverage
 from prober.checker.group import KeyGroup
 from prober.checker.idle import put_away, wake
 from prober.checker.key import KeyChecker
+from prober.checker.sought import Seek
 from prober.checker.subscription import FILTER_CHANGE, SEEK, Subscription
 from prober.core.collector import FindingsCollector, excuse_cut_off
 from prober.core.events import (
@@ -60,7 +61,8 @@ class Verifier:
         self._rules = rules
         self._rules_by_subscription = dict(rules_by_subscription or {})
         self._observed = self._number = self._queued = 0
-        self._now, self._stopped_t = LONG_AGO, inf
+        self._now = self._recorded_t = LONG_AGO
+        self._stopped_t = inf
         self._clock_error_s = max(one.clock_error_s for one in (rules, *self._rules_by_subscription.values()))
         self._waiting: deque[tuple[Event, int]] = deque()
         self._queue: list[tuple[float, int, KeyChecker]] = []
@@ -123,7 +125,9 @@ class Verifier:
 
     def _take_in_any_order(self, event: Event) -> None:
         """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
-        self._go_on_until(event.t - self._clock_error_s)
+        begins_t = self._recorded_t if isinstance(event, Interrupted) else event.t  # a hole begins behind the event before it
+        self._go_on_until(begins_t - self._clock_error_s)
+        self._recorded_t = event.t
         if isinstance(event, _TAKEN_AHEAD):
             self._number = self._observed
             self._handlers[type(event)](event)
@@ -174,7 +178,7 @@ class Verifier:
     def _published(self, event: Published) -> None:
         self._counts.publishes_confirmed += 1
         group = self._group(event.key)
-        publication = group.find(event.epoch, event.seq)
+        publication = group.ended(event.epoch, event.seq)
         if publication is None or not publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
             return
         for checker in group.checkers:
@@ -186,7 +190,7 @@ class Verifier:
     def _failed(self, event: PublishFailed) -> None:
         self._counts.publishes_rejected += 1
         group = self._group(event.key)
-        publication = group.find(event.epoch, event.seq)
+        publication = group.ended(event.epoch, event.seq)
         if publication is not None:
             publication.end(event.generation, failed=True)
             for checker in group.checkers:
@@ -194,13 +198,13 @@ class Verifier:
 
     def _unknown(self, event: PublishUnknown) -> None:
         self._counts.publishes_unknown += 1
-        publication = self._group(event.key).find(event.epoch, event.seq)
+        publication = self._group(event.key).ended(event.epoch, event.seq)
         if publication is not None:
             publication.end(event.generation, failed=False)
 
     def _abandoned(self, event: PublishAbandoned) -> None:
         self._counts.publishes_abandoned += 1
-        publication = self._group(event.key).find(event.epoch, event.seq)
+        publication = self._group(event.key).ended(event.epoch, event.seq)
         if publication is not None and publication.token is None:
             publication.abandoned = True
 
@@ -248,17 +252,15 @@ class Verifier:
         subscription = self._subscription(event.subscription)
         cause = SEEK if isinstance(event, Sought) else FILTER_CHANGE
         until_t = event.t + event.settle_s + subscription.rules.clock_error_s
-        grace = subscription.settle(event.t, until_t, cause)
+        since_t = getattr(event, "since_t", None)
+        grace = subscription.settle(event.t, until_t, cause, inf if since_t is None else since_t)
         for group in self._resting.values():
             group.control(subscription.index, grace)
         for group in self._groups.values():
             checker = group.checkers[subscription.index]
             checker.control(grace)
-            since_t = getattr(event, "since_t", None)
-            if since_t is not None:
-                checker.liveness.sought(since_t, event.t)
-                for lane in checker.lanes.values():
-                    lane.opportunities.sought(since_t, event.t, until_t)
+            if grace.since_t < inf:
+                checker.sought(Seek(grace.since_t, event.t, until_t, self._number))
             self._watch(checker)
 
     def _interrupted(self, event: Interrupted) -> None:

@@ -39,7 +39,7 @@ ELSEWHERE: Final = "order holds within one publishing region, and the region of 
 """The legal explanation of any finding about order where messages may have been published in several regions."""
 
 SETTLED: Final = "not explained by a seek, purge, filter change or hole in the record: none had still to settle"
-ONE_REGION: Final = "not published in several regions: the region of each publish is known"
+ONE_REGION: Final = "not published in several regions: the rules exclude that, or the region of each publish is on record"
 """What rules out the explanations that are the same for all findings."""
 
 NOTHING: Final[Mapping[str, float]] = {}

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from prober.core.events import (
@@ -57,6 +58,7 @@ OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
 
+_number = itemgetter(0)
 _HOLD: Final = (Acked, Nacked, LeaseModified)
 _ASKED: Final[Mapping[Kind, tuple[type[Answer], ...]]] = {
     Kind.REDELIVERY_SKIP: _HOLD,
@@ -310,10 +312,6 @@ def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: 
         if trial.proof(candidate):
             best = candidate
     return best
-
-
-def _number(numbered: Numbered) -> int:
-    return numbered[0]
 
 
 def _first_cut(events: Sequence[Numbered], trial: _Trial) -> Sequence[Numbered] | None:

@@ -4,21 +4,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from prober.checker.divergence import DEAD_LETTER, EXPIRED
+from prober.checker.divergence_excuses import DEAD_LETTER, EXPIRED
+from prober.checker.verifier import Verifier
 from prober.core.findings import Finding, Kind
 from prober.core.rules import Mode, Rules
 from prober.evidence.explain import explain
 from tests.notation import history
-from tests.unit.checker.judged import across, judged, words
-from tests.unit.core.cases import merged, rules_of
+from tests.unit.checker.cases import judged, listed, merged, rules_of
 
 TWO = "P1@0 P2@0 P3@0"  # nothing is confirmed, so that only the comparison can find anything
 OTHER = "P1@0 P1[e2]@0"
 BROKEN = "V:ORDER_DIVERGENCE@"
+
+
+def across(*lines: tuple[str, str], each: Mapping[str, Rules] | None = None, **rules: Any) -> tuple[list[Finding], Verifier]:
+    """Histories of several subscriptions of one topic, each `(subscription, line)`; publish events in one of them suffice."""
+    whole = rules_of(**rules)
+    modes = {name: (each or {}).get(name, whole).mode for name, _ in lines}
+    events = merged(*(history(line, modes[name], subscription=name) for name, line in lines))
+    return judged(whole, events, modes, each)
 
 
 def diverging(*lines: str, each: dict[str, Rules] | None = None, **rules: Any) -> list[Finding]:
@@ -62,8 +71,8 @@ def test_no_divergence(one: str, other: str) -> None:
     ],
 )  # fmt: skip
 def test_a_divergence(one: str, other: str, t: float) -> None:
-    assert words(diverging(one, other)) == [f"{BROKEN}{t:g}"]
-    assert words(diverging(other.replace("@2", "@4"), one)) != []
+    assert listed(diverging(one, other)) == [f"{BROKEN}{t:g}"]
+    assert listed(diverging(other.replace("@2", "@4"), one)) != []
 
 
 def test_one_finding_for_a_pair() -> None:
@@ -119,20 +128,20 @@ def test_a_dead_letter_policy_may_have_removed_it() -> None:
 def test_it_may_be_older_than_the_retention() -> None:
     (one,) = diverging("P1@0 P2@0 P3@90 A<1,2@1 A<3@91", "B<3@92 stop @93", message_retention_s=60)
     assert one.doubt == EXPIRED
-    assert words(diverging("P1@0 P2@80 P3@90 A<1@1 A<2,3@91", "B<1@2 B<3@92 stop @93", message_retention_s=60)) == [f"{BROKEN}92"]
+    assert listed(diverging("P1@0 P2@80 P3@90 A<1@1 A<2,3@91", "B<1@2 B<3@92 stop @93", message_retention_s=60)) == [f"{BROKEN}92"]
 
 
 def test_after_a_doubt_the_comparison_goes_on() -> None:
     line = "P1@0 P2@0 P3@90 P4@90 A<1,2@1 A<3,4@91"
     found = diverging(line, "B<4@92 B<3@92.1 stop @93", message_retention_s=60)
-    assert words(found) == [f"{BROKEN}92"]
+    assert listed(found) == [f"{BROKEN}92"]
 
 
 def test_where_nobody_recorded_the_publishes_it_begins_with_the_first_record_in_common() -> None:
     """The record may begin in the middle, at another place for each subscription."""
     others: dict[str, Any] = {"publishes_recorded": False, "publish_time_error_s": 0.0}
     assert diverging("A<1,2,3@1", "B<2,3@2", **others) == []
-    assert words(diverging("A<1,2,3,4@1", "B<2@2 B<4@2.1", **others)) == [f"{BROKEN}2.1"]
+    assert listed(diverging("A<1,2,3,4@1", "B<2@2 B<4@2.1", **others)) == [f"{BROKEN}2.1"]
 
 
 def test_what_was_forgotten_is_not_compared() -> None:
@@ -141,13 +150,13 @@ def test_what_was_forgotten_is_not_compared() -> None:
     ahead = " ".join(f"A<{n}@{n}" for n in range(1, 61))
     behind = "B<1@100 B<3@101 B<2@102 "
     assert diverging(f"{publishes} {ahead}", behind, window=8) == []
-    assert words(diverging(f"{publishes} {ahead}", f"{behind} B<57,58@103 B<60@104", window=8)) == [f"{BROKEN}104"]
+    assert listed(diverging(f"{publishes} {ahead}", f"{behind} B<57,58@103 B<60@104", window=8)) == [f"{BROKEN}104"]
 
 
 def test_by_pull_and_push_it_shows_when_time_has_passed() -> None:
     modes = {"s": rules_of(mode=Mode.PULL), "t": rules_of(mode=Mode.PUSH)}
     lines = (f"{TWO} pull a@0.5 a<1@1 a<2@1 end @20", "r1<2@2 r1 ack 2@2.1 r2<1@9 end @20")
-    assert words(diverging(*lines, each=modes)) == [f"{BROKEN}2"]
+    assert listed(diverging(*lines, each=modes)) == [f"{BROKEN}2"]
 
 
 def test_a_message_on_two_subscriptions_is_a_chance() -> None:

@@ -10,8 +10,8 @@ import pytest
 from prober.checker.verifier import Verifier
 from prober.core.findings import Kind
 from tests.notation import history
-from tests.unit.checker.judged import across, findings, words
-from tests.unit.core.cases import PULL, PUSH, rules_of
+from tests.unit.checker.cases import PULL, PUSH, all_of, listed, rules_of
+from tests.unit.checker.test_divergence import across
 
 TWO = "open A of client c open B of client c"
 SPLIT = "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@2"
@@ -39,7 +39,7 @@ TOGETHER = "pull b1@0.9 b1<1,2@1 pull b2@1.5"
     ],
 )
 def test_what_is_on_hold_at_the_end_is_in_doubt(line: str, expected: str, rules: dict[str, Any]) -> None:
-    assert words(findings(line, **rules)) == [expected]
+    assert listed(all_of(line, **rules)) == [expected]
 
 
 def test_subscriptions_are_compared_before_the_rest_is_in_doubt() -> None:
@@ -57,14 +57,14 @@ def test_without_a_bound_of_the_delay_one_stream_is_verified_at_once() -> None:
 @pytest.mark.parametrize("end", ["", "end @500"])
 def test_without_a_bound_of_the_delay_several_streams_are_verified_at_the_end(end: str) -> None:
     line = f"open B of client b P1,2,3 A<1,2,1@1 A<3@4 {end}"
-    assert "V:REDELIVERY_SKIP@4" in words(findings(line, delivery_delay_max_s=inf))
+    assert "V:REDELIVERY_SKIP@4" in listed(all_of(line, delivery_delay_max_s=inf))
 
 
 def test_a_split_is_reported_once() -> None:
     line = "P1,2,3 A<1@1 B<2@1.5 B<3@1.6 B<3@1.7 stop @60"
-    assert words(one for one in findings(line) if one.status == "violation") == ["V:AFFINITY_SPLIT@1.5"]
+    assert listed(one for one in all_of(line) if one.status == "violation") == ["V:AFFINITY_SPLIT@1.5"]
 
 
 def test_requests_that_overlap_are_found_when_their_publishes_are_confirmed_later() -> None:
     line = "P1@0 P2@0 r2<2@0.1 ok1=m1@0.15 ok2=m2@0.15 r2 ack 2@0.16 r1<1@0.3 r1 nack 1@0.4 r3<1@2 r3 ack 1@2.1 P3@20"
-    assert "violation" in {one.status for one in findings(line, mode=PUSH)}
+    assert "violation" in {one.status for one in all_of(line, mode=PUSH)}

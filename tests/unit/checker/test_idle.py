@@ -10,7 +10,7 @@ from prober.checker.verifier import Verifier
 from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
 from tests.notation import history
-from tests.unit.checker.judged import words
+from tests.unit.checker.cases import listed
 
 SETTLED = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4"
 LATER = 5_000
@@ -28,7 +28,7 @@ class Topic:
         """What is said about the history from here on, whose times begin at `LATER`; the stream A stays open."""
         events = [event for event in history(line) if not isinstance(event, Opened)]
         found = [finding for event in events for finding in self.verifier.observe(event)]
-        return [word.split("@")[0] for word in words([*found, *self.verifier.finish()])]
+        return [word.split("@")[0] for word in listed([*found, *self.verifier.finish()])]
 
     @property
     def rests(self) -> bool:

@@ -8,8 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from prober.core.findings import FAILING
-from tests.unit.checker.judged import findings, words
-from tests.unit.core.cases import PULL, PUSH
+from tests.unit.checker.cases import PULL, PUSH, all_of, listed
 
 EXTENDED = " ".join(f"A modack 2 60s@{t}" for t in range(5, 300, 50))
 
@@ -66,4 +65,4 @@ def case(what: str, line: str, **rules: Any) -> ParameterSet:
     ],
 )
 def test_a_legal_history_has_no_violation(line: str, rules: dict[str, Any]) -> None:
-    assert words(one for one in findings(line, **rules) if one.status in FAILING) == []
+    assert listed(one for one in all_of(line, **rules) if one.status in FAILING) == []

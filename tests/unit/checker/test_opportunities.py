@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from prober.core.chances import CHANCES, chances_of
+from prober.core.collector import COUNTED
 from prober.core.findings import Kind, Status
 from prober.core.rules import Mode
 from tests.notation import history
-from tests.unit.checker.judged import counted, findings, judged
-from tests.unit.core.cases import rules_of
+from tests.unit.checker.cases import all_of, counted, judged, rules_of
 
 ACKED = "P1,2,3 A<1,2,3@1 A ack 2,3@1.5 A nack 1@1.6"
 PULLED = "P1,2,3 pull a@0.5 pull b@0.6"
@@ -29,7 +30,7 @@ def count(name: str, line: str, **rules: Any) -> int:
 
 
 def is_told(line: str, **rules: Any) -> bool:
-    return any(one.status is Status.VIOLATION for one in findings(line, **rules))
+    return any(one.status is Status.VIOLATION for one in all_of(line, **rules))
 
 
 def test_every_message_behind_another_is_a_chance_to_see_a_wrong_order() -> None:
@@ -232,3 +233,10 @@ def test_what_was_confirmed_before_a_subscription_showed_itself_is_owed_to_it() 
 def test_a_copy_that_the_service_stored_is_no_publishers_duplicate() -> None:
     found = counted("P1,2 A<1~10@1 A<2~11@1.1 A<1~12@1.2 A<1~12@3", attempts_observed=True)
     assert (found["service_duplicates"], found.get("publisher_duplicates", 0)) == (1, 0)
+
+
+def test_in_words_also_what_there_was_none_of() -> None:
+    words = chances_of({"chances_order": 3, "publishes_confirmed": 4})
+    assert list(words.values()) == [3, *[0] * 10, 4]
+    assert chances_of({"publishes_confirmed": 4}) == {}, "a run before they were counted"
+    assert {name for name in CHANCES if name.startswith("chances_")} == {name for name in COUNTED if name.startswith("chances_")}

@@ -18,8 +18,8 @@ from prober.core.rules import Mode
 from prober.evidence import minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
-from tests.unit.checker.judged import across, findings, judged
-from tests.unit.core.cases import rules_of
+from tests.unit.checker.cases import all_of, judged, rules_of
+from tests.unit.checker.test_divergence import across
 from tests.unit.evidence.test_minimise import check_minimal, numbered, only
 
 VECTORS = sorted((Path(__file__).parents[2] / "vectors").glob("*.jsonl"))
@@ -163,7 +163,7 @@ CASES: list[tuple[Kind, str, dict[str, Any], set[str]]] = [
 
 
 def found(line: str, kind: Kind, **rules: Any) -> Finding:
-    return next(one for one in findings(line, **rules) if one.kind is kind)
+    return next(one for one in all_of(line, **rules) if one.kind is kind)
 
 
 @pytest.mark.parametrize(("kind", "line", "rules", "alternatives"), CASES, ids=[f"{kind}: {line}" for kind, line, *_ in CASES])
@@ -196,7 +196,7 @@ def test_an_indeterminate_finding_names_its_doubt_first() -> None:
 
 def test_other_assumptions_of_the_explanation_follow_the_doubt() -> None:
     line = "P1,2,3,4,5 A<1,2,3@1 A ack 1@1.3 A ack 2@1.31 A ack 3@1.32 A<1@2 A ack 1@2.1 close A@3 A2<4@3.1 B<5@3.2 B<1@3.3 B<5@3.4"
-    several = [one for one in findings(line, close_detection_max_s=5.0) if one.status is Status.INDETERMINATE]
+    several = [one for one in all_of(line, close_detection_max_s=5.0) if one.status is Status.INDETERMINATE]
     assert several
     assert all(one.reasons[0] == one.doubt for one in several)
 

@@ -15,7 +15,7 @@ from prober.checker.unrecorded import CLOSE, CUT, GAPS_KEPT, HELD_MAX, NO_TIME, 
 from prober.core.events import Delivered, Event, Opened
 from prober.core.findings import Kind, Status
 from prober.core.rules import Mode, Rules
-from tests.unit.checker.judged import counted, findings, judged, words
+from tests.unit.checker.cases import all_of, counted, judged, listed
 
 OTHERS: dict[str, Any] = {"publishes_recorded": False}
 ONE_REGION: dict[str, Any] = {**OTHERS, "publish_time_error_s": 0.0}
@@ -40,7 +40,7 @@ def case(what: str, line: str, expected: str = "", **rules: Any) -> ParameterSet
     ],
 )  # fmt: skip
 def test_the_publisher_sent_them_so(line: str, expected: list[str], rules: dict[str, Any]) -> None:
-    assert words(findings(line, **rules)) == expected
+    assert listed(all_of(line, **rules)) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_the_publisher_sent_them_so(line: str, expected: list[str], rules: dict[
     ],
 )  # fmt: skip
 def test_the_service_did_it_or_may_have(line: str, rules: dict[str, Any], doubt: str) -> None:
-    (one,) = (one for one in findings(line, **rules) if one.kind in OUT_OF_ORDER)
+    (one,) = (one for one in all_of(line, **rules) if one.kind in OUT_OF_ORDER)
     assert (one.kind, one.doubt) == (Kind.DELIVERED_OUT_OF_ORDER, doubt)
     assert one.status is (Status.INDETERMINATE if doubt else Status.VIOLATION)
 
@@ -82,8 +82,8 @@ def test_the_service_did_it_or_may_have(line: str, rules: dict[str, Any], doubt:
     ],
 )  # fmt: skip
 def test_legal(line: str, expected: list[str], rules: dict[str, Any]) -> None:
-    found = findings(line, **rules)
-    assert words(one for one in found if one.kind in OUT_OF_ORDER and one.doubt != CUT) == expected
+    found = all_of(line, **rules)
+    assert listed(one for one in found if one.kind in OUT_OF_ORDER and one.doubt != CUT) == expected
     assert [one for one in found if one.status in (Status.VIOLATION, Status.LIVENESS)] == []
 
 
@@ -103,12 +103,12 @@ def test_legal(line: str, expected: list[str], rules: dict[str, Any]) -> None:
 def test_redelivery_holders_and_exactly_once_delivery_need_no_record_of_publishes(
     line: str, expected: list[str], rules: dict[str, Any]
 ) -> None:
-    safety = [one for one in findings(line, **rules) if "STALL" not in one.kind]
-    assert words(safety) == expected
+    safety = [one for one in all_of(line, **rules) if "STALL" not in one.kind]
+    assert listed(safety) == expected
 
 
 def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
-    (one,) = findings("A<1~1@1 A<3~2000000000@1.1 A<x2(2)~3000000000@1.2 A<4~4@1.3", **OTHERS)
+    (one,) = all_of("A<1~1@1 A<3~2000000000@1.1 A<x2(2)~3000000000@1.2 A<4~4@1.3", **OTHERS)
     assert (one.kind, one.status, one.witnesses) == (Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO, (3, 4))
     assert (one.facts["seq"], one.facts["message_id"]) == (2, "x2")
     assert (one.facts["after"], one.facts["after_message_id"]) == (3, "m3")
@@ -128,14 +128,14 @@ def test_the_finding_names_both_messages_and_when_they_were_stored() -> None:
     ],
 )  # fmt: skip
 def test_what_is_older_than_the_record_may_come_at_any_time(line: str, expected: list[str]) -> None:
-    safety = [one for one in findings(line, **OLDER) if "STALL" not in one.kind]
-    assert words(safety) == expected
+    safety = [one for one in all_of(line, **OLDER) if "STALL" not in one.kind]
+    assert listed(safety) == expected
 
 
 def test_by_push_it_may_have_been_acknowledged_before_the_record() -> None:
     line = "r1<2@1 r1 nack 2@1.1 r2<3@2"
-    assert [one for one in findings(line, **OLDER, mode=Mode.PUSH) if one.status is Status.VIOLATION] == []
-    assert "V:PUSH_ADVANCE_PAST_NACK@2" in words(findings(line, **ONE_REGION, mode=Mode.PUSH))
+    assert [one for one in all_of(line, **OLDER, mode=Mode.PUSH) if one.status is Status.VIOLATION] == []
+    assert "V:PUSH_ADVANCE_PAST_NACK@2" in listed(all_of(line, **ONE_REGION, mode=Mode.PUSH))
 
 
 def test_what_left_the_window_may_come_again() -> None:
@@ -143,7 +143,7 @@ def test_what_left_the_window_may_come_again() -> None:
     ahead = " ".join(f"A<{n}~{n}@{n}" for n in range(1, 61))
     again = f"{ahead} A<1~1@70 A<2~2@70.1 A<61~61@71 A<z61(61)~62@72"
     rules: dict[str, Any] = {**ONE_REGION, "window": 8}
-    assert findings(again, **rules) == []
+    assert all_of(again, **rules) == []
     assert counted(again, **rules)["deliveries_unplaced"] == 2
     assert counted(again, **rules)["deliveries_unrecorded"] == 62
 
