@@ -17,7 +17,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.mutants import of_amendments, of_holder, of_liveness, of_order, of_redelivery
+from tests.mutants import (
+    of_amendments,
+    of_holder,
+    of_liveness,
+    of_model_facts,
+    of_model_liveness,
+    of_model_send,
+    of_order,
+    of_redelivery,
+)
 from tests.mutants.mutant import Mutant, Removes
 
 IDENTITY = Mutant(
@@ -46,6 +55,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_holder.MUTANTS,
     *of_liveness.MUTANTS,
     *of_amendments.MUTANTS,
+    *of_model_send.MUTANTS,
+    *of_model_facts.MUTANTS,
+    *of_model_liveness.MUTANTS,
 )
 BY_NAME = {mutant.name: mutant for mutant in (IDENTITY, CANARY, *MUTANTS)}
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 CORE = Path("prober/core")
+CHECKER = Path("prober/checker")
 
 
 class Removes(StrEnum):
@@ -26,7 +27,7 @@ class Mutant:
     """One bug.
 
     name        unique; what `--only` takes.
-    file        in the core.
+    file        in the `folder`.
     before      the exact source text; `after` takes its place.
     breaks      one sentence: what the checker does wrong then.
     removes     a rule, an excuse, or nothing at all (the identity).
@@ -38,6 +39,7 @@ class Mutant:
     after: str
     breaks: str
     removes: Removes
+    folder: Path = CORE
 
     def apply(self, source: str) -> str:
         """The mutated source text of the file. Raises ValueError when the text to replace does not occur exactly once."""
@@ -48,7 +50,7 @@ class Mutant:
 
     def path(self, root: Path) -> Path:
         """Where its file is below a copy of the project."""
-        return root / CORE / self.file
+        return root / self.folder / self.file
 
 
 def rule(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
@@ -59,3 +61,13 @@ def rule(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
 def excuse(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
     """A bug because of which a legal service is accused, or accused without a doubt."""
     return Mutant(name, file, before, after, breaks, Removes.EXCUSE)
+
+
+def rule_of_model(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
+    """The same in the checker that follows docs/model.md."""
+    return Mutant(name, file, before, after, breaks, Removes.RULE, CHECKER)
+
+
+def excuse_of_model(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
+    """The same in the checker that follows docs/model.md."""
+    return Mutant(name, file, before, after, breaks, Removes.EXCUSE, CHECKER)

@@ -1,0 +1,42 @@
+"""Bugs in the deadlines: an obstacle that stops no clock, or stops it for ever, and a message that is owed too early or never."""
+
+# ruff: noqa: E501 - a mutant is one line
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import excuse_of_model as excuse
+from tests.mutants.mutant import rule_of_model as rule
+
+CLOCKS, LIVENESS, RUNS = "clocks.py", "liveness.py", "runs.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    excuse("clock-error-shortens-deadlines", CLOCKS, "seconds = wait.seconds + self._subscription.rules.clock_error_s", "seconds = wait.seconds - self._subscription.rules.clock_error_s", "A deadline passes before its time by some clocks."),
+    rule("deadlines-are-twice-as-long", CLOCKS, "seconds = wait.seconds + self._subscription.rules.clock_error_s", "seconds = 2 * wait.seconds + 1.0", "A deadline passes only after twice its length."),
+    excuse("control-operations-stop-no-clock", CLOCKS, 'yield "a seek, purge, filter change or hole in the record", self._graces()', 'yield "a seek, purge, filter change or hole in the record", ()', "Messages are owed while a control operation settles."),
+    excuse("lost-sessions-stop-no-clock", CLOCKS, 'yield "a lost session", self._unsteady(stop)', 'yield "a lost session", ()', "What a broken stream took with it is owed at once."),
+    excuse("retries-stop-no-clock", CLOCKS, 'yield "the retry policy", key.backed_off(wait.counts)', 'yield "the retry policy", ()', "A nacked message is owed while the retry policy lets the service wait."),
+    excuse("outstanding-batches-stop-no-clock", CLOCKS, "[(start, end) for start, end, _ in key.holds.held()]\n", "[]\n", "Pull and push owe something while a batch is outstanding."),
+    excuse("full-streams-stop-no-clock", CLOCKS, "return opened if flow is None else minus(opened, flow.full(stop))", "return opened", "A stream owes something while its flow control is used up."),
+    excuse("full-holders-stop-no-clock", CLOCKS, 'yield "flow control of the subscriber that holds the key", self._in_full_streams(key, stop)', 'yield "flow control of the subscriber that holds the key", ()', "A key is owed to others while its holder has no room."),
+    excuse("new-subscribers-stop-no-clock", CLOCKS, 'yield "a change of the subscriber", self._handed_over(key, stop)', 'yield "a change of the subscriber", ()', "A key is owed at once where another subscriber came."),
+    excuse("nobody-waits", CLOCKS, "yield session.opened_t, min(session.answered_t, session.closed_t)", "yield session.opened_t, inf", "Something is owed while no pull waits."),
+    excuse("dead-streams-are-alive", CLOCKS, "return session.closed_t - self._subscription.rules.close_detection_max_s", "return session.closed_t", "A stream is alive until its end is noticed."),
+    excuse("other-keys-delay-nothing", CLOCKS, "free = minus(free, holds.delays())", "pass", "Another key that is held delays no key."),
+    rule("a-key-delays-itself", CLOCKS, "if holds is not key.holds:", "if True:", "A key that is held delays itself."),
+    rule("push-endpoints-are-away", CLOCKS, "yield subscription.first_seen_t, inf\n            return", "return", "Nobody is there to push to."),
+    rule("clocks-stop-for-ever", CLOCKS, "free = minus(union(self._there_since(wait.since_t, stop)), taken)", "free: Spans = []", "No clock ever runs."),
+    excuse("filters-exclude-nothing", LIVENESS, "        if self._key.rules.filtered:\n            return\n        for lane in self._key.lanes.values():\n            for publication in lane.owed", "        for lane in self._key.lanes.values():\n            for publication in lane.owed", "A message that a filter may exclude is owed."),
+    excuse("before-the-baseline-is-owed", LIVENESS, "        if predates or self._key", "        if self._key", "Messages from before an adopted baseline are owed."),
+    excuse("before-control-operations-is-owed", LIVENESS, "        if predates or self._key.subscription.clocks.owed_since(publication.invoked_t) == inf:", "        if predates:", "Messages that a seek passed over are owed."),
+    rule("nothing-is-overtaken", LIVENESS, "for publication, by in lane.overtaken.items():", "for publication, by in dict(()).items():", "A message that was overtaken is never lost."),
+    excuse("acknowledged-is-owed-again", LIVENESS, "(one.first or not self._was_acked(one, lane))", "True", "A redelivered message is owed again although it had been acknowledged."),
+    rule("proven-elsewhere-is-not-owed", LIVENESS, "            self._proven[token] = Owed(publication, t)\n", "            return\n", "What another subscription received is owed to nobody else."),
+    excuse("old-messages-are-owed", LIVENESS, "return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)", "return now", "What is older than the retention is owed."),
+    excuse("runs-never-dead-letter", RUNS, 'Excuse(lambda case: DEAD_LETTER if case.runs.dead_letters() else "", lambda _: NO_POLICY)', 'Excuse(lambda case: "", lambda _: NO_POLICY)', "With a dead-letter policy a redelivery must come to its end."),
+    excuse("runs-lose-nothing", RUNS, 'return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""', 'return ""', "The acknowledged end of a redelivery cannot be lost."),
+    rule("runs-lose-what-is-unacknowledged", RUNS, "return LOST if acked and self._key", "return LOST if self._key", "The end of a redelivery may be lost although it was never acknowledged."),
+    rule("seeks-restore-nothing", RUNS, "self._restored[log.tokens[position - log.floor - 1]] = lane, position", "pass", "A seek back brings nothing back."),
+    excuse("runs-come-to-what-was-removed", RUNS, "if lane.log.flagged(position, REMOVED | UNPLACED | confirmed):", "if False:", "A redelivery must bring what was dead-lettered."),
+    rule("runs-end-anywhere", RUNS, "if log.high(position) >= target:\n            return False", "if True:\n            return False", "A redelivery may end anywhere."),
+)  # fmt: skip
