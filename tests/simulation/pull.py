@@ -148,8 +148,10 @@ class Service:
         if first and len(records) > 2 and world.broken(Fault.HOLE, 0.3):
             left_out = records.pop(world.random.randrange(1, len(records) - 1))
             world.fire(f"{left_out.message.message_id} left out")
-        if not first and len(records) > 2 and world.broken(Fault.EOD_SKIP, 0.8):
-            world.fire(f"{records.pop(1).message.message_id} skipped")
+        unacked = [record for record in records[1:-1] if not record.acked]  # what was confirmed may be left out
+        if not first and unacked and world.broken(Fault.EOD_SKIP, 0.8):
+            records.remove(unacked[0])
+            world.fire(f"{unacked[0].message.message_id} skipped")
         if len(records) > 1 and world.broken(Fault.BATCH_REVERSE, 0.3):
             world.fire(f"{records[0].message.message_id} last")
             records.reverse()
