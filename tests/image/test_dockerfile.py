@@ -40,7 +40,7 @@ def test_packages_are_pinned_by_hash() -> None:
         command for stage in STAGES.values() for line in stage.of("RUN") for command in line.split("&&") if " install " in command
     ]
     of_python = [command for command in installs if "pip" in command]
-    assert len(of_python) == 6
+    assert len(of_python) == 5
     assert all("--require-hashes" in command or "--no-index" in command for command in of_python)
     assert all("--no-deps" in command for command in of_python)
     assert all("--only-binary :all:" in command or "--no-index" in command for command in of_python)
