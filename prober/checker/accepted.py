@@ -110,7 +110,7 @@ class AcceptedDeliveries:
 
     @property
     def idle(self) -> IdleLane:
-        """What is kept while nothing is pending."""
+        """The numbers that are kept while nothing is pending."""
         return IdleLane(self.region, self.log.frontier, self._latest_invoked_t, tuple(self.highest.items()))
 
     def resume(self, idle: IdleLane) -> None:
@@ -212,7 +212,7 @@ class AcceptedDeliveries:
             self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
 
     def _note_stay(self, one: Delivery) -> None:
-        """What came while a control operation settled may have been passed over since; what came later was not."""
+        """A delivery while a control operation settled may have been passed over since; a later one was not."""
         if self._key.subscription.graces:
             if self._key.subscription.stays(one):
                 self.log.mark(one.position, STAYED)

@@ -183,7 +183,7 @@ class Clocks:
         return ((max(start, since_t), min(end, stop)) for start, end in self._there(stop))
 
     def _obstacles(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
-        """What may be in the way of what waits, and when that may have been."""
+        """Each thing that may be in the way of what waits, and when that may have been."""
         yield "a seek, purge, filter change or hole in the record", self._graces()
         yield "a lost session", self._unsteady(stop)
         yield "nacks from before the record", [(LONG_AGO, key.unknown_until_t)]
@@ -196,7 +196,7 @@ class Clocks:
         yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
 
     def reasons(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[str]:
-        """What rules out that something was in the way of what waited until a time: for how long it may have been."""
+        """The facts that rule out that something was in the way until a time: for how long it may have been."""
         period = [(wait.since_t, stop)]
         absent = "a missing stream or used up flow control" if self._subscription.streaming else "a missing session"
         yield _not_delayed(wait, stop, absent, minus(period, self._there_since(wait.since_t, stop)))

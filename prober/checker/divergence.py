@@ -315,7 +315,7 @@ class DivergenceCheck:
         return True
 
     def rest(self) -> None:
-        """Everything was compared, and is forgotten: the comparison begins anew with what comes next."""
+        """Everything was compared, and is forgotten: the comparison starts with the next record."""
         self._comparisons.clear()
         self._breaks.clear()
 

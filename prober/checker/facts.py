@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from prober.core.events import LONG_AGO
 from prober.core.rules import Mode, Rules
@@ -16,9 +16,6 @@ from prober.core.rules import Mode, Rules
 if TYPE_CHECKING:
     from prober.checker.publications import Publication
     from prober.core.events import Delivered
-
-NO_STAMP: Final = 0
-"""The publish time of a record that did not state one."""
 
 
 class Session:

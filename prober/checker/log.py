@@ -160,10 +160,6 @@ class Log:
         found = (self.floor + index + 1 for index, one in enumerate(self.seqs) if one == seq and self.tokens[index] != token)
         return any(self.epoch(position) == epoch for position in found)
 
-    def has_later(self, epoch: str, seq: int) -> bool:
-        """Whether a record of an epoch with a higher sequence number is known."""
-        return any(self.epoch(self.floor + index + 1) == epoch for index, one in enumerate(self.seqs) if one > seq)
-
     def holds(self, position: int) -> bool:
         """Whether a position is known and not forgotten."""
         return self.floor < position <= self.floor + len(self.tokens)
