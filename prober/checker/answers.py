@@ -109,7 +109,7 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
         key.dead_lettered_ids[token] = None
         if len(key.dead_lettered_ids) > UNSEEN_KEPT:
             del key.dead_lettered_ids[next(iter(key.dead_lettered_ids))]
-    key.liveness.dead_lettered(token)
+    key.liveness.dead_lettered(token, event.t)
 
 
 def forget(key: KeyChecker, t: float) -> None:

@@ -43,7 +43,7 @@ class Span:
     first_t     when the first of it was received.
     end_t       until when it may have been outstanding.
     leased_t    the same if no answer arrived: until the last lease was over.
-    delays_t    until when it may have delayed other keys: longer than that if the retry policy lets the service wait.
+    delays_t    until when it may have delayed other keys besides: after a nack, and longer if the retry policy lets the service wait.
     extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
     elsewhere_t when a redelivery elsewhere can first have ended the hold of what is extended all the same.
     regions     the publishing regions of its messages.
@@ -59,10 +59,10 @@ class Span:
         self.elsewhere_t = inf
         self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
 
-    def lasts(self, end_t: float, delays_t: float) -> None:
+    def lasts(self, end_t: float, delays_t: float = LONG_AGO) -> None:
         """Something of it may be outstanding until then."""
         self.end_t = max(self.end_t, end_t)
-        self.delays_t = max(self.delays_t, end_t, delays_t)
+        self.delays_t = max(self.delays_t, delays_t)
 
 
 class Holds:
@@ -101,7 +101,7 @@ class Holds:
         if leased_t > span.leased_t:
             span.leased_t = leased_t
         if not self._subscription.streaming:
-            span.lasts(leased_t, LONG_AGO)
+            span.lasts(leased_t)
         record = record_key(one)
         if not one.first or one.older is not None:
             self._replace(record, one.t)
@@ -126,7 +126,7 @@ class Holds:
             span = self._latest.get(one.session)
             if span is not None:
                 end_t = t + self._subscription.rules.ack_settled_s + self._subscription.rules.clock_error_s
-                span.lasts(end_t, end_t)
+                span.lasts(end_t)
 
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
@@ -142,7 +142,7 @@ class Holds:
             span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
             span.leased_t = max(span.leased_t, leased_t)
             if not self._subscription.streaming:
-                span.lasts(leased_t, LONG_AGO)
+                span.lasts(leased_t)
 
     def extend(self, session: Session, t: float, until_t: float) -> None:
         """The lease of something that was acknowledged is extended."""
@@ -167,11 +167,11 @@ class Holds:
         self.others |= self.unacked
         self.unacked = {}
 
-    def drop(self, token: int) -> None:
-        """A message is owed no more: it left the subscription, or was acknowledged unseen."""
+    def drop(self, token: int, gone_t: float = inf) -> None:
+        """A message is pending no more: it left the subscription at `gone_t`, or was acknowledged unseen."""
         for kept in (self.unacked, self.others):
             for record in [record for record, one in kept.items() if one.token == token]:
-                self._fold(kept.pop(record))
+                self._fold(kept.pop(record), gone_t)
 
     def tidy(self, now: float) -> None:
         """What is not owed and may be outstanding no more is kept as a span only."""
@@ -199,8 +199,7 @@ class Holds:
     def delays(self) -> Iterator[tuple[float, float]]:
         """The times in which the key may have delayed others."""
         for span in self.spans():
-            end_t = span.delays_t if self._subscription.rules.retry_backoff_max_s else self._end_of(span)
-            yield span.start_t, max(end_t, span.extended_t)
+            yield span.start_t, max(self._end_of(span), span.delays_t, span.extended_t)
 
     def held(self) -> Iterator[tuple[float, float, Span]]:
         """The times in which the key may have been held, each with its span."""
@@ -219,8 +218,9 @@ class Holds:
         return max(min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s), span.extended_t)
 
     def _delays_until(self, one: Delivery) -> float:
+        """8.3: a nack may have been lost, so its message is unacknowledged until the lease is over, and longer by the retry policy."""
         backoff_s = self._subscription.rules.retry_backoff_max_s
-        return lease_until(self._subscription.rules, one) + backoff_s if backoff_s else LONG_AGO
+        return lease_until(self._subscription.rules, one) + backoff_s if backoff_s or one.nacked_t < inf else LONG_AGO
 
     # --- spans ---------------------------------------------------------------------------------------------------------------
 

@@ -135,9 +135,9 @@ class Liveness:
                 del self._proven[next(iter(self._proven))]
             self.confirmed(t)
 
-    def dead_lettered(self, token: int) -> None:
+    def dead_lettered(self, token: int, t: float) -> None:
         """A message left the subscription."""
-        self.clock.holds.drop(token)
+        self.clock.holds.drop(token, t)
         self._proven.pop(token, None)
         self._runs.gone(token)
 
@@ -153,10 +153,11 @@ class Liveness:
         self._runs.sought(seek)
 
     def foreign(self) -> None:
-        """The key was in use before the record began."""
+        """The key was in use before the record began: with a retry policy a message that was nacked then may still wait."""
         rules = self._key.rules
-        since_t = self._key.subscription.first_seen_t
-        self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+        if rules.retry_backoff_max_s:
+            since_t = self._key.subscription.first_seen_t
+            self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
 
     @property
     def _shortest_s(self) -> float:
