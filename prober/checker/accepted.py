@@ -135,8 +135,10 @@ class AcceptedDeliveries:
         subscription, publication = self._key.subscription, one.publication
         if publication is None and one.first and self._key.may_predate(one):
             return True
+        if self.log.flagged(known, UNPLACED) or (known <= self._frontier and self._is_blurred(one)):
+            return True
         if known or publication is None or not one.first:
-            return known > 0 and (self.log.flagged(known, UNPLACED) or (known <= self._frontier and self._is_blurred(one)))
+            return False
         if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
             return True
         if not subscription.losses:
@@ -144,7 +146,7 @@ class AcceptedDeliveries:
         return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _is_blurred(self, one: Delivery) -> bool:
-        """Whether something whose place is not known may have been sent before a redelivery, or after it."""
+        """Whether something whose place is not known may have been sent before a delivery, or after it."""
         sent_t = one.earliest_t - self._key.rules.clock_error_s
         return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
 

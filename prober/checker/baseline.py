@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prober.core.events import LONG_AGO
-
 if TYPE_CHECKING:
     from prober.checker.facts import Delivery
     from prober.checker.key import KeyChecker
@@ -18,15 +16,14 @@ def adopt(key: KeyChecker, one: Delivery) -> None:
     That one may be a copy that the service stored later under the same id. The subscription existed when a session of it was open.
     """
     key.adopts = False
-    publication = one.publication
-    if publication is None:
-        key.baseline_t = one.t
+    publication, eps = one.publication, key.rules.clock_error_s
+    seen_t = min(key.subscription.first_seen_t, one.t) + eps
+    if publication is None or not one.primary:
+        key.baseline_t = one.t + eps  # nobody knows when it was stored
     else:
-        another = publication.abandoned or publication.token not in (None, one.token)
-        seen_t = min(key.subscription.first_seen_t, one.t) + key.rules.clock_error_s
-        stored_again_t = seen_t if one.stamp else LONG_AGO
-        key.baseline_t = one.t if another else max(publication.ordered_t, stored_again_t)
-        key.baseline = publication if key.baseline_t == publication.ordered_t else None
+        key.baseline_t = max(publication.ordered_t, seen_t) if one.stamp else publication.ordered_t
+    stored_again = one.stamp and (publication is None or publication.ordered_t < seen_t)
+    key.baseline = None if stored_again else one
     for lane in key.lanes.values():
         for other in [other for other in lane.owed if may_predate(key, other) and other.token != one.token]:
             del lane.owed[other]
@@ -36,5 +33,5 @@ def adopt(key: KeyChecker, one: Delivery) -> None:
 def may_predate(key: KeyChecker, publication: Publication) -> bool:
     """Whether a publication may be older than the subscription; what stands behind its first message is not (L3)."""
     first = key.baseline
-    behind = first is not None and publication.epoch is first.epoch and publication.seq > first.seq
+    behind = first is not None and first.primary and publication.epoch.name == first.epoch and publication.seq > first.seq
     return publication.invoked_t <= key.baseline_t and not behind

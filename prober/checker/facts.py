@@ -269,23 +269,20 @@ def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = Non
 
 @dataclass(slots=True)
 class Grace:
-    """A time in which the record does not tell what happened: a control operation that settles, or a hole.
+    """A time in which the record does not tell what happened: a control operation that settles, or a hole. Its limits hold by any clock.
 
     start_t, until_t    what was sent between them is not judged.
+    begun_t     what was known before became uncertain.
     published_t         what was published up to then may have been delivered, or passed over, unseen.
     """
 
     start_t: float
+    begun_t: float
     until_t: float
     published_t: float
     cause: str
     is_hole: bool = False
     since_t: float = field(default=inf)
-
-    @property
-    def begun_t(self) -> float:
-        """When what was known before became uncertain."""
-        return self.until_t if self.is_hole else self.start_t
 
 
 def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:

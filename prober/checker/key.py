@@ -37,7 +37,7 @@ class KeyChecker:
     lanes       the regions that the key was published in.
     numbers     judges what others published, if nobody recorded that.
     adopts      whether the baseline is still to be adopted.
-    baseline    the first message that came, if its publish is known to be the one that the subscription received first.
+    baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
     told_of_acked   whether it was told that the key went on elsewhere while an acknowledgement may have been under way.
@@ -81,7 +81,7 @@ class KeyChecker:
         self.last_t = LONG_AGO
         self.adopts = not self.rules.subscription_predates_first_publish
         self.baseline_t = inf if self.adopts else LONG_AGO
-        self.baseline: Publication | None = None
+        self.baseline: Delivery | None = None
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
@@ -198,7 +198,7 @@ class KeyChecker:
         one.first = True
         integrity.note_copy(self, one)
         if publication is None:
-            region = self._settled_region(one) if one.older is None else one.older.region
+            region = self._settled_region(one)
         else:
             self.group.prove(publication, one, self)
             region = publication.region_of(one.token)
@@ -243,6 +243,12 @@ class KeyChecker:
         return self.lane("")
 
     def _settled_region(self, one: Delivery) -> str | None:
+        """The region of a record whose publish is settled: that of another record of its message id, or the only one of its epoch."""
+        if one.older is not None:
+            return one.older.region
+        region = next((region for region, lane in self.lanes.items() if lane.log.positions_of(one.token)), None)
+        if region is not None:
+            return region
         epoch = self.group.epochs.get(one.epoch)
         if epoch is None:
             return ""
@@ -299,7 +305,7 @@ class KeyChecker:
     def control(self, grace: Grace) -> None:
         """A control operation, or a hole in the record: what is on hold is decided, in doubt if something later might explain it."""
         for lane in self.lanes.values():
-            lane.stop(grace.begun_t - self.rules.clock_error_s)
+            lane.stop(grace.begun_t)
         self.collector.excuse(grace.until_t, grace.cause)
         for lane in self.lanes.values():
             lane.control(is_hole=grace.is_hole)

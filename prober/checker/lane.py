@@ -142,7 +142,7 @@ class Lane(AcceptedDeliveries):
         eps = self._key.rules.clock_error_s
         if before is None or not graces or not eps or isinstance(before, Restart):
             return False
-        return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t + eps for grace in graces)
+        return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t for grace in graces)
 
     def _is_simple(self, state: State, one: Delivery, position: int) -> bool:
         """Whether a send at a position is legal at sight: the next message or an earlier one, and nobody else holds anything."""

@@ -173,24 +173,25 @@ class Subscription:
     # --- control operations --------------------------------------------------------------------------------------------------
 
     def settle(self, start_t: float, until_t: float, cause: str, since_t: float = inf) -> Grace:
-        """A control operation, which settles within a time; `since_t`: what was published since then is to be delivered again.
+        """A control operation, recorded at `start_t`; `since_t`: what was published since then is to be delivered again.
 
         That is certain only if no earlier one settles later.
         """
+        start_t -= self.rules.clock_error_s
         if any(grace.until_t > until_t for grace in self.graces):
             since_t = inf
-        return self._grace(Grace(start_t, until_t, until_t, cause, since_t=since_t))
+        return self._grace(Grace(start_t, start_t, until_t, until_t, cause, since_t=since_t))
 
     def interrupted(self, t: float) -> Grace:
         """The record has a hole that ends at `t`: sessions from before it may have delivered unseen."""
-        published_t = t + self.rules.clock_error_s
-        return self._grace(Grace(LONG_AGO, t, published_t, HOLE, is_hole=True))
+        eps = self.rules.clock_error_s
+        return self._grace(Grace(LONG_AGO, t - eps, t, t + eps, HOLE, is_hole=True))
 
     def _grace(self, grace: Grace) -> Grace:
         self.graces.append(grace)
         if len(self.graces) > GRACE_KEPT:
             merged, *rest = self.graces
-            rest[0].start_t = min(rest[0].start_t, merged.start_t)
+            rest[0].start_t, rest[0].begun_t = min(rest[0].start_t, merged.start_t), min(rest[0].begun_t, merged.begun_t)
             rest[0].published_t = max(rest[0].published_t, merged.published_t)
             rest[0].since_t = inf
             self.graces = rest

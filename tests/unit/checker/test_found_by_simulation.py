@@ -87,6 +87,9 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
+        legal("a second copy of a settled message, with publishes in another region", "P1/b@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 P3/a@0.4 ok3=m3@0.5 pull w@1 w<1~1@2 w ack 1@2.1 pull x@20 x<1~9@21 x ack 1@21.1 pull y@40 y<2~2@41 y ack 2@41.1 pull z@120 z<1~1@121 z<1~9@121 z<2~2@121", mode=PULL),
+        legal("two copies, by two clocks, before and after the beginning of a seek", "P1,2 pull a@3 a<1~1@4 a<2~2@4 a ack 1,2@4.1 pull b@9.5 b<2~9@10 b ack 2@10.1 pull c@9.7 c<1~8@11.2 c ack 1@11.3 seek 3@12 pull d@60 d<1~8@61 d<2~9@61 d ack 1,2@61.1 P3@80 ok3=m3@80.1 pull e@99 e<2~9@100 e<3~80@100", mode=PULL, clock_error_s=1),
+        legal("a seek that begins by another clock", "r1<2@2.2 r1 ack 2@2.3 seek 3@2.7 P1@2.7 P2@2.75 ok1=m1@2.9 ok2=m2@2.9 end @900", mode=PUSH, clock_error_s=1),
         legal("two that came while a seek settled, by two clocks", "P1,2 seek 3@9 pull a@9 pull b@9 a<2@10 a ack 2@10.1 b<1@10.4 b ack 1@10.5 pull c@40 c<1,2@41", mode=PULL, clock_error_s=1),
         legal("a second copy of another region in between", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL),
         legal("published in one region, confirmed in another", "P1/a@0 info1@0.1 P1'gen1/b@0.2 ok'gen1=m1@0.3 pull a@0.9 a<m1(1)@1 a ack 1@1.1 pull b@19 b<x1(1)@20 b ack 1@20.1 P2/b@30 ok2=m2@30.1 pull c@39 c<2@40 c ack 2@40.1 pull d@59 d<x1(1)@60 d ack 1@60.1 P3/b@61 ok3=m3@61.1 pull e@79 e<3@80", mode=PULL),
@@ -98,6 +101,8 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("what explains a skip follows a copy that raced", f"{ABREAST} A2<2@3.1 A2<z3(3)@3.12 A2<3@3.15", delivery_delay_max_s=0.3),
         legal("its session goes on from a copy that raced", f"{ABREAST_3} A2<1@20 A1<2@20.5 A1<z3(3)@22 A1<4@22.01"),
         # excerpts
+        legal("the first delivery of a new subscription was stored later than a confirmed message", "P2@0 P2[e2]@0.5 ok2=f2@1 r1<x2(2)@40 r1 ack 2@40.1 end @900", mode=PUSH, subscription_predates_first_publish=False),
+        legal("the same, by another clock", "A<z6(6)@4.9 A ack 6@5 P2@6 P6@6.2 ok2=m2@6.3 info6@9 abandon6@9 end @900", clock_error_s=5, subscription_predates_first_publish=False),
         legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
         legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
