@@ -214,8 +214,9 @@ class Search:
     # --- orders of sending: 3 ------------------------------------------------------------------------------------------------
 
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
+        settled = not situation.learned and situation.before is self.settled.before  # what was sent before comes first
         for index in self._candidates(situation):
-            if self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
+            if settled and self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
                 yield self._send_before(situation, index)
             yield self._send(situation, index)
 
