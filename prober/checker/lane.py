@@ -72,6 +72,8 @@ class Lane(AcceptedDeliveries):
         if self._was_not_alone(one):
             self.reset(one)
             one.unplaced = True
+        if self._key.rules.filtered and one.primary and not known:
+            self._note_filtered(one)
         if self.waiting:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
@@ -120,7 +122,7 @@ class Lane(AcceptedDeliveries):
             return True
         missing = [] if known or self._key.rules.filtered or not (self.owed or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
-            problems = self._problems(state, one, position, missing)
+            problems = self._send_of(state, one, position, missing).problems()
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
                 self._is_gap = any(problem.kind is Kind.ORDER_GAP for problem in problems)
                 return False
@@ -177,9 +179,6 @@ class Lane(AcceptedDeliveries):
                 continue
             if must_precede(self._key.rules, before, one):
                 yield before
-
-    def _problems(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> list[Problem]:
-        return self._send_of(state, one, position, missing).problems()
 
     def _send_of(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> Send:
         return Send(
@@ -276,7 +275,7 @@ class Lane(AcceptedDeliveries):
     def _give_up(self, one: Delivery) -> None:
         """Nothing is said about what has too many explanations."""
         known = self.position_of(one)
-        problems = self._problems(self.now, one, known or self.log.frontier + 1, [] if known else self._missing(one))
+        problems = self._send_of(self.now, one, known or self.log.frontier + 1, [] if known else self._missing(one)).problems()
         self._file(one, [Problem(each.kind, TOO_MUCH, each.positions, each.publications, each.others) for each in problems])
         self._key.counts.unexplained += 1
         for other in self.window:
@@ -343,9 +342,17 @@ class Lane(AcceptedDeliveries):
             if delivery.position:
                 self.log.mark(delivery.position, PRIMARY)
                 self._note_highest(delivery)
-        if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery))):
-            self.deferred.append((t + self._hold_s, publication))
-            self.due_t = min(self.due_t, t + self._hold_s)
+        if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery, self._key.rules))):
+            self._defer(publication, t)
+
+    def _note_filtered(self, one: Delivery) -> None:
+        """With a filter nothing waits for a publication, so it is compared once it comes, if that may be late."""
+        if one.publication is not None and one.invoked_t <= self._latest_invoked_t:
+            self._defer(one.publication, one.t)
+
+    def _defer(self, publication: Publication, t: float) -> None:
+        self.deferred.append((t + self._hold_s, publication))
+        self.due_t = min(self.due_t, t + self._hold_s)
 
     def _forget_hidden(self, publication: Publication) -> None:
         """The filter may exclude a publication for ever, so it is not waited for."""
@@ -381,13 +388,13 @@ class Lane(AcceptedDeliveries):
         for publication in due:
             first = first_of(publication, self._key.subscription.index)
             joined = self._is_joined(first) and len(self.window) <= COMPARED_MAX and not searched
-            if self.window and (joined or any(pairs(self.log, self.owed, publication, first))):
+            if self.window and (joined or any(pairs(self.log, self.owed, publication, first, self._key.rules))):
                 search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
                 explanation = search.run(final=joined and not self.waiting)
                 searched = True
                 if explanation is not None and not explanation.gave_up:
                     self._adopt(search, explanation.steps)
-            for late, early in list(pairs(self.log, self.owed, publication, first)):
+            for late, early in list(pairs(self.log, self.owed, publication, first, self._key.rules)):
                 self._key.report_pair(self, late, early, publication)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)

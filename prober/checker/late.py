@@ -1,4 +1,4 @@
-"""Primaries in the wrong order, which a late confirmation shows (L3): what had come when the publish was confirmed decides.
+"""Records in the wrong order, which a late confirmation shows, or with a filter a late delivery (L3, L4).
 
 A confirmed primary is compared with its nearest neighbours in the log only. Pairs further apart are in order if these are. What was
 published again only after a larger number is not late.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from prober.checker.facts import Delivery
 from prober.checker.log import PRIMARY, SHARED, UNPLACED, Log
 from prober.checker.publications import Publication
+from prober.core.rules import Rules
 
 
 def first_of(publication: Publication, subscription: int) -> Delivery | None:
@@ -19,18 +20,18 @@ def first_of(publication: Publication, subscription: int) -> Delivery | None:
 
 
 def pairs(
-    log: Log, owed: Iterable[Publication], publication: Publication, delivery: Delivery | None
+    log: Log, owed: Iterable[Publication], publication: Publication, delivery: Delivery | None, rules: Rules
 ) -> Iterator[tuple[Publication | int, int]]:
     """Which came late, or not at all, and the position that it should stand before.
 
-    publication     the one that was just confirmed, and `delivery` the first delivery of its primary, if it came.
-    owed            confirmed publications that have not come.
+    publication     the one that was just confirmed, or came, and `delivery` the first delivery of its primary, if it came first.
+    owed            confirmed publications that have not come; with a filter nothing says that they will.
     """
     position = _place(log, publication) if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
     if position:
-        yield from _behind(log, owed, publication, position)
-    if position or delivery is None:
-        yield from _before(log, publication, position)
+        yield from _behind(log, () if rules.filtered else owed, publication, position)
+    if position or (delivery is None and not rules.filtered):
+        yield from _before(log, publication, position, rules.clock_error_s)
 
 
 def _place(log: Log, publication: Publication) -> int:
@@ -52,10 +53,13 @@ def _behind(
             yield missing, position
 
 
-def _before(log: Log, publication: Publication, position: int) -> Iterator[tuple[Publication | int, int]]:
+def _before(log: Log, publication: Publication, position: int, eps: float) -> Iterator[tuple[Publication | int, int]]:
     """What should stand behind the publication and stands before it."""
     start = log.low(position) if position else log.frontier + 1
     for other in range(start - 1, log.floor, -1):
+        if publication.confirmed_t + eps < log.invoked_t(other) and not log.flagged(other, UNPLACED | SHARED):
+            yield position or publication, other
+            return
         if _is_primary(log, other, publication):
             if log.seq(other) < publication.seq:
                 return

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
-from prober.checker.facts import Delivery, earliest_release, may_be_held_until
+from prober.checker.facts import Delivery, deliveries_of, earliest_release, may_be_held_until
 from prober.checker.integrity import record_of
-from prober.checker.log import UNPLACED
+from prober.checker.log import PRIMARY, UNPLACED
 from prober.checker.model import OVERLAP, Problem
 from prober.checker.publications import Publication
 from prober.checker.send_excuses import ABSENCE, Absent, stored_before
@@ -107,8 +107,12 @@ def _published_after(lane: Lane, publication: Publication, eps: float) -> int:
 
 
 def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, confirmed: Publication) -> None:
-    """A late confirmation shows that two primaries are in the wrong order, or that one is missing before the other."""
+    """Two records are in the wrong order, or one is missing before the other: `late`."""
     seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
+    missing = behind if isinstance(behind, Publication) else confirmed
+    first = (one for one in deliveries_of(key.newest(lane.log.token(early))) if one.first and one.position == early)
+    absent = Absent(key.subscription, missing, next(first, None), key.last_t, key.last_t)
+    doubt = doubt_of(ABSENCE, absent)
     if isinstance(behind, Publication):
         facts: Facts = {
             "seq": seq,
@@ -118,15 +122,17 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
             "missing_epoch": behind.epoch.name,
         }
         witnesses = (number, behind.invoked_number, behind.confirmed_number)
-        absent = Absent(key.subscription, behind, None, key.last_t, key.last_t)
-        doubt = doubt_of(ABSENCE, absent)
         reasons = () if doubt else (_confirmed_late(behind), *ruled_out(ABSENCE, absent))
         key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt, reasons)
         return
     late_epoch = lane.log.epoch(behind)
     inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
     witnesses = number, lane.log.number(behind), confirmed.confirmed_number
-    key.collector.violation(Kind.ORDER_INVERSION, key.last_t, witnesses, inversion, "", (NO_DUPLICATE, NO_ORDER))
+    in_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
+    kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if in_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
+    if not in_session:
+        inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": lane.log.invoked_t(early)}
+    key.collector.violation(kind, key.last_t, witnesses, inversion, doubt, () if doubt else reasons)
 
 
 def _confirmed_late(publication: Publication) -> str:

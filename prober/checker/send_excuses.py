@@ -97,8 +97,8 @@ EXPIRY: Final = Excuse[Absent](
     lambda case: within_retention(case.rules, case.missing.invoked_t, case.what),
 )
 FILTER: Final = Excuse[Absent](
-    lambda case: FILTERED if case.rules.filtered else "",
-    lambda _: NO_FILTER,
+    lambda case: FILTERED if case.rules.filtered and not case.missing.received >> case.subscription.index & 1 else "",
+    lambda case: f"not filtered out: {case.what} has come" if case.rules.filtered else NO_FILTER,
 )
 ABSENCE: Final[tuple[Excuse[Absent], ...]] = (
     EXPIRY,

@@ -34,7 +34,7 @@ class Subscription:
 
     def __init__(self, name: str, index: int, rules: Rules) -> None:
         self.name = name
-        self.index = index
+        self.index: int = index
         self.rules = rules
         self.assumptions = Assumptions(rules)
         self.streaming = rules.mode is Mode.STREAMING

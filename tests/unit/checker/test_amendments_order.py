@@ -152,6 +152,7 @@ def test_regions_are_not_compared(one: Definite) -> None:
         wrong("in the same region across epochs", "P1,2/a P1[e2]/a@10 ok1=n1@10.05 A<1@1 A<n1(1)@11 A<2@12", "V:REALTIME_INVERSION|V:ORDER_GAP"),
         wrong("a lost message of the region that was left", f"{FAILOVER} A<1@1 A<3,4@11 A ack 1,3,4@12 end @500", "L:STUCK|L:LOST_OVERTAKEN"),
         wrong("a run leaves out what is of the same region", f"{FAILOVER} P5/a@20 ok5=m5@20.05 A<1,2@1 A<3,4@11 A<5@21 A<1@30 A<5@30.1", "V:REDELIVERY_SKIP"),
+        wrong("behind a record of an unknown region, in one response", "P4/a@0 P5/a@0.01 ok4=m4@0.1 ok5=m5@0.11 P6/b@5 P6'gen1/a@6 pull b1@60 pull b2@60 b2<5@66 b1<z6(6)@66.8 b1<4@66.8", "V:PULL_OVERLAP|V:ORDER_GAP", mode=PULL, delivery_delay_max_s=1),
         wrong("the next of the region goes elsewhere", f"{FAILOVER} A<3@11 B<4@12", "V:AFFINITY_SPLIT"),
         wrong("a run of one region on a new stream leaves something out", "open A1 of client A P1/b@0 ok1=m1@0.05 P2/b@0.1 ok2=m2@0.15 P3/b@0.2 ok3=m3@0.25 P4/a@0.3 ok4=m4@0.35 P5/a@0.4 ok5=m5@0.45 A1<4,5@9 A1<1@10 close A1@10.1 open A2 of client A@10.2 A2<1,2,3@12 A2<1@13 A2<3@13.1", "V:REDELIVERY_SKIP"),
     ],

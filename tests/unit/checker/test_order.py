@@ -44,6 +44,10 @@ def test_gap(one: Case) -> None:
         case("all backwards", f"{TOGETHER} P3@0 A<3@0.1 A<2@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
         case("below the furthest, not below the latest", f"{TOGETHER} P3@0 A<2@0.1 A<3@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
         case("above the furthest, though one was late", f"{TOGETHER} P3@0 A<2@0.1 A<1@0.2 A<3@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
+        case("with a filter, once it has come", "P1,2,3 A<1@1 A<3@1.1 A<2@1.2", "V:ORDER_INVERSION@1.2", filtered=True),
+        case("with a filter, on two streams at the same time", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 A<2@1.2", filtered=True),
+        case("with a filter, on two streams one after the other", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 A<2@9", "V:ORDER_INVERSION@9", filtered=True),
+        case("with a filter, lost on another stream", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 close A@1.2 B<2,3@9", filtered=True),
     ],
 )  # fmt: skip
 def test_inversion(one: Case) -> None:
@@ -64,6 +68,7 @@ def test_inversion(one: Case) -> None:
         case("its record came first, unconfirmed", "P1@0 A<1@0.02 ok1=m1@0.05 P2@0.1 ok2=m2@0.15 A<2@0.2"),
         case("seen before both confirmations", "P1@0 P2@0.1 A<a2(2)@0.2 A<1@0.3 ok1=m1@0.4 ok2=b2@0.5"),
         case("a republication is no later invocation", "P1@0 P2@0.1 info2@0.2 ok1=m1@0.25 P2'gen1@0.3 A<x2(2)@1 A<1@1.1 ok2'gen1=m2@1.2 A<2@1.3"),
+        case("with a filter, across epochs", "P1,2 A<1@1 P1[e2]@5 ok1=e2m1@5.1 A<e2m1(1)@6.1 A<2@6.2", "V:REALTIME_INVERSION", filtered=True),
     ],
 )  # fmt: skip
 def test_realtime(one: Case) -> None:
