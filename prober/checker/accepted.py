@@ -53,7 +53,6 @@ class AcceptedDeliveries:
     __slots__ = (
         "_commit_at",
         "_flags",
-        "_frontier",
         "_has_one_order",
         "_hold_s",
         "_key",
@@ -86,7 +85,6 @@ class AcceptedDeliveries:
         self.blurred_by: Session | None = None
         self.highest: dict[str, int] = {}
         self.elsewhere: dict[tuple[int, int], None] = {}
-        self._frontier = 0
         self._commit_at = COMMIT_AT
         self._latest_invoked_t = -inf
         self._reported: frozenset[tuple[int, Kind]] = NOTHING
@@ -98,7 +96,7 @@ class AcceptedDeliveries:
     @property
     def final(self) -> int:
         """The positions up to this one keep their places, but for the order inside their groups."""
-        return self._frontier
+        return self.log.final
 
     @property
     def final_t(self) -> float:
@@ -115,7 +113,7 @@ class AcceptedDeliveries:
 
     def resume(self, idle: IdleLane) -> None:
         """Goes on behind what was forgotten while the key rested."""
-        self.log.floor = self._frontier = idle.frontier
+        self.log.floor = self.log.final = idle.frontier
         self._latest_invoked_t = idle.latest_invoked_t
         self.highest = dict(idle.highest)
 
@@ -135,7 +133,7 @@ class AcceptedDeliveries:
         subscription, publication = self._key.subscription, one.publication
         if publication is None and one.first and self._key.may_predate(one):
             return True
-        if self.log.flagged(known, UNPLACED) or (known <= self._frontier and self._is_blurred(one)):
+        if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self._is_blurred(one)):
             return True
         if known or publication is None or not one.first:
             return False
@@ -174,7 +172,7 @@ class AcceptedDeliveries:
         if not window:
             if self._key.subscription.alone(one.session):
                 self.settled.sent(position, one)
-                self._frontier = self.log.frontier
+                self.log.final = self.log.frontier
                 return
             self.now, self._has_one_order = self.settled.copy(), True
         elif not self._has_one_order:
@@ -226,13 +224,13 @@ class AcceptedDeliveries:
 
         Any delivery of a record may have been the first one.
         """
-        if position <= self._frontier + 1:
+        if position <= self.log.final + 1:
             return
         lowest, rules = position, self._key.rules
         sent_t, session = one.earliest_t - rules.clock_error_s, one.session
         surely = {other.position for other in self.window if other.session is session or other.t < sent_t}
         for other in self.window:
-            if not self._frontier < other.position < lowest or other.position in surely:
+            if not self.log.final < other.position < lowest or other.position in surely:
                 continue
             before = other.publication
             if before is None or not other.primary or not must_precede(rules, before, one):
@@ -269,7 +267,7 @@ class AcceptedDeliveries:
         """The order of the first of the window is certain."""
         certain = self.window[:count]
         del self.window[:count]
-        self._frontier = max(self._frontier, *(one.position for one in certain))
+        self.log.final = max(self.log.final, *(one.position for one in certain))
         if self.window:
             for one in certain:
                 self.settled.sent(one.position, one)
@@ -289,7 +287,7 @@ class AcceptedDeliveries:
             self.settled.reset()
             self._key.counts.windows_full += 1
             self._key.group.lose_order(self._key, self)
-            self._frontier = max(self._frontier, *(one.position for one in gone))
+            self.log.final = max(self.log.final, *(one.position for one in gone))
             del self.window[:count]
             self._has_one_order = False
             self.now = self.settled.copy()
@@ -300,8 +298,8 @@ class AcceptedDeliveries:
 
     def _adopt(self, search: Search, steps: tuple[Step, ...]) -> None:
         """Takes an explanation for what happened."""
-        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self._frontier, self.log.frontier + 1)}
-        self.log.truncate(self._frontier)
+        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self.log.final, self.log.frontier + 1)}
+        self.log.truncate(self.log.final)
         window = set(map(id, self.window))
         learned: dict[tuple[int, int], int] = {}
         self.window, self._has_one_order = [], False
@@ -352,7 +350,7 @@ class AcceptedDeliveries:
         before = self.now.before
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()
-        self._frontier = self.log.frontier
+        self.log.final = self.log.frontier
         self.window = []
         self.now = self.settled
 

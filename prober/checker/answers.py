@@ -76,7 +76,8 @@ def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
     key.last_t = event.t
     answered = answered_by(key.live.get(hash(event.message_id)), event.session)
     for one in answered:
-        one.leases = (*one.leases[-7:], (event.t, event.seconds))
+        by_end = sorted((*one.leases, (event.t, event.seconds)), key=sum)
+        one.leases = by_end[0], by_end[-1], (event.t, event.seconds)
         key.liveness.leased(one, event.t)
     if all(one.acked_t < inf for one in answered):
         key.liveness.leased_after_answer(hash(event.message_id), event)

@@ -51,7 +51,7 @@ class Delivery:
     first           whether it was the first delivery of its record.
     copy            whether another record of the message id came before: the service stored the message twice.
     unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
-    acked_t, nacked_t, leases   answers that were sent to it.
+    acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
     answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered.
     """

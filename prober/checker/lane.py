@@ -262,12 +262,12 @@ class Lane(AcceptedDeliveries):
         self._note_late(items)
         for one in items:
             position = self.position_of(one) if not one.position else one.position
-            known.append(position if position <= self._frontier else 0)
+            known.append(position if position <= self.log.final else 0)
         searched = {one.number for one in items}
         later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
         owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
-            *(self._key.subscription, self.log, items, mandatory, self.settled, self._frontier, known, owed),
+            *(self._key.subscription, self.log, items, mandatory, self.settled, self.log.final, known, owed),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             *(self.overtaken.__contains__, self._reported),
         )
@@ -372,7 +372,7 @@ class Lane(AcceptedDeliveries):
 
     def _is_joined(self, delivery: Delivery | None) -> bool:
         """Whether the order of a delivery and its neighbours was not certain when it was learned."""
-        if delivery is None or not self.window or delivery.position <= self._frontier:
+        if delivery is None or not self.window or delivery.position <= self.log.final:
             return False
         return self.log.low(delivery.position) != self.log.high(delivery.position)
 

@@ -153,10 +153,10 @@ class Liveness:
         self._runs.sought(seek)
 
     def foreign(self) -> None:
-        """The key was in use before the record began: with a retry policy a message that was nacked then may still wait."""
-        rules = self._key.rules
+        """The key was in use before the record, or in a hole of it: with a retry policy a message that was nacked then may still wait."""
+        rules, graces = self._key.rules, self._key.subscription.graces
         if rules.retry_backoff_max_s:
-            since_t = self._key.subscription.first_seen_t
+            since_t = max(self._key.subscription.first_seen_t, *(grace.until_t for grace in graces if grace.is_hole), LONG_AGO)
             self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
 
     @property
@@ -190,9 +190,10 @@ class Liveness:
         if self._key.subscription.first_seen_t == inf:
             self.due_t = seen_t + self._shortest_s
             return
+        if self._key.group.is_excerpt:
+            self.foreign()
         excused_t = self._key.subscription.clocks.excused_until()
-        left = [*self._undelivered(now), *self._lost(now)]
-        left += [*self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
+        left = [*self._undelivered(now), *self._lost(now), *self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
         least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
@@ -315,12 +316,14 @@ class Liveness:
             return
         found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
         early: dict[str, float] = {}  # what was owed since then is not overdue, so nothing is that was owed later
+        unseen_t = self._key.subscription.clocks.unseen_until()
         for one in list(self.clock.holds.unacked.values()):
+            if one.t <= excused_t or one.earliest_t <= unseen_t or one.number in self._told:
+                continue
             wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one)
             until_t = self._expires(wait.sent_t, now)
-            if one.t <= excused_t or one.number in self._told or (until_t < now and until_t - wait.since_t <= deadline_s):
-                continue
-            if wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s:
+            is_early = wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s
+            if is_early or (until_t < now and until_t - wait.since_t <= deadline_s):
                 continue
             verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
             if verdict.passed_t < inf:

@@ -37,7 +37,10 @@ SHORT: Final = 64
 
 
 class Log:
-    """Positions count from 1. `window` of them are kept; `floor` are forgotten."""
+    """Positions count from 1. `window` of them are kept; `floor` are forgotten.
+
+    final   the positions up to this one keep their places, but for the order inside their groups.
+    """
 
     __slots__ = (
         "_seen",
@@ -45,6 +48,7 @@ class Log:
         "_window",
         "answered",
         "epochs",
+        "final",
         "flags",
         "floor",
         "invoked",
@@ -59,7 +63,7 @@ class Log:
         self._window = window
         self._seen = bytearray(SEEN_BYTES[0])
         self._seen_from = 0
-        self.floor = 0
+        self.floor = self.final = 0
         self.tokens = array("q")
         self.stamps = array("I")
         self.numbers = array("Q")
@@ -225,6 +229,10 @@ class Log:
         while position < self.frontier and self.flagged(position + 1, JOINED):
             position += 1
         return position
+
+    def is_open(self, one: int, other: int) -> bool:
+        """Whether two positions that are final may have changed places."""
+        return one != other and max(one, other) <= self.final and self.low(one) == self.low(other)
 
     def flags_at(self, position: int) -> int:
         """All flags of a position, 0 if it is forgotten."""

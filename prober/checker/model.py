@@ -88,6 +88,9 @@ class View(Protocol):
     def high(self, position: int) -> int:
         """The last position of the group of a position."""
 
+    def is_open(self, one: int, other: int) -> bool:
+        """Whether two positions behind which the order is certain may have changed places."""
+
     def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
         """Whether an acknowledgement that may have meant a position was sent by a time, and after another."""
 
@@ -261,7 +264,8 @@ class Send:
         return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
-        return position < self.position and self.view.holds(position) and self._elsewhere(held)
+        below = position < self.position and not self.view.is_open(position, self.position)
+        return below and self.view.holds(position) and self._elsewhere(held)
 
     def _elsewhere(self, held: Delivery) -> bool:
         return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
@@ -272,6 +276,8 @@ class Send:
         """A run does not begin with what is provably outstanding; what follows in a run is dragged along."""
         before = self.before
         if not self.rules.exactly_once or before is None or self.position > self.before_position:
+            return []
+        if self.view.is_open(self.position, self.before_position):
             return []
         for position, held in self.held:
             if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:

@@ -34,6 +34,10 @@ class SearchView:
         search = self.search
         return position if position > search.frontier else min(search.log.high(position), search.frontier)
 
+    def is_open(self, one: int, other: int) -> bool:
+        """See `model.View`."""
+        return self.search.log.is_open(one, other)
+
     def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
         """See `model.View`."""
         if any(since_t < one.acked_t <= by_t for one in self.search.deliveries_at(self.situation, position)):

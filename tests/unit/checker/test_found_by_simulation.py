@@ -23,6 +23,8 @@ BREAKS, GOES_ON = "open A1 of client A P1,2 A1<1,2@1", "open A2 of client A@4 P4
 THIRD, BEGUN = "open A of client A open B of client B open C of client C", "P1@1.5 P2@1.5 ok1=m1@1.6 ok2=m2@1.6"
 ABREAST_3 = f"{TWO} P1@0 P2@0 P3@0 P4@0 info3@0.4 abandon3@0.4 ok1=m1@0.5 ok2=m2@0.5 ok4=m4@0.5 A2<z3(3)@1 A1<1@1.2 A1<2@1.3 A1<4@1.4 A1 ack 1,2,4@1.5"
 ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
+RACING = "P1@0 ok1=m1@0.3 P1[e2]@0.1 ok1=n1@0.4 A1<m1(1)@1 A2<n1(1)@1.02"
+MANY = " ".join(f"P{n}@{n + 3} ok{n}=m{n}@{n + 3}.1 A1<{n}@{n + 4}" for n in range(2, 19))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,7 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("the same, with messages since", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 P4@70 ok4=m4@70.1 e<4@71 e ack 4@72 x<3@200 x ack 3@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
         legal("the first delivery since a seek begins a run", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
         legal("acknowledged before deliveries were recorded", "P1,2,3 x<1@101 x ack 1@101.1 x2<2@110 e<3@180 e ack 3@180.1 d<1@300 c<3@304 c ack 3@304.1 stop @390", mode=PUSH, subscription_predates_first_publish=False),
+        legal("a run from a record that stood behind the one that is held, as it seemed", f"{TWO} open B of client B {RACING} {MANY} A2 nack 1@30 B<n1(1)@30.5 B<m1(1)@30.6", delivery_delay_max_s=0.5),
         # exactly-once
         legal("what has left its window is refused and comes again, twice", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 A2<2@3.4 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
         legal("the same, in order of arrival", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
@@ -84,6 +87,8 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
         legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
         legal("a run from a copy that raced with what is held", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1 A3<z1(1)@4.3", exactly_once=True, delivery_delay_max_s=5),
+        legal("a lease was shortened, and none of many extensions arrived", "P1 A<1@1 A modack 1 5s@1.1 " + " ".join(f"A modack 1 60s@{t}" for t in range(2, 12)) + " A<1@12", exactly_once=True),
+        legal("a run of records whose order was never certain", f"{TWO} {RACING} {MANY} A2 nack 1@30 A2<n1(1)@30.5 A2<m1(1)@30.6", exactly_once=True, delivery_delay_max_s=0.5),
         # the places of messages in the log
         legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
@@ -107,6 +112,8 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
         legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
         legal("acknowledged before the record", "P9@0.5 ok9=m9@0.6 A<8@1 A<9@1.1 A ack 9@1.2 end @900"),
+        legal("nacked before the record, and the retry policy lets all that follows wait", "open A of client A P9@0.5 ok9=m9@0.6 A<1@300 A ack 1@300.1 A<9@301 A ack 9@301.1 end @400", retry_backoff_max_s=600),
+        legal("acknowledged in the hole, and on its way once more", "P1 hole @3 open B of client B@3.1 A<1@4 end @500"),
         legal("an attempt that the record does not show", "info1@0.1 P1@0.2 ok1=b1@0.3 P2@0.4 ok2=m2@0.5 A<b1(1)@1 A<2@1.1 A<a1(1)@20 A<b1(1)@20.1 A<2@20.2 P3@20.3 ok3=m3@20.4 A<3@21"),
     ],
 )  # fmt: skip
