@@ -138,10 +138,16 @@ class AcceptedDeliveries:
         if known or publication is None or not one.first:
             return False
         if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
-            return True
+            return not self._is_next(one)
         if not subscription.losses:
             return False
         return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
+
+    def _is_next(self, one: Delivery) -> bool:
+        """Whether it is the primary behind the last one that was learned, of one epoch: L3."""
+        log, last = self.log, self.log.frontier
+        placed = log.flags_at(last) & (PRIMARY | UNPLACED) == PRIMARY
+        return placed and one.primary and log.epoch(last) == one.epoch and log.seq(last) == one.seq - 1
 
     def _is_blurred(self, one: Delivery) -> bool:
         """Whether something whose place is not known may have been sent before a delivery, or after it."""

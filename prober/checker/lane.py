@@ -68,6 +68,8 @@ class Lane(AcceptedDeliveries):
         known = self.position_of(one)
         if known and one.older is None:
             one.answered_before_t = self.log.answered_t(known)
+        if known and one.publication is None:  # it is forgotten; 3: nothing was sent before it was published
+            one.earliest_t = min(one.t, max(one.earliest_t, self.log.invoked_t(known) - self._key.rules.clock_error_s))
         one.unplaced = self._may_stand_elsewhere(one, known)
         if self._was_not_alone(one):
             self.reset(one)

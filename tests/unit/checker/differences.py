@@ -47,8 +47,6 @@ MISSED: Final = (
     "test_pull.py::test_what_comes_by_another_clock_fills_no_hole_inside_a_response",
     "test_seek.py::test_interrupted[stuck since]",
     "test_seek.py::test_it_is_owed_until_it_is_older_than_the_retention",
-    "test_seek.py::test_seek[a skip since]",
-    "test_seek.py::test_seek[push: refused before]",
     "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4 P3@10 ok3=m3@10.1 end @7200-True]",
     "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4 P3@8 ok3=m3@10.1 end @7200-False]",
     "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[line1-True]",

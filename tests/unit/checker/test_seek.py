@@ -44,7 +44,7 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
         case("holds of while it settled are gone when it has settled", "P1,2,3 A<1,2@1 seek 20@2 A<1@20 B<2@28"),
         case("no deadline passes while it settles", "P1 A<1@1 A ack 1@1.1 seek 600@2 A<z1(1)@3 end @500"),
         case("holds are gone", "P1,2,3 A<1,2@1 A ack 1@1.4 seek 5@2 B<3@10"),
-        case("a split while it settles", "P1,2,3,4 A<1,2@1 seek 60@2 A<3@3 B<4@9"),
+        case("a split while it settles", "P1,2,3,4 A<1,2@1 seek 60@2 A<3@3 B<4@9", "I:AFFINITY_SPLIT"),
         case("an inversion of what was published before", "P1@0 P2@0 ok1=m1@0.1 ok2=m2@0.1 seek 5@0.5 A<2@10 A<1@10.1", "I:ORDER_GAP"),
         case("an inversion in real time of what was published before", "P1@0 ok1=b1@0.05 P2@0.1 ok2=b2@0.15 seek 5@0.5 A<a2(2)@10 A<b1(1)@10.1", "I:ORDER_GAP"),
         case("nothing is owed of what was before", f"{THREE} seek 5@2 end @500"),
