@@ -23,6 +23,8 @@ LEFT: Final = 0.25
 """The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
 BACKED_OFF_KEPT: Final = 1024
 """Deliveries of a key after which the retry policy may let the service wait; until the oldest beyond that are over, anything may wait."""
+LEASE_MAX_S: Final = 600.0
+"""The longest lease that a client can set at once: the longest acknowledgement deadline of Pub/Sub."""
 BREAKS_KEPT: Final = 32
 """Ends of streams that are looked at one by one; of more only the last."""
 
@@ -171,7 +173,8 @@ class Clocks:
         """
         graces = self._subscription.graces
         for grace, (_, end_t) in zip(reversed(graces), reversed(self._graces()), strict=True) if graces else ():
-            if grace.since_t + self._subscription.rules.clock_error_s <= invoked_t:
+            restored = grace.since_t + self._subscription.rules.clock_error_s <= invoked_t
+            if restored or (grace.is_hole and grace.published_t < invoked_t <= end_t):
                 return end_t
             if invoked_t <= end_t:
                 return inf
@@ -190,7 +193,7 @@ class Clocks:
 
     def _obstacles(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
         """Each thing that may be in the way of what waits, and when that may have been."""
-        yield "a seek, purge, filter change or hole in the record", self._graces()
+        yield "a seek, purge, filter change or hole in the record", [*self._graces(), *self._leased_unseen(key)]
         yield "a lost session", self._unsteady(stop)
         yield "nacks from before the record", [(LONG_AGO, key.unknown_until_t)]
         yield "the retry policy", key.backed_off(wait.counts)
@@ -279,14 +282,23 @@ class Clocks:
         return [(one.until_t, self._hole_end(one)) if one.is_hole else (one.start_t, one.until_t) for one in graces]
 
     def _hole_end(self, hole: Grace) -> float:
-        """A hole lasts until a session opens after it, and until the old streams are closed."""
+        """A hole lasts until a session opens after it, or shows itself, and until the old streams are closed."""
         sessions = list(self._sessions())
         opened_t = min((one.opened_t for one in sessions if one.opened_t > hole.until_t), default=inf)
+        shown_t = min(opened_t, hole.shown_t)
         if not self._subscription.streaming:
-            return opened_t
-        return max([opened_t, *(one.closed_t for one in sessions if one.opened_t <= hole.until_t < one.closed_t < inf)])
+            return shown_t
+        return max([shown_t, *(one.closed_t for one in sessions if one.opened_t <= hole.until_t < one.closed_t < inf)])
 
     # --- what of the same key may be in the way ------------------------------------------------------------------------------
+
+    def _leased_unseen(self, key: KeyClock) -> Iterator[tuple[float, float]]:
+        """How long a message of the key may be held that was delivered in a hole: until a later one is sent, or its lease is over."""
+        rules = self._subscription.rules
+        slack = rules.delivery_delay_max_s + rules.clock_error_s
+        for hole in self._subscription.graces:
+            if hole.is_hole and key.last_t - slack <= hole.until_t:
+                yield hole.until_t, hole.until_t + max(LEASE_MAX_S, rules.ack_deadline_s) + slack
 
     def _in_full_streams(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
         """When the key was held by a subscriber, and a stream of that one had no room."""
@@ -308,6 +320,8 @@ class Clocks:
             for session in self._sessions():
                 opened_t = session.opened_t
                 if not start < opened_t + rules.clock_error_s or opened_t >= min(end, stop):
+                    continue
+                if all(one[2].session.owner == session.owner for one in held if start <= one[0] <= end):
                     continue
                 went_on = opened_t + rules.delivery_deadline_s < key.last_t <= end
                 had = [(one[2].first_t, one[1]) for one in held if one[2].session.owner == session.owner]

@@ -274,6 +274,7 @@ class Grace:
     start_t, until_t    what was sent between them is not judged.
     begun_t     what was known before became uncertain.
     published_t         what was published up to then may have been delivered, or passed over, unseen.
+    shown_t             the earliest that something was provably sent behind a hole.
     """
 
     start_t: float
@@ -283,6 +284,7 @@ class Grace:
     cause: str
     is_hole: bool = False
     since_t: float = field(default=inf)
+    shown_t: float = field(default=inf)
 
 
 def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:

@@ -106,6 +106,8 @@ class KeyChecker:
         self.live[token] = one
         if event.defect is not None or not event.matches_filter:
             integrity.judge_content(self, one, event)
+        if self.subscription.graces:
+            self.subscription.showed(one)
         if self.adopts:
             baseline.adopt(self, one)
         lane = self._place(one)

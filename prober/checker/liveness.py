@@ -79,6 +79,8 @@ class Liveness:
         size = key.group.largest if publication is None or not publication.size else publication.size
         key.subscription.clocks.delivered(clock.holds, one, size)
         owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
+        if owed and key.subscription.graces:
+            owed = not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
         clock.holds.delivered(one, owed=owed)
         if key.rules.retry_backoff_max_s:
             clock.note(one)

@@ -208,6 +208,16 @@ class Subscription:
                 return grace
         return None
 
+    def showed(self, one: Delivery) -> None:
+        """A delivery that was sent behind a hole of the record shows that its session goes on: section 10."""
+        for grace in self.graces:
+            if grace.is_hole and grace.shown_t == inf and one.earliest_t > grace.published_t:
+                grace.shown_t = one.earliest_t
+
+    def may_have_been_acked_unseen(self, invoked_t: float) -> bool:
+        """Whether a message that was published then may have been acknowledged in a hole of the record."""
+        return any(grace.is_hole and invoked_t <= grace.published_t for grace in self.graces)
+
     def may_have_come_unseen(self, invoked_t: float, t: float) -> Grace | None:
         """A grace period in which something that was published then may have been delivered, or passed over, before `t`."""
         for grace in reversed(self.graces):

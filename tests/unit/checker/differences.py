@@ -16,7 +16,6 @@ ACCUSED: Final = (
     "test_found_by_simulation.py::test_legal[a stream that is over had brought what came before]",
     "test_found_by_simulation.py::test_legal[held on a stream that was handed over to one that broke]",
     "test_found_by_simulation.py::test_legal[what has left its window is refused and comes again, twice]",
-    "test_seek.py::test_interrupted[nothing is told until a baseline is known]",
 )
 """Legal histories in which the checker reports a violation or a liveness finding, or one too many: it is wrong."""
 
@@ -45,13 +44,6 @@ MISSED: Final = (
     "test_order.py::test_no_violation_of_order[a republication that began after the next one had completed comes first]",
     "test_order.py::test_realtime[within the clock error, and a writer has one clock]",
     "test_pull.py::test_what_comes_by_another_clock_fills_no_hole_inside_a_response",
-    "test_seek.py::test_interrupted[stuck since]",
-    "test_seek.py::test_it_is_owed_until_it_is_older_than_the_retention",
-    "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4 P3@10 ok3=m3@10.1 end @7200-True]",
-    "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[P1 A<1@1 A ack 1@1.1 P2@1.5 ok2=m2@1.6 hole @3 open A2 of client A@4 P3@8 ok3=m3@10.1 end @7200-False]",
-    "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[line1-True]",
-    "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[line10-True]",
-    "test_seek.py::test_what_is_published_when_a_hole_has_settled_is_owed[line9-True]",
 )
 """Wrong histories of which the checker reports less than it could."""
 

@@ -104,7 +104,7 @@ def test_a_confirmed_message_is_delivered(line: str, expected: list[str], rules:
         case("push, once anything came", "P1,2 a<1@1 a ack 1@1.1 end @500", "L:STUCK@186", mode=PUSH),
         case("push, never heard of", "P1 end @500", mode=PUSH),
         case("the record has a hole, and no stream is new", f"{OPEN} P1@0 hole @1 P2@5 ok2=m2@5.1 end @500"),
-        case("the record has a hole, and a stream is new", f"{OPEN} P1@0 hole @1 close A@2 open B of client A@4 P2@5 ok2=m2@5.1 end @500", "L:STUCK@125.1"),
+        case("the record has a hole, and a stream is new", f"{OPEN} P1@0 hole @1 close A@2 open B of client A@4 P2@5 ok2=m2@5.1 end @900", "L:STUCK@726"),
     ],
 )  # fmt: skip
 def test_clocks_run_while_somebody_is_there(line: str, expected: list[str], rules: dict[str, Any]) -> None:

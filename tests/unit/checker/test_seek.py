@@ -13,7 +13,7 @@ from prober.checker.subscription import FILTER_CHANGE, SEEK
 from prober.checker.verifier import Verifier
 from prober.core.rules import Rules
 from tests.notation import history
-from tests.unit.checker.cases import PUSH, Case, across, case, observe, only, owed, words
+from tests.unit.checker.cases import PULL, PUSH, Case, across, case, observe, only, owed, words
 from tests.unit.checker.judging import judge
 
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
@@ -179,7 +179,8 @@ GOES_ON = "P3@10 ok3=m3@10.1"
         (f"{HOLED} {GOES_ON} A2<3@11 A2 ack 3@11.1 end @7200", False),
         (f"{HOLED} P3@10 A2<3@11 A2 ack 3@11.1 ok3=m3@12 end @7200", False),
         (f"{HOLED} P3@10 end @7200", False),
-        (f"{HOLED} P3@8 ok3=m3@10.1 end @7200", False),
+        (f"{HOLED} P3@8 ok3=m3@10.1 end @7200", True),
+        (f"{HOLED} P3@3 ok3=m3@10.1 end @7200", False),
         (f"{HOLED} end @7200", False),
         (f"{HOLED} {GOES_ON} dlq m3@12 end @7200", False),
         (f"{HOLED} {GOES_ON} seek 5@12 end @7200", False),
@@ -188,12 +189,27 @@ GOES_ON = "P3@10 ok3=m3@10.1"
     ],
 )  # fmt: skip
 def test_what_is_published_when_a_hole_has_settled_is_owed(line: str, expected: bool) -> None:
-    """But since when it had to come is not known, and neither is what was published before."""
-    assert owed(line) is expected
+    """What was published before is not known."""
+    assert owed(line, delivery_deadline_s=inf) is expected
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("an unseen delivery may be leased for as long as Pub/Sub allows", f"{HOLED} {GOES_ON} end @7200", "L:STUCK@728"),
+        case("by pull as well", "pull a@0.9 hole @3 pull b@4 P3@10 ok3=m3@10.1 end @7200", "L:STUCK@728", mode=PULL),
+        case("not any more when a later message was sent", f"{HOLED} {GOES_ON} A2<1@11 A2 ack 1@11.1 end @7200", "L:STUCK@131"),
+        case("it may have been sent in the hole", f"{HOLED} {GOES_ON} A2<1@7.5 A2 ack 1@11.1 end @7200", "L:STUCK@728"),
+        case("what was published before may have been acknowledged in the hole", "P1 hole @3 open A of client A@4 A<1@11 end @7200"),
+        case("a stream from before the hole is there once it delivers", "P1 A<1@1 hole @3 P2@10 ok2=m2@10.1 A<1@11 A ack 1@11.1 end @7200", "L:STUCK@131"),
+    ],
+)  # fmt: skip
+def test_deadlines_after_a_hole(one: Case) -> None:
+    one.check()
 
 
 def test_it_is_owed_until_it_is_older_than_the_retention() -> None:
-    assert not owed(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000)
+    assert not owed(f"{HOLED} {GOES_ON} end @7200", message_retention_s=7000, delivery_deadline_s=inf)
 
 
 def test_why_it_is_in_doubt() -> None:
