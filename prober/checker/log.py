@@ -214,6 +214,10 @@ class Log:
         del by_t
         return self.flagged(position, ACK_CONFIRMED)
 
+    def provably_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position was confirmed by a time, which is not before the last event."""
+        return self.ack_confirmed(position, by_t)
+
     def stays(self, position: int) -> bool:
         """Whether no control operation has passed over a position, though it was published before that had settled."""
         return self.flagged(position, STAYED)

@@ -95,7 +95,10 @@ class View(Protocol):
         """Whether an acknowledgement that may have meant a position was sent by a time, and after another."""
 
     def ack_confirmed(self, position: int, by_t: float) -> bool:
-        """Whether an acknowledgement of a position was confirmed by a time."""
+        """Whether an acknowledgement of a position may have been confirmed by a time."""
+
+    def provably_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position was confirmed of a delivery before a time."""
 
     def stays(self, position: int) -> bool:
         """Whether no control operation has passed over a position, though it was published before that had settled."""

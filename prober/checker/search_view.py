@@ -49,6 +49,11 @@ class SearchView:
         log, token = self.search.log, self.search.token_at(self.situation, position)
         return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
 
+    def provably_confirmed(self, position: int, by_t: float) -> bool:
+        """See `model.View`."""
+        came = self.search.deliveries_at(self.situation, position)
+        return all(one.t <= by_t for one in came) and self.ack_confirmed(position, by_t)
+
     def stays(self, position: int) -> bool:
         """See `model.View`."""
         if position <= self.search.frontier:

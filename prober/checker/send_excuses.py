@@ -367,20 +367,19 @@ def _may_begin_below(case: Again) -> str:
 
 
 def _lower_may_be_free(send: Send) -> bool:
-    """Whether the hold of something below may be over, an acknowledgement apart; what is not on record may be free."""
-    lower = [held for position, held in send.held if position < send.position]
-    return (
-        send.stands_behind_missing
-        or len(lower) < send.position - 1
-        or any(earliest_end(send.rules, held) <= send.by_t for held in lower)
-    )
+    """Whether something below may be free to come again; what is not on record may be, unless its acknowledgement was confirmed."""
+    held = dict(send.held)
+    unconfirmed = (one for one in range(1, send.position) if not send.view.provably_confirmed(one, send.by_t))
+    free = (one not in held or earliest_end(send.rules, held[one]) <= send.by_t for one in unconfirmed)
+    return send.stands_behind_missing or any(free)
 
 
 def _begins_here(case: Again) -> str:
     send = case.send
     if not send.may_have_lost(case.before.earliest_t):
         return none_lost(send.rules, case.before.earliest_t, send.latest_t)
-    return f"not part of the redelivery of an earlier message: every message before message {send.delivery.seq} was held as well"
+    why = f"each message before message {send.delivery.seq} was held as well, or its acknowledgement confirmed"
+    return f"not part of the redelivery of an earlier message: {why}"
 
 
 AGAIN: Final[tuple[Excuse[Again], ...]] = (

@@ -91,6 +91,8 @@ BESIDE: dict[str, Any] = {"exactly_once": True, "close_detection_max_s": 30.0}
         # nothing below can have been released
         case("there is nothing below", f"{TWO} P1 A1<1@1 A1<1@20 A1 ack 1@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
         case("what is below was confirmed long before", f"{TWO} P1,2 A1<1@1 A1 ack 1@1.2 A1 ackOK 1@1.5 A1<2@10 A1<2@20 A1 ack 2@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("all below was confirmed long before, and is forgotten as held", "open A1 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 1,2,3,4@1.5 A1 ackOK 1,2,3,4@1.6 A1<5@10 open A2 of client A@11 A1<5@20 A1 ack 5@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
+        case("all but one below was confirmed long before", "open A1 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 1,2,3,4@1.5 A1 ackOK 1,2,4@1.6 A1<5@10 open A2 of client A@11 A1<5@20 A1 ack 5@21 close A2@25 end @200", **BESIDE),
         case("what is below is held on the very stream", f"{TWO} P1,2 A1<1@1 A1<2@10 A1<2@20 A1 ack 1,2@21 close A2@25 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
         case("no stream breaks", f"{TWO} P1,2 A1<1@1 A1<2@1.1 A1 nack 1@2 A1<2@9.8 A1<1,2@20 A1 ack 1,2@21 end @200", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **BESIDE),
     ],
