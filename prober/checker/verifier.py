@@ -341,7 +341,9 @@ class Verifier:
         return (self._groups.get(key) or self._group(key)).checkers[known.index]
 
     def _add_checker(self, group: KeyGroup, subscription: Subscription) -> None:
-        group.add(self._new_checker(group, subscription))
+        checker = self._new_checker(group, subscription)
+        group.add(checker)
+        self._watch(checker)  # what was published before is pending
 
     def _new_checker(self, group: KeyGroup, subscription: Subscription) -> KeyChecker:
         collector = FindingsCollector(subscription.name, group.key, subscription.assumptions, self._file, self._counts)

@@ -238,8 +238,8 @@ def test_a_seek_concerns_its_subscription_alone() -> None:
     }
 
 
-def test_without_a_bound_on_the_delay_a_hole_is_over_after_a_lease() -> None:
+def test_without_a_bound_on_the_delay_a_hole_is_over_for_what_is_published_after_it() -> None:
     since = "P3@{0}.1 ok3=m3@{0}.2 P4@{0}.3 ok4=m4@{0}.4 P5@{0}.5 ok5=m5@{0}.6 open A of client A@{0}.7 A<3@{0}.8 A<5@{0}.9"
     rules = Rules(delivery_delay_max_s=inf)
-    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(64)))) == {"I:ORDER_GAP"}
-    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(66)))) == {"V:ORDER_GAP"}
+    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(4)))) == {"I:AFFINITY_SPLIT", "I:ORDER_GAP"}
+    assert words(judge(rules, history("P1 A<1@1 hole @5 " + since.format(6)))) == {"V:ORDER_GAP"}
