@@ -6,7 +6,7 @@ in which it is taken to have been sent; a better explanation may give it another
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +58,7 @@ class AcceptedDeliveries:
         "_key",
         "_latest_invoked_t",
         "_patience",
+        "_report",
         "_reported",
         "blurred_by",
         "blurred_until_t",
@@ -74,8 +75,10 @@ class AcceptedDeliveries:
 
     opportunities: Opportunities
 
-    def __init__(self, key: KeyChecker, region: str) -> None:
+    def __init__(self, key: KeyChecker, region: str, report: Callable[[Delivery, Problem], None]) -> None:
+        """`report` files what is not simply legal about a delivery."""
         self._key = key
+        self._report = report
         self.region = region
         self.log = Log(key.rules.window)
         self.settled = self.now = State(releases=key.rules.dead_letter_max_attempts > 0)
@@ -125,6 +128,13 @@ class AcceptedDeliveries:
                 return older.position
             older = older.older
         return 0 if one.first else self.log.find(one.token, one.stamp)
+
+    def _remember(self, one: Delivery, known: int) -> None:
+        """The log states of a redelivery what is forgotten elsewhere: answers, and its publish, before which it was not sent (3)."""
+        if one.older is None:
+            one.answered_before_t = self.log.answered_t(known)
+        if one.publication is None:
+            one.earliest_t = min(one.t, max(one.earliest_t, self.log.invoked_t(known) - self._key.rules.clock_error_s))
 
     def _may_stand_elsewhere(self, one: Delivery, known: int) -> bool:
         """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
@@ -365,10 +375,6 @@ class AcceptedDeliveries:
             if (one.number, problem.kind) not in self._reported:
                 self._reported |= {(one.number, problem.kind)}
                 self._report(one, problem)
-
-    def _report(self, one: Delivery, problem: Problem) -> None:
-        """Files a finding."""
-        raise NotImplementedError
 
     def is_reported(self, one: Delivery, kind: Kind) -> bool:
         """Whether a finding of a kind was filed about a delivery."""

@@ -8,6 +8,7 @@ is *on hold* until everything that may explain it has had time to arrive. Then t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +53,7 @@ class Lane(AcceptedDeliveries):
     __slots__ = ("_in_grace", "_is_gap", "_seek", "deferred", "due_t", "overtaken", "owed")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
-        super().__init__(key, region)
+        super().__init__(key, region, partial(key.report, self))
         self.due_t = inf
         self.owed: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
@@ -66,10 +67,8 @@ class Lane(AcceptedDeliveries):
     def deliver(self, one: Delivery) -> None:
         """A delivery of the region."""
         known = self.position_of(one)
-        if known and one.older is None:
-            one.answered_before_t = self.log.answered_t(known)
-        if known and one.publication is None:  # it is forgotten; 3: nothing was sent before it was published
-            one.earliest_t = min(one.t, max(one.earliest_t, self.log.invoked_t(known) - self._key.rules.clock_error_s))
+        if known:
+            self._remember(one, known)
         one.unplaced = self._may_stand_elsewhere(one, known)
         if self._was_not_alone(one):
             self.reset(one)
@@ -286,9 +285,6 @@ class Lane(AcceptedDeliveries):
         self._take(one, known)
         if not known:
             self.log.mark(one.position, UNPLACED)
-
-    def _report(self, one: Delivery, problem: Problem) -> None:
-        self._key.report(self, one, problem)
 
     # --- what else happens ---------------------------------------------------------------------------------------------------
 
