@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.certainty import certain_count, has_one_order
 from prober.checker.explanation import Step
-from prober.checker.facts import Delivery, Session, hold_s, must_precede, surely_before
+from prober.checker.facts import Delivery, Session, hold_s, stands_before, surely_before
 from prober.checker.idle import IdleLane
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
 from prober.checker.model import Problem
@@ -219,6 +219,8 @@ class AcceptedDeliveries:
         if one.copy:
             for other in self.log.positions_of(one.token):
                 self.log.mark(other, SHARED)
+            for known in (*self.window, one):
+                known.shared = known.shared or known.token == one.token
         return position
 
     def _note_answer(self, one: Delivery, position: int) -> None:
@@ -248,8 +250,7 @@ class AcceptedDeliveries:
         for other in self.window:
             if not self.log.final < other.position < lowest or other.position in surely:
                 continue
-            before = other.publication
-            if before is None or not other.primary or not must_precede(rules, before, one):
+            if not stands_before(rules, other, one):
                 lowest = other.position
         if lowest < position:
             self.log.join(lowest, position)

@@ -15,6 +15,7 @@ from prober.core.rules import Mode, Rules
 
 DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
 LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
+HANDED_OVER: Final = "what was held may have been handed over to a newer stream of its subscriber, which broke"
 LOST_REQUEST: Final = (
     "a request with what is missing may have been lost, and an earlier one was acknowledged before the next attempt"
 )
@@ -58,8 +59,8 @@ def doubt_of(excuses: Iterable[Excuse[Case]], case: Case) -> str:
 
 
 def ruled_out(excuses: Iterable[Excuse[Case]], case: Case) -> tuple[str, ...]:
-    """The facts that rule out each excuse of a case that has none."""
-    return tuple(excuse.fact(case) for excuse in excuses)
+    """The facts that rule out each excuse of a case that has none; where an excuse cannot apply, its fact is empty and left out."""
+    return tuple(fact for excuse in excuses if (fact := excuse.fact(case)))
 
 
 def at(t: float) -> str:
@@ -106,6 +107,16 @@ def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
     if one.owner is None:  # it may be anybody's
         return f"not lost on any other stream: none of the subscription ended {between(one.earliest_t, until_t)}"
     return f"not lost on another stream: no other stream of subscriber {one.owner} ended {between(one.earliest_t, until_t)}"
+
+
+def not_handed_over(rules: Rules, held: Delivery, one: Delivery, latest_t: float) -> str:
+    """Why no newer stream had what was held: 7.4; by pull and push there is none."""
+    if rules.mode is not Mode.STREAMING:
+        return ""
+    if one.session is held.session:
+        return f"not handed over: stream {one.session.name} goes on itself"
+    since_t = at(held.earliest_t)
+    return f"not handed over: no stream that its subscriber opened after {since_t} ended before {at(latest_t)}"
 
 
 def is_expired(rules: Rules, invoked_t: float, latest_t: float) -> bool:

@@ -50,6 +50,7 @@ class Delivery:
     region          where its record was published, None if nobody can tell.
     first           whether it was the first delivery of its record.
     copy            whether another record of the message id came before: the service stored the message twice.
+    shared          whether another record of the message id came, before or since: nobody knows which of them is the primary.
     unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
     acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
@@ -76,6 +77,7 @@ class Delivery:
         "region",
         "seq",
         "session",
+        "shared",
         "stamp",
         "t",
         "token",
@@ -107,7 +109,7 @@ class Delivery:
         self.publication = publication
         self.position = 0
         self.region: str | None = None
-        self.first = self.copy = self.unplaced = False
+        self.first = self.copy = self.shared = self.unplaced = False
         self.acked_t = self.nacked_t = inf
         self.answered_before_t = -inf
         self.leases: tuple[tuple[float, float], ...] = ()
@@ -225,8 +227,13 @@ def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
         return one.number < other.number
     if provably_before(rules, one, other):
         return True
+    return one.first and other.first and stands_before(rules, one, other)
+
+
+def stands_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether the record of a delivery stands before that of another in every legal log of their region (section 4)."""
     publication = one.publication
-    return one.first and other.first and one.primary and publication is not None and must_precede(rules, publication, other)
+    return publication is not None and one.primary and not one.shared and must_precede(rules, publication, other)
 
 
 def hold_s(rules: Rules) -> float:

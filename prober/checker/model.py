@@ -21,6 +21,7 @@ from prober.checker.send_excuses import (
     DROPPED,
     EXPIRY,
     FILTER,
+    HANDOVER,
     PASSED_EXPIRY,
     PASSED_OVER,
     PUSHED,
@@ -223,6 +224,10 @@ class Send:
         """Whether something that was sent since a time may have been lost before this was sent: 6.3."""
         return self.subscription.may_have_lost(since_t, self.latest_t, self.delivery.session)
 
+    def may_have_handed_over(self, held: Delivery) -> bool:
+        """Whether a newer stream took over what is held, and ended before this was sent: 7.4."""
+        return self.subscription.may_have_handed_over(held, self.delivery.session, self.by_t)
+
     # --- 7: holders ----------------------------------------------------------------------------------------------------------
 
     def holder(self) -> list[Problem]:
@@ -285,10 +290,11 @@ class Send:
         for position, held in self.held:
             if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:
                 continue
-            if not doubt_of(AGAIN, Again(self, before)):
-                again = partial(self._not_again, Holding(self, position, held), ends, before)
+            case = Holding(self, position, held)
+            if not (HANDOVER.doubt(case) or doubt_of(AGAIN, Again(self, before))):
+                again = partial(self._not_again, case, ends, before)
                 return [Problem(Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "", (position,), others=(held,), alternatives=again)]
         return []
 
     def _not_again(self, case: Holding, ends: Ends, before: Delivery) -> tuple[str, ...]:
-        return *not_released(case, ends), *ruled_out(AGAIN, Again(self, before))
+        return *not_released(case, ends), HANDOVER.fact(case), *ruled_out(AGAIN, Again(self, before))

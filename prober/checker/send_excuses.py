@@ -16,6 +16,7 @@ from prober.checker.excuses import (
     EXPIRED,
     FILTERED,
     GRACE,
+    HANDED_OVER,
     LOST,
     LOST_REQUEST,
     LOWER,
@@ -30,6 +31,7 @@ from prober.checker.excuses import (
     is_expired,
     none_lost,
     none_lost_beside,
+    not_handed_over,
     within_retention,
 )
 from prober.checker.facts import Delivery, Ends, earliest_end, ends_of
@@ -258,6 +260,10 @@ def _not_dropped(case: Holding) -> str:
     return none_lost(send.rules, case.held.earliest_t, send.latest_t)
 
 
+HANDOVER: Final = Excuse[Holding](
+    lambda case: HANDED_OVER if case.send.may_have_handed_over(case.held) else "",
+    lambda case: not_handed_over(case.send.rules, case.held, case.send.delivery, case.send.latest_t),
+)
 HELD_EXPIRY: Final = Excuse[Holding](
     lambda case: EXPIRED if is_expired(case.send.rules, case.send.view.invoked_t(case.position), case.send.by_t) else "",
     lambda case: within_retention(case.send.rules, case.send.view.invoked_t(case.position), case.what),
@@ -265,6 +271,7 @@ HELD_EXPIRY: Final = Excuse[Holding](
 DROPPED: Final[tuple[Excuse[Holding], ...]] = (
     HELD_EXPIRY,
     Excuse(_dropped, _not_dropped),
+    HANDOVER,
     Excuse(
         lambda case: (
             BESIDE

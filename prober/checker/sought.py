@@ -63,7 +63,7 @@ class Restart(Delivery):
         self.message_id = ""
         self.publish_time = self.publication = self.region = self.older = None
         self.attempt = 0
-        self.first = self.copy = self.unplaced = False
+        self.first = self.copy = self.shared = self.unplaced = False
         self.acked_t = self.nacked_t = inf
         self.answered_before_t = -inf
         self.leases = ()

@@ -164,6 +164,15 @@ class Subscription:
         lost = (loss.session for loss in self.losses if loss.until_t >= since_t)
         return self.streaming and any(session is not one.session and _may_be_of_one(session, one.session) for session in lost)
 
+    def may_have_handed_over(self, held: Delivery, session: Session, by_t: float) -> bool:
+        """7.4: whether a newer stream of its subscriber, which may have taken over what is held, ended before a session was sent more."""
+        if not self.streaming or session is held.session:
+            return False  # the old stream is sent nothing more
+        eps, ended_t = self.rules.clock_error_s, by_t + self.rules.close_detection_max_s
+        first_t, last_t = held.earliest_t - eps, held.session.closed_t + eps
+        newer = (loss for loss in self.losses if loss.until_t <= ended_t and first_t < loss.session.opened_t <= last_t)
+        return any(loss.session is not held.session and _may_be_of_one(loss.session, held.session) for loss in newer)
+
     def may_have_attempted_unseen(self) -> bool:
         """Whether attempts to deliver may have gone where nobody saw them."""
         if self.streaming:

@@ -45,7 +45,13 @@ HELD = {
     "not released by a redelivery",
 }
 UNDROPPED = {"not released by a control operation", "not acknowledged before", "not dead-lettered", "not expired"}
-ON_STREAM = {"not released with its stream", "not acknowledged", "not answered in another session", "not lost on another stream"}
+ON_STREAM = {
+    "not released with its stream",
+    "not acknowledged",
+    "not answered in another session",
+    "not lost on another stream",
+    "not handed over",
+}
 PUSHED = {"not acknowledged", "not dead-lettered", "not expired", "not older than the record"}
 CLOCK = {
     "not expired",
@@ -112,7 +118,7 @@ CASES: list[tuple[Kind, str, dict[str, Any], set[str]]] = [
         {"exactly_once": True},
         EVERYWHERE - {"not published in several regions"}
         | HELD
-        | {"not released with its stream", "not acknowledged", "not dead-lettered", "not lost on its way"},
+        | {"not released with its stream", "not acknowledged", "not handed over", "not dead-lettered", "not lost on its way"},
     ),
     (
         Kind.EOD_REDELIVERY_AFTER_ACK,
