@@ -215,10 +215,21 @@ def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
     publication = other.publication
     if one.token is None or publication is None or one is publication:
         return False
-    if one.confirmed_t + rules.clock_error_s < other.invoked_t:
-        return True
-    in_session = one.epoch is publication.epoch and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
-    return in_session and other.primary
+    eps = 0.0 if one.epoch is publication.epoch else rules.clock_error_s  # a publisher has one clock
+    return one.confirmed_t + eps < other.invoked_t or in_session(one, other)
+
+
+def in_session(one: Publication, other: Delivery) -> bool:
+    """L3: whether one publisher sent a publication before that of a primary."""
+    publication = other.publication
+    if publication is None or one.epoch is not publication.epoch:
+        return False
+    return other.primary and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
+
+
+def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
+    """Whether neither a publication nor any that was invoked after it has to precede a record."""
+    return one.invoked_t > other.invoked_t + 2 * rules.clock_error_s
 
 
 def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:

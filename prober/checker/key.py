@@ -156,7 +156,9 @@ class KeyChecker:
         publication.received |= 1 << self.subscription.index
         lane.owed.pop(publication, None)
         if publication in lane.overtaken:
-            self.report_late(lane, publication, one)
+            report.late(self, lane, publication, one, lane.overtaken[publication])
+        if self.rules.filtered:
+            lane.note_filtered(publication, one)
         publication.epoch.settle(publication, self.group.everybody)
         self.collector.count_first_delivery(recorded=True)
         if publication.early:
@@ -376,10 +378,6 @@ class KeyChecker:
             report.overlap(self, lane, one, problem)
         else:
             report.REPORTS[problem.kind](self, lane, one, problem)
-
-    def report_late(self, lane: Lane, publication: Publication, one: Delivery) -> None:
-        """What a finding said to be missing has come."""
-        report.late(self, lane, publication, one, lane.overtaken[publication])
 
     def report_pair(self, lane: Lane, late: Publication | int, early: int, confirmed: Publication) -> None:
         """Two primaries are in the wrong order, which a late confirmation shows."""

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.accepted import AcceptedDeliveries
-from prober.checker.facts import Delivery, Grace, must_precede, provably_before
+from prober.checker.facts import Delivery, Grace, in_session, is_too_late, must_precede, provably_before
 from prober.checker.late import first_of, pairs
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, STAYED, UNPLACED
 from prober.checker.model import Problem, Send
@@ -73,8 +73,6 @@ class Lane(AcceptedDeliveries):
         if self._was_not_alone(one):
             self.reset(one)
             one.unplaced = True
-        if self._key.rules.filtered and one.primary and not known:
-            self._note_filtered(one)
         if self.waiting:
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
@@ -99,7 +97,7 @@ class Lane(AcceptedDeliveries):
         """Whether nothing that comes later may explain it: on the only stream, by the order of one epoch alone."""
         if not self._key.subscription.alone(one.session):
             return False
-        return bool(known) or (one.primary and all(missing.epoch.name == one.epoch for missing in self._missing(one)))
+        return bool(known) or (one.primary and all(in_session(missing, one) for missing in self._missing(one)))
 
     def _put_on_hold(self, one: Delivery) -> None:
         self.waiting.append(one)
@@ -165,7 +163,7 @@ class Lane(AcceptedDeliveries):
             return []
         found = []
         for other in self.owed:
-            if other.rank >= publication.rank:
+            if is_too_late(self._key.rules, other, one):
                 break
             if other not in self.overtaken and must_precede(self._key.rules, other, one):
                 found.append(other)
@@ -343,10 +341,10 @@ class Lane(AcceptedDeliveries):
         if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery, self._key.rules))):
             self._defer(publication, t)
 
-    def _note_filtered(self, one: Delivery) -> None:
+    def note_filtered(self, publication: Publication, one: Delivery) -> None:
         """With a filter nothing waits for a publication, so it is compared once it comes, if that may be late."""
-        if one.publication is not None and one.invoked_t <= self._latest_invoked_t:
-            self._defer(one.publication, one.t)
+        if one.invoked_t <= self._latest_invoked_t:
+            self._defer(publication, one.t)
 
     def _defer(self, publication: Publication, t: float) -> None:
         self.deferred.append((t + self._hold_s, publication))

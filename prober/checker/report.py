@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from prober.checker.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
-from prober.checker.facts import Delivery, deliveries_of, earliest_release, may_be_held_until
+from prober.checker.facts import Delivery, deliveries_of, earliest_release, in_session, may_be_held_until
 from prober.checker.integrity import record_of
 from prober.checker.log import PRIMARY, UNPLACED
 from prober.checker.model import OVERLAP, Problem
@@ -44,15 +44,10 @@ def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: 
     """Whether it was missing when the order of the two was known; across epochs, whether it has not come at all."""
     if arrival is None:
         return True
-    if not _in_session(missing, one):
+    if not in_session(missing, one):
         return False
     assert one.publication is not None
     return arrival.t > max(one.t, missing.confirmed_t, one.publication.confirmed_t)
-
-
-def _in_session(missing: Publication, one: Delivery) -> bool:
-    publication = one.publication
-    return publication is not None and publication.epoch is missing.epoch and publication.token == one.token
 
 
 def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem: Problem) -> None:
@@ -72,7 +67,9 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem
 
 def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, early: Delivery) -> None:
     """A message that was missing before `early` came late."""
-    eps, before = key.rules.clock_error_s, early.publication
+    before = early.publication
+    of_one_epoch = before is not None and before.epoch is publication.epoch
+    eps = 0.0 if of_one_epoch else key.rules.clock_error_s
     facts: dict[str, Fact] = {
         "seq": publication.seq,
         "epoch": publication.epoch.name,
@@ -81,7 +78,7 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
     }
     confirmed = 0 if before is None else before.confirmed_number
     reasons = (*stored_before(publication, early), f"not a missing message: message {one.seq} came later, at {at(one.t)}", NO_ORDER)
-    if _in_session(publication, early):
+    if in_session(publication, early):
         witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
         key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts, "", reasons)
     if before is not None and publication.confirmed_t + eps < before.ordered_t:
@@ -90,7 +87,7 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
         key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times, "", reasons)
         return
     lane.commit(one.t)
-    position = _published_after(lane, publication, eps)
+    position = _published_after(lane, publication, key.rules.clock_error_s)
     if position:
         log = lane.log
         times = {**facts, "after": log.seq(position), "after_epoch": log.epoch(position)}
@@ -128,9 +125,9 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
     late_epoch = lane.log.epoch(behind)
     inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
     witnesses = number, lane.log.number(behind), confirmed.confirmed_number
-    in_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
-    kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if in_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
-    if not in_session:
+    of_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
+    kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if of_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
+    if not of_session:
         inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": lane.log.invoked_t(early)}
     key.collector.violation(kind, key.last_t, witnesses, inversion, doubt, () if doubt else reasons)
 

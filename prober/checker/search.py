@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
 from prober.checker.explanation import Explanation, Step, priority, reasoned
-from prober.checker.facts import Delivery, Session, must_precede
+from prober.checker.facts import Delivery, Session, is_too_late, must_precede
 from prober.checker.log import Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
@@ -174,8 +174,7 @@ class Search:
         one = self.items[index]
         if self.known[index] or one.publication is None:
             return Cost()
-        rank = one.publication.rank
-        earlier = takewhile(lambda before: before.rank < rank, self._never_sent)
+        earlier = takewhile(lambda before: not is_too_late(self.subscription.rules, before, one), self._never_sent)
         missing = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
         if not missing:
             return Cost()
@@ -331,8 +330,8 @@ class Search:
         one = self.items[index]
         if one.publication is None:
             return []
-        rank = one.publication.rank
-        earlier = takewhile(lambda before: before.rank < rank, islice(self._to_be_sent, situation.complete, None))
+        rest = islice(self._to_be_sent, situation.complete, None)
+        earlier = takewhile(lambda before: not is_too_late(self.subscription.rules, before, one), rest)
         required = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
         return [before for before in required if not self._is_in_log(situation, before)]
 

@@ -32,8 +32,6 @@ MISSED: Final = (
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[its session goes on above a copy that raced]",
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[no stream was lost, and then another key is held]",
     "test_found_by_simulation.py::test_wrong_histories_next_to_these[what explains a skip leaves out something itself]",
-    "test_order.py::test_no_violation_of_order[a republication that began after the next one had completed comes first]",
-    "test_order.py::test_realtime[within the clock error, and a writer has one clock]",
     "test_pull.py::test_what_comes_by_another_clock_fills_no_hole_inside_a_response",
 )
 """Wrong histories of which the checker reports less than it could."""
