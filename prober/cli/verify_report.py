@@ -16,7 +16,7 @@ from prober.core.judge import RecordedFinding, Sort
 from prober.core.kinds import KINDS
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
-from prober.evidence.explain import explain, reasons, reasons_heading
+from prober.evidence.explain import explain, further_reasons, reasons, reasons_heading
 from prober.traces.judgement import Judgement
 from prober.traces.trace import FIRST_EVENT_LINE
 
@@ -183,9 +183,9 @@ def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, first:
     yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
     yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
     yield f"    witnesses: {_places(path, lines_of(finding, first))}"
-    if proof and finding.reasons:
+    if proof and (further := further_reasons(finding, wall)):
         yield f"    {reasons_heading(finding)}:"
-        yield from (fill(one, WIDTH, initial_indent="    - ", subsequent_indent="      ") for one in reasons(finding, wall))
+        yield from (fill(one, WIDTH, initial_indent="    - ", subsequent_indent="      ") for one in further)
     if proof:
         yield f"    {proof.heading}:"
         yield indent(proof.diagram, "    ")

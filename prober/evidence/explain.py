@@ -16,6 +16,8 @@ from prober.core.kinds import KINDS
 from prober.core.rules import ASSUMED_IN_WORDS, Mode
 from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, moment, time_of_day
 
+_BY_RULES: Final = re.compile(r": (the subscription has no |the rules |none was in the way )")
+"""Marks an alternative that the rules of the run exclude, or that took no time: it says least about the history."""
 _TIME: Final = re.compile(r"t=(-?\d+\.\d{3}) s")
 
 
@@ -35,8 +37,14 @@ def explain(finding: Finding, wall: float | None = None) -> str:
 
 
 def reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:
-    """Its reasons, with the times of day as in `explain`."""
-    return tuple(_TIME.sub(lambda found: moment(float(found[1]), wall, exactly=True), one) for one in finding.reasons)
+    """Its reasons, with the times of day as in `explain`: the facts of the history decide and come first, the rules of the run last."""
+    ordered = sorted(finding.reasons, key=lambda one: _BY_RULES.search(one) is not None)
+    return tuple(_TIME.sub(lambda found: moment(float(found[1]), wall, exactly=True), one) for one in ordered)
+
+
+def further_reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:
+    """Its reasons without the doubt, which `explain` states."""
+    return reasons(finding, wall)[1:] if finding.doubt else reasons(finding, wall)
 
 
 def reasons_heading(finding: Finding) -> str:

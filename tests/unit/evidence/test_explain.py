@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from prober.core.findings import Facts, Finding, Kind, Status
-from prober.evidence.explain import explain, reasons, reasons_heading
+from prober.evidence.explain import explain, further_reasons, reasons, reasons_heading
 from tests.unit.core.cases import PULL, PUSH, across, findings, rules_of
 
 ON_PULL = {"mode": PULL}
@@ -353,6 +353,18 @@ class TestReasons:
         assert reasons(finding, MIDNIGHT) == (
             "not nacked: no nack is on record between 00:00:01.000 UTC (t=1.000 s) and 00:00:02.500 UTC (t=2.500 s)",
         )
+
+    def test_facts_of_the_history_come_before_the_rules_of_the_run(self) -> None:
+        by_rules = (
+            "not dead-lettered: the subscription has no dead-letter policy",
+            "not expired: the rules state no message retention",
+        )
+        finding = replace(made(Kind.GHOST, {}), reasons=(by_rules[0], "not nacked: no nack is on record", by_rules[1]))
+        assert reasons(finding) == ("not nacked: no nack is on record", *by_rules)
+
+    def test_a_doubt_is_not_named_twice(self) -> None:
+        finding = replace(made(Kind.GHOST, {}), doubt="it may be late", reasons=("it may be late", "its stream may have ended"))
+        assert further_reasons(finding) == ("its stream may have ended",)
 
     def test_the_heading_says_what_they_are(self) -> None:
         finding = made(Kind.GHOST, {})
