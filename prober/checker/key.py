@@ -287,6 +287,7 @@ class KeyChecker:
             self.excuse(publication)
             return
         lane = self.lane(publication.region)
+        self.counts.chances_order += first is not None and first.position > 1
         lane.confirmed(publication, first, t)
         self.liveness.confirmed(t)
         integrity.judge_confirmation(self, publication, t)

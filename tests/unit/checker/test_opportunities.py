@@ -36,6 +36,7 @@ def is_told(line: str, **rules: Any) -> bool:
 def test_every_message_behind_another_is_a_chance_to_see_a_wrong_order() -> None:
     assert count("chances_order", "P1,2,3 A<1,2,3@1") == 2
     assert count("chances_order", "P1 A<1@1") == 0
+    assert count("chances_order", "P1@0 P2@0.1 A<1,2@1 ok1=m1@2 ok2=m2@2.1") == 1  # both came before they were confirmed
     assert is_told("P1,2 A<2,1@1")
 
 
