@@ -1,4 +1,4 @@
-"""What was accepted of one key in one publishing region: the learned log, the state behind it, and the window that may change places.
+"""Accepted deliveries of one key in one publishing region: the learned log, the state behind it, and the window that may change places.
 
 Behind a *certain moment* the order of sends is the same in every legal explanation. The window holds what was accepted since, in the order
 in which it is taken to have been sent; a better explanation may give it another one.
@@ -34,7 +34,7 @@ ELSEWHERE_KEPT: Final = 256
 
 NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
 KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED | STAYED
-"""What is known of a record, wherever it stands."""
+"""The flags of a record that do not depend on its position."""
 
 
 class AcceptedDeliveries:
@@ -141,7 +141,7 @@ class AcceptedDeliveries:
         if not known and (one.token, one.stamp) in self.elsewhere:
             return True
         subscription, publication = self._key.subscription, one.publication
-        if publication is None and one.first and self._key.may_predate(one):
+        if publication is None and one.first and self._key.may_be_older_record(one):
             return True
         if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self._is_blurred(one)):
             return True

@@ -1,4 +1,4 @@
-"""What clients answered: acknowledgements, refusals and leases, and which deliveries they may mean (docs/model.md, 7.4)."""
+"""Answers of clients: acknowledgements, nacks and leases, and which deliveries they may mean (docs/model.md, 7.4)."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
         seen = seen or bool(known)
         for position in known:
             lane.log.mark(position, REMOVED)
-        for publication in [one for one in lane.owed if one.token == token]:
-            del lane.owed[publication]
+        for publication in [one for one in lane.pending if one.token == token]:
+            del lane.pending[publication]
             key.excuse(publication)
         lane.now.drop(token)
         lane.settled.drop(token)

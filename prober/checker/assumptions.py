@@ -1,4 +1,4 @@
-"""What an explanation costs: the order of blame (docs/model.md, section 14).
+"""The cost of an explanation: the order of blame (docs/model.md, section 14).
 
 The best explanation has the fewest breaches; among these it breaks the weakest guarantee; among these it needs the fewest assumptions.
 """
@@ -27,11 +27,11 @@ STRENGTH: Final[Mapping[Kind, int]] = MappingProxyType(
 """How strong a guarantee is, the weakest first: N1, G2, G3 and G4, G1."""
 
 UNPLACED: Final = 1
-"""What it costs to take a delivery for one that was sent before everything that is remembered."""
+"""The cost of taking a delivery for one that was sent before everything that is remembered."""
 
 
 ASSUMPTION: Final = 10_000
-"""What something costs that was not observed: more than any number of deliveries that are not placed."""
+"""The cost of an event that was not observed: more than any number of deliveries that are not placed."""
 
 
 class Cost(NamedTuple):
@@ -46,12 +46,12 @@ class Cost(NamedTuple):
         return Cost(self.breaches + other.breaches, self.strength + other.strength, self.assumptions + other.assumptions)
 
     def __sub__(self, other: Cost) -> Cost:
-        """What is left of it."""
+        """The difference."""
         return Cost(self.breaches - other.breaches, self.strength - other.strength, self.assumptions - other.assumptions)
 
 
 def cost_of(problems: Iterable[Problem], *, placed: bool) -> Cost:
-    """What a send costs."""
+    """The cost of a send."""
     breaches = strength = 0
     assumptions = 0 if placed else UNPLACED
     for problem in problems:

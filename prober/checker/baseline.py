@@ -25,8 +25,8 @@ def adopt(key: KeyChecker, one: Delivery) -> None:
     stored_again = one.stamp and (publication is None or publication.ordered_t < seen_t)
     key.baseline = None if stored_again else one
     for lane in key.lanes.values():
-        for other in [other for other in lane.owed if may_predate(key, other) and other.token != one.token]:
-            del lane.owed[other]
+        for other in [other for other in lane.pending if may_predate(key, other) and other.token != one.token]:
+            del lane.pending[other]
             key.excuse(other)
 
 

@@ -1,4 +1,4 @@
-"""How long the service could deliver what is owed: the clocks of docs/model.md, 8.2 and 8.3.
+"""How long the service could deliver pending messages: the clocks of docs/model.md, 8.2 and 8.3.
 
 A clock adds up the time in which nothing may have been in the way. Whatever may have been counts as having been.
 """
@@ -30,7 +30,7 @@ BREAKS_KEPT: Final = 32
 
 
 class Wait(NamedTuple):
-    """Something that is owed.
+    """A pending delivery.
 
     since_t     from when on it is.
     seconds     its deadline.
@@ -157,7 +157,7 @@ class Clocks:
         return reaches(free, max(t, since_t), seconds * LEFT)
 
     def excused_until(self) -> float:
-        """What was delivered or confirmed by then is not owed: a control operation had not settled, or the record has a hole."""
+        """Until when no event makes a message pending: a control operation had not settled, or the record has a hole."""
         return max((stop for _, stop in self._graces()), default=LONG_AGO)
 
     def unseen_until(self) -> float:
@@ -166,7 +166,7 @@ class Clocks:
         ends = (self._hole_end(grace) for grace in self._subscription.graces if grace.is_hole)
         return max(ends, default=LONG_AGO) + rules.ack_lag_max_s + rules.clock_error_s
 
-    def owed_since(self, invoked_t: float) -> float:
+    def pending_since(self, invoked_t: float) -> float:
         """Since when what was published then has to come, but for its confirmation; infinite if it need not.
 
         A control operation or a hole may have hidden it. A seek back restores it when that has settled.
@@ -330,7 +330,7 @@ class Clocks:
     # --- other keys: 8.3 -----------------------------------------------------------------------------------------------------
 
     def _without_others(self, key: KeyClock, free: Spans) -> Spans:
-        """What is left of a time in which no other key was held that may have delayed this one."""
+        """The part of a time in which no other key was held that may have delayed this one."""
         for holds in reversed(self.active):
             if not free or holds.touched_t + self.longest_s < free[0][0]:
                 break
@@ -347,7 +347,7 @@ def _not_delayed(wait: Wait, stop: float, name: str, spans: Spans) -> str:
 
 
 class KeyClock:
-    """What of one key is in the way of what is owed of it.
+    """The obstacles of one key to its own pending messages.
 
     last_t          when anything of it was delivered last.
     unknown_until_t what was refused before the record began may wait until then.

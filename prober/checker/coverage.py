@@ -1,4 +1,4 @@
-"""What is counted while a history is checked: what was seen, how often each promise could have been seen broken, what was forgotten."""
+"""Counters of a checked history: events, opportunities to see each guarantee broken, and what was forgotten."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Side:
 
     @property
     def log(self) -> Log:
-        """What it has learned."""
+        """Its learned log."""
         return self.lane.log
 
     def is_known_upto(self, position: int) -> bool:
@@ -218,7 +218,7 @@ def _find(side: Side, position: int, other: Side) -> int:
 
 
 def _missing(here: Side, at: int, there: Side, beside: int) -> list[int]:
-    """What certainly stands before a common record on `there`, at `beside`, and is not before it on `here`, where that is at `at`."""
+    """Records that provably stand before a common one on `there`, at `beside`, and not on `here`, where that one is at `at`."""
     log, upto = here.log, here.log.high(at)
     found = []
     for position in there.certain(there.base, there.log.low(beside) - 1):
@@ -244,7 +244,7 @@ def _same_records(first: Side, at: int, second: Side, beside: int) -> bool:
 
 
 def _doubt(met: Met) -> str:
-    """What may explain a deviation; empty if one of the two cannot be explained."""
+    """The explanation of a deviation; empty if one of the two cannot be explained."""
     if not met.lacking and not met.extra:
         late = _excuse(met.mine, met.position, met.other, [met.beside])
         return late if late == BESIDE else ""
@@ -258,7 +258,7 @@ def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) 
 
 
 def _ruled_out(met: Met) -> tuple[str, ...]:
-    """What rules out that one of the two that cannot be explained is legal."""
+    """The facts that exclude a legal explanation of the one that has none."""
     for case in (
         Lacking(met.mine, met.position, met.other, met.lacking or (() if met.extra else (met.beside,))),
         Lacking(met.other, met.beside, met.mine, met.extra),
@@ -326,7 +326,7 @@ class DivergenceCheck:
         self._broken.add(checker.subscription.index)
 
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
-        """What was received last, and is not final, may have been sent in another order, also before what still comes."""
+        """The last deliveries are not final: they may have been sent in another order, also before later ones."""
         upto = lane.log.frontier
         first = min(lane.final, upto)
         known = self._breaks_of(checker, lane.region)

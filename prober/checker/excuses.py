@@ -1,4 +1,4 @@
-"""What may explain a send that is not simply legal, and the recorded fact that rules it out where nothing does (docs/model.md, 14).
+"""Alternatives that may explain a problem of a send, and the recorded fact that rules it out where nothing does (docs/model.md, 14).
 
 Each `Excuse` states one rule once: `doubt` is the check, `fact` the sentence for a finding that the check could not excuse. The order of
 a table is the order in which its excuses are tried. Sentences are built for findings only.

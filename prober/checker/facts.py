@@ -1,4 +1,4 @@
-"""What the record says about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
+"""The recorded facts about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
 
 Nothing here is a verdict. A time that nobody observed is given by its bounds: the earliest and the latest that it can have been.
 """
@@ -166,7 +166,7 @@ class Ends(NamedTuple):
 
 
 def ends_of(rules: Rules, held: Delivery, newest: Delivery | None = None) -> Ends:
-    """What may have ended the hold of a delivery, but for a redelivery at or below its position.
+    """The possible ends of the hold of a delivery, but for a redelivery at or below its position.
 
     newest  the last delivery of the same message id, if answers count.
     """
@@ -261,7 +261,7 @@ def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
 
 
 def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
-    """What an answer may mean: on its session the last delivery of each record of its message id."""
+    """The deliveries that an answer may mean: on its session the last delivery of each record of its message id."""
     found: dict[int, Delivery] = {}
     for one in deliveries_of(newest):
         if one.session.name == session:

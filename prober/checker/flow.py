@@ -18,7 +18,7 @@ FULL_KEPT: Final = 64
 
 
 class Flow:
-    """What may be outstanding on one stream, and when that used up its flow control.
+    """Deliveries that may be outstanding on one stream, and when they used up its flow control.
 
     outstanding     what was not acknowledged, with its size, by record.
     extended        until when what was acknowledged is leased all the same, by message id.
@@ -116,7 +116,7 @@ class Flow:
             self._full = [(first[0], second[1]), *rest]
 
     def _expire(self, now: float) -> None:
-        """What was not acknowledged counts until its lease is over."""
+        """Unacknowledged deliveries count until their lease is over."""
         self._check_t = now + self._rules.ack_deadline_s / 4
         over = [(lease_until(self._rules, one), record) for record, (one, _) in self._outstanding.items()]
         for t, record in sorted(over, key=lambda each: each[0]):

@@ -34,7 +34,7 @@ class KeyGroup(Ledger):
         self.everybody = 0
 
     def add(self, checker: KeyChecker) -> None:
-        """A subscription of the key. What was confirmed before it showed itself is owed to it, as far as that is not forgotten."""
+        """A subscription of the key. Messages that were confirmed before its first event are pending on it, unless they are forgotten."""
         self.checkers += (checker,)
         checker.collector.epochs = len(self.epochs)
         if len(self.checkers) == 2 and self.key:
@@ -68,13 +68,13 @@ class KeyGroup(Ledger):
         return epoch
 
     def evict(self, epoch: Epoch) -> None:
-        """An epoch is forgotten: nothing of it is owed any more."""
+        """An epoch is forgotten: its messages are no longer pending."""
         super().evict(epoch)
         for checker in self.checkers:
             checker.evict(epoch)
 
     def prove(self, publication: Publication, one: Delivery, receiver: KeyChecker) -> None:
-        """A record of a publish came that is not known to be confirmed: it was stored, so the other subscriptions are owed it too."""
+        """A record of a publish came that is not known to be confirmed: it was stored, so it is pending on the other subscriptions."""
         if publication.token is None:
             for checker in self.checkers:
                 if checker is not receiver:
@@ -108,4 +108,4 @@ class KeyGroup(Ledger):
         super().drop(publication)
         for checker in self.checkers:
             for lane in checker.lanes.values():
-                lane.owed.pop(publication, None)
+                lane.pending.pop(publication, None)

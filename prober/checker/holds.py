@@ -32,7 +32,7 @@ Record: TypeAlias = int | tuple[int, int]
 
 
 def record_key(one: Delivery) -> Record:
-    """What tells the record of a delivery from others: the message id, with the publish time if that was stated."""
+    """The identity of the record of a delivery: the message id, with the publish time if that was stated."""
     return (one.token, one.stamp) if one.stamp else one.token
 
 
@@ -66,9 +66,9 @@ class Span:
 
 
 class Holds:
-    """What may be outstanding of one key, see the head of this file.
+    """Deliveries of one key that may be outstanding, see the head of this file.
 
-    unacked     the last delivery of each record that was never acknowledged, and is owed again: the oldest first.
+    unacked     the last delivery of each record that was never acknowledged, and whose redelivery is pending: the oldest first.
     others      what is outstanding besides: it was acknowledged before, or is not judged.
     touched_t   when something of it was sent, or its lease changed.
     """
@@ -89,8 +89,8 @@ class Holds:
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, one: Delivery, *, owed: bool) -> None:
-        """A message was delivered; `owed`: it has to come again unless it is acknowledged."""
+    def delivered(self, one: Delivery, *, pending: bool) -> None:
+        """A message was delivered; `pending`: it is redelivered unless it is acknowledged."""
         span = self._span
         if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
             span = self._begin(one)
@@ -107,8 +107,8 @@ class Holds:
             self._replace(record, one.t)
             if self._subscription.streaming:
                 self._again.append(one)
-        kept = self.unacked if owed else self.others
-        if owed or self._subscription.streaming:
+        kept = self.unacked if pending else self.others
+        if pending or self._subscription.streaming:
             kept[record] = one
             if len(kept) > self._kept_max:
                 self._fold(kept.pop(next(iter(kept))))
@@ -162,8 +162,8 @@ class Holds:
         later = (other for other in reversed(self._again) if other.number > one.number)
         return next((other.t for other in later if not other.position or other.position <= one.position), LONG_AGO)
 
-    def forget_owed(self) -> None:
-        """What was delivered so far is not owed any more, though it may be outstanding."""
+    def forget_pending(self) -> None:
+        """No redelivery is pending any more; deliveries so far may be outstanding."""
         self.others |= self.unacked
         self.unacked = {}
 
@@ -174,7 +174,7 @@ class Holds:
                 self._fold(kept.pop(record), gone_t)
 
     def tidy(self, now: float) -> None:
-        """What is not owed and may be outstanding no more is kept as a span only."""
+        """Deliveries that are neither pending nor outstanding are kept as a span only."""
         over = [record for record, one in self.others.items() if self.held_until(one) < now]
         for record in over:
             self._fold(self.others.pop(record))
@@ -276,7 +276,7 @@ class Holds:
         return span
 
     def _replace(self, record: Record, t: float) -> None:
-        """A record comes again: what was delivered of it before is outstanding, and owed, no more."""
+        """A record is redelivered: its earlier deliveries are neither outstanding nor pending."""
         for kept in (self.unacked, self.others):
             before = kept.pop(record, None)
             if before is not None:

@@ -1,4 +1,4 @@
-"""What is kept of a key while nothing of it is pending: a few numbers in place of its log, its state and its clocks.
+"""The memory of a key while nothing of it is pending: a few numbers in place of its log, its state and its clocks.
 
 A key rests when everything that was published under it was delivered and acknowledged, and nothing came for `Rules.idle_after_s`. What it
 was delivered is forgotten then, as what leaves the window is: it is not recognised if it comes again, and counted as unplaced.
@@ -71,7 +71,7 @@ def _is_idle(checker: KeyChecker, now: float, idle_s: float) -> bool:
 
 def _is_settled(lane: Lane, now: float) -> bool:
     lane.commit(now)
-    return not (lane.waiting or lane.window or lane.owed or lane.deferred or lane.now.outstanding())
+    return not (lane.waiting or lane.window or lane.pending or lane.deferred or lane.now.outstanding())
 
 
 def _idle(checker: KeyChecker) -> IdleKey:

@@ -23,12 +23,12 @@ OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, w
 
 
 def record_of(one: Delivery) -> Facts:
-    """What names the record of a delivery."""
+    """The names of the record of a delivery, as facts."""
     return {"seq": one.seq, "epoch": one.epoch, "message_id": one.message_id}
 
 
 def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
-    """What the recorder found in the message itself."""
+    """Reports what the recorder found in the message itself."""
     if event.defect is not None:
         key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
     if not event.matches_filter:

@@ -124,7 +124,7 @@ class KeyChecker:
         if len(self.live) > self.forget_at:
             answers.forget(self, t)
 
-    def may_predate(self, one: Delivery) -> bool:
+    def may_be_older_record(self, one: Delivery) -> bool:
         """10: whether a record that is not expected may be older than the subscription is known to be."""
         older = not self.rules.subscription_predates_first_publish and not self.adopts
         return older and one.epoch in self.group.epochs
@@ -154,7 +154,7 @@ class KeyChecker:
         """The primary of a publication comes for the first time."""
         one.first = True
         publication.received |= 1 << self.subscription.index
-        lane.owed.pop(publication, None)
+        lane.pending.pop(publication, None)
         if publication in lane.overtaken:
             report.late(self, lane, publication, one, lane.overtaken[publication])
         if self.rules.filtered:
@@ -295,8 +295,8 @@ class KeyChecker:
     def evict(self, epoch: Epoch) -> None:
         """An epoch was forgotten."""
         for lane in self.lanes.values():
-            for publication in [one for one in lane.owed if one.epoch is epoch]:
-                del lane.owed[publication]
+            for publication in [one for one in lane.pending if one.epoch is epoch]:
+                del lane.pending[publication]
             for position in lane.log.between(0, lane.log.frontier + 1):
                 if lane.log.epoch(position) == epoch.name:
                     lane.log.mark(position, UNPLACED)  # it would not be recognised if it came again
@@ -365,7 +365,7 @@ class KeyChecker:
             self.numbers.settle(t)
 
     def cut_off(self) -> None:
-        """What is still on hold is in doubt from now on: what came after the record stopped may explain it."""
+        """From now on all that is on hold is in doubt: later events that were not recorded may explain it."""
         self.group.compare(self)
         self.collector.excuse(inf, CUT_OFF)
 

@@ -45,17 +45,17 @@ class Lane(AcceptedDeliveries):
 
     waiting     what came since something could not be accepted, that first.
     due_t       when that is decided at the latest.
-    owed        confirmed publications of the region that have not come, in the order of their invocations.
+    pending        confirmed publications of the region that have not come, in the order of their invocations.
     overtaken   publications of which a finding says that they are missing before a delivery.
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_gap", "_seek", "deferred", "due_t", "overtaken", "owed")
+    __slots__ = ("_in_grace", "_is_gap", "_seek", "deferred", "due_t", "overtaken", "pending")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
         self.due_t = inf
-        self.owed: dict[Publication, None] = {}
+        self.pending: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_gap = False
@@ -119,7 +119,7 @@ class Lane(AcceptedDeliveries):
         if not self._key.group.key and not self._send_of(state, one, position, []).alone():
             self._take(one, known)  # 11: without an ordering key there is no order
             return True
-        missing = [] if known or self._key.rules.filtered or not (self.owed or self.waiting) else self._missing(one)
+        missing = [] if known or self._key.rules.filtered or not (self.pending or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._send_of(state, one, position, missing).problems()
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
@@ -162,7 +162,7 @@ class Lane(AcceptedDeliveries):
         if publication is None:
             return []
         found = []
-        for other in self.owed:
+        for other in self.pending:
             if is_too_late(self._key.rules, other, one):
                 break
             if other not in self.overtaken and must_precede(self._key.rules, other, one):
@@ -264,9 +264,9 @@ class Lane(AcceptedDeliveries):
             known.append(position if position <= self.log.final else 0)
         searched = {one.number for one in items}
         later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
-        owed = sorted((*self.owed, *(one for one in later if one is not None)), key=lambda one: one.rank)
+        pending = sorted((*self.pending, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
-            *(self._key.subscription, self.log, items, mandatory, self.settled, self.log.final, known, owed),
+            *(self._key.subscription, self.log, items, mandatory, self.settled, self.log.final, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             *(self.overtaken.__contains__, self._reported),
         )
@@ -327,18 +327,18 @@ class Lane(AcceptedDeliveries):
         """A publish was confirmed; `delivery` is the first delivery of its primary, if that came before."""
         if delivery is None:
             late = publication.seq < self.highest.get(publication.epoch.name, 0)
-            last = next(reversed(self.owed), None)
-            self.owed[publication] = None
-            if self._key.rules.filtered and len(self.owed) > self._key.rules.window:
-                self._forget_hidden(next(iter(self.owed)))
+            last = next(reversed(self.pending), None)
+            self.pending[publication] = None
+            if self._key.rules.filtered and len(self.pending) > self._key.rules.window:
+                self._forget_hidden(next(iter(self.pending)))
             if last is not None and last.rank > publication.rank:
-                self.owed = dict.fromkeys(sorted(self.owed, key=lambda one: one.rank))
+                self.pending = dict.fromkeys(sorted(self.pending, key=lambda one: one.rank))
         else:
             late = True
             if delivery.position:
                 self.log.mark(delivery.position, PRIMARY)
                 self._note_highest(delivery)
-        if late and (self._is_joined(delivery) or any(pairs(self.log, self.owed, publication, delivery, self._key.rules))):
+        if late and (self._is_joined(delivery) or any(pairs(self.log, self.pending, publication, delivery, self._key.rules))):
             self._defer(publication, t)
 
     def note_filtered(self, publication: Publication, one: Delivery) -> None:
@@ -352,7 +352,7 @@ class Lane(AcceptedDeliveries):
 
     def _forget_hidden(self, publication: Publication) -> None:
         """The filter may exclude a publication for ever, so it is not waited for."""
-        del self.owed[publication]
+        del self.pending[publication]
         self._key.excuse(publication)
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
@@ -384,13 +384,13 @@ class Lane(AcceptedDeliveries):
         for publication in due:
             first = first_of(publication, self._key.subscription.index)
             joined = self._is_joined(first) and len(self.window) <= COMPARED_MAX and not searched
-            if self.window and (joined or any(pairs(self.log, self.owed, publication, first, self._key.rules))):
+            if self.window and (joined or any(pairs(self.log, self.pending, publication, first, self._key.rules))):
                 search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
                 explanation = search.run(final=joined and not self.waiting)
                 searched = True
                 if explanation is not None and not explanation.gave_up:
                     self._adopt(search, explanation.steps)
-            for late, early in list(pairs(self.log, self.owed, publication, first, self._key.rules)):
+            for late, early in list(pairs(self.log, self.pending, publication, first, self._key.rules)):
                 self._key.report_pair(self, late, early, publication)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)

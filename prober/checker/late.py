@@ -20,16 +20,16 @@ def first_of(publication: Publication, subscription: int) -> Delivery | None:
 
 
 def pairs(
-    log: Log, owed: Iterable[Publication], publication: Publication, delivery: Delivery | None, rules: Rules
+    log: Log, pending: Iterable[Publication], publication: Publication, delivery: Delivery | None, rules: Rules
 ) -> Iterator[tuple[Publication | int, int]]:
     """Which came late, or not at all, and the position that it should stand before.
 
     publication     the one that was just confirmed, or came, and `delivery` the first delivery of its primary, if it came first.
-    owed            confirmed publications that have not come; with a filter nothing says that they will.
+    pending            confirmed publications that have not come; with a filter nothing says that they will.
     """
     position = _place(log, publication) if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
     if position:
-        yield from _behind(log, () if rules.filtered else owed, publication, position)
+        yield from _behind(log, () if rules.filtered else pending, publication, position)
     if position or (delivery is None and not rules.filtered):
         yield from _before(log, publication, position, rules.clock_error_s)
 
@@ -41,20 +41,20 @@ def _place(log: Log, publication: Publication) -> int:
 
 
 def _behind(
-    log: Log, owed: Iterable[Publication], publication: Publication, position: int
+    log: Log, pending: Iterable[Publication], publication: Publication, position: int
 ) -> Iterator[tuple[Publication | int, int]]:
-    """What should stand before the position and stands behind it, or has not come."""
+    """Records that should stand before the position and stand behind it, or were not delivered."""
     for other in range(log.high(position) + 1, log.frontier + 1):
         earlier = log.seq(other) < publication.seq and log.invoked_t(other) <= publication.ordered_t
         if earlier and _is_primary(log, other, publication):
             yield other, position
-    for missing in owed:
+    for missing in pending:
         if missing.epoch is publication.epoch and missing.seq < publication.seq and missing.ordered_t <= publication.ordered_t:
             yield missing, position
 
 
 def _before(log: Log, publication: Publication, position: int, eps: float) -> Iterator[tuple[Publication | int, int]]:
-    """What should stand behind the publication and stands before it."""
+    """Records that should stand behind the publication and stand before it."""
     start = log.low(position) if position else log.frontier + 1
     for other in range(start - 1, log.floor, -1):
         if publication.confirmed_t + eps < log.invoked_t(other) and not log.flagged(other, UNPLACED | SHARED):

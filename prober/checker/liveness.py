@@ -1,6 +1,6 @@
 """Promises that something happens at all (docs/model.md, section 8): messages arrive, runs are finished, what is unacknowledged returns.
 
-Nothing is timed message by message. A key is looked at when the first thing that it is owed may be overdue; then its clocks are read
+Nothing is timed message by message. A key is looked at when its first pending message may be overdue; then its clocks are read
 (`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
 """
 
@@ -33,14 +33,14 @@ OLDER_LOOKED_AT: Final = 8
 PROVEN_KEPT: Final = 1024
 """Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
 OLDEST: Final = 16
-"""How many of what is owed are asked since when it has been known: it is in the order of the invocations."""
+"""Pending messages that are asked since when they have been known: they are in the order of the invocations."""
 PATIENCE: Final = 1 / 32
 """The share of a deadline after which something is looked at again at the earliest."""
 
 NOTHING: Final[frozenset[Any]] = frozenset()
 
 
-class Owed(NamedTuple):
+class Pending(NamedTuple):
     """A record that another subscription proved to be stored: since when that is known."""
 
     publication: Publication
@@ -48,10 +48,10 @@ class Owed(NamedTuple):
 
 
 class Liveness:
-    """What one key is owed on one subscription.
+    """Pending deliveries of one key on one subscription.
 
-    due_t       when something may be overdue, infinite while nothing is owed.
-    clock       what of the key is in the way.
+    due_t       when something may be overdue, infinite while nothing is pending.
+    clock       the obstacles of the key.
     """
 
     __slots__ = ("_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
@@ -62,7 +62,7 @@ class Liveness:
         self.due_t = inf
         self.last_number = 0
         self._runs = Runs(key)
-        self._proven: dict[int, Owed] = {}
+        self._proven: dict[int, Pending] = {}
         self._told: frozenset[object] = NOTHING
         self._told_lost: frozenset[Publication] = NOTHING
 
@@ -78,10 +78,10 @@ class Liveness:
         publication = one.publication
         size = key.group.largest if publication is None or not publication.size else publication.size
         key.subscription.clocks.delivered(clock.holds, one, size)
-        owed = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
-        if owed and key.subscription.graces:
-            owed = not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
-        clock.holds.delivered(one, owed=owed)
+        pending = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
+        if pending and key.subscription.graces:
+            pending = not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
+        clock.holds.delivered(one, pending=pending)
         if key.rules.retry_backoff_max_s:
             clock.note(one)
         self._runs.delivered(one, lane)
@@ -132,7 +132,7 @@ class Liveness:
         if len(early) >= DUPLICATES_KEPT:
             return  # it may have come, and is not remembered
         if token not in self._proven and not any(one.token == token for one in early):
-            self._proven[token] = Owed(publication, t)
+            self._proven[token] = Pending(publication, t)
             if len(self._proven) > PROVEN_KEPT:
                 del self._proven[next(iter(self._proven))]
             self.confirmed(t)
@@ -144,8 +144,8 @@ class Liveness:
         self._runs.gone(token)
 
     def control(self) -> None:
-        """A control operation, or a hole in the record: what was owed is owed no more."""
-        self.clock.holds.forget_owed()
+        """A control operation, or a hole in the record: earlier messages are no longer pending."""
+        self.clock.holds.forget_pending()
         self._runs.clear()
         self._proven.clear()
         self.confirmed(self._key.collector.grace_until_t)
@@ -200,7 +200,7 @@ class Liveness:
         self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
     def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
-        """What a clock says, and why it is no proof: of what is told once in doubt, only the proof is told."""
+        """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
         clocks = self._key.subscription.clocks
         verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
         if doubt or verdict.passed_t < inf or (kind, what, HELD_ELSEWHERE) in self._told:
@@ -212,27 +212,28 @@ class Liveness:
         return in_doubt, ""
 
     def _expires(self, invoked_t: float, now: float) -> float:
-        """Until when something is owed: what is older than the retention may be gone."""
+        """Until when a message is pending: an older one may have expired."""
         return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)
 
     # --- what was never delivered --------------------------------------------------------------------------------------------
 
-    def _owed(self) -> Iterator[tuple[Publication, float]]:
-        """What was stored and did not come, with the time from when that was known."""
+    def _pending(self) -> Iterator[tuple[Publication, float]]:
+        """Stored messages that were not delivered, each with the time since which that is known."""
+        clocks = self._key.subscription.clocks
         if self._key.rules.filtered:
             return
         for lane in self._key.lanes.values():
-            for publication in lane.owed:
-                if publication not in lane.overtaken and self._may_be_owed(publication, self._key.baseline_t):
-                    yield publication, max(publication.confirmed_t, self._key.subscription.clocks.owed_since(publication.invoked_t))
+            for publication in lane.pending:
+                if publication not in lane.overtaken and self._may_be_pending(publication, self._key.baseline_t):
+                    yield publication, max(publication.confirmed_t, clocks.pending_since(publication.invoked_t))
         for publication, t in self._proven.values():
-            if publication.token is None and self._may_be_owed(publication, self._key.baseline_t):
+            if publication.token is None and self._may_be_pending(publication, self._key.baseline_t):
                 yield publication, t
 
-    def _may_be_owed(self, publication: Publication, since_t: float) -> bool:
+    def _may_be_pending(self, publication: Publication, since_t: float) -> bool:
         """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
         predates = may_predate(self._key, publication) if since_t == self._key.baseline_t else publication.invoked_t <= since_t
-        if predates or self._key.subscription.clocks.owed_since(publication.invoked_t) == inf:
+        if predates or self._key.subscription.clocks.pending_since(publication.invoked_t) == inf:
             return False
         epoch = publication.epoch
         return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
@@ -248,35 +249,31 @@ class Liveness:
             return
         first, known_t = min(oldest, key=lambda one: one[1])
         wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
-        verdict, doubt = self._judge(
-            Kind.STUCK, None, wait, self._expires(first.invoked_t, now), removed_unseen(self._key.subscription)
-        )
+        until_t, unseen = self._expires(first.invoked_t, now), removed_unseen(self._key.subscription)
+        verdict, doubt = self._judge(Kind.STUCK, None, wait, until_t, unseen)
         if verdict.passed_t < inf:
-            owed = [one for one, t in self._judged(now) if t <= verdict.passed_t]
-            overdue.stuck(self._key, first, owed, wait, verdict.passed_t, doubt)
+            pending = [one for one, t in self._judged(now) if t <= verdict.passed_t]
+            overdue.stuck(self._key, first, pending, wait, verdict.passed_t, doubt)
             if doubt != HELD_ELSEWHERE:
                 self._told |= {Kind.STUCK}
         yield verdict.left_s or deadline_s
 
     def _judged(self, now: float) -> Iterator[tuple[Publication, float]]:
-        """What is owed and can be overdue, the oldest first."""
-        return (one for one in self._owed() if self._is_judged(*one, now))
+        """Pending messages that can be overdue, the oldest first."""
+        return (one for one in self._pending() if self._is_judged(*one, now))
 
     def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
         """Whether a message can be overdue before it is too old."""
         until_t = self._expires(publication.invoked_t, now)
         return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
 
-    def _reasons(self, doubt: str, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
-        return () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, passed_t, *facts)
-
     def _lost(self, now: float) -> Iterator[float]:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in lane.overtaken.items():
-                if publication not in lane.owed or publication in self._told_lost:
+                if publication not in lane.pending or publication in self._told_lost:
                     continue
-                if not self._may_be_owed(publication, self._key.baseline_t):
+                if not self._may_be_pending(publication, self._key.baseline_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
                 until_t, unseen = self._expires(publication.invoked_t, now), removed_unseen(self._key.subscription)
@@ -303,7 +300,8 @@ class Liveness:
             if verdict.passed_t < inf:
                 facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **overdue.times(wait, verdict.passed_t)}
                 witnesses = (run.number, self.last_number, log.number(run.target))
-                reasons = self._reasons(doubt, wait, verdict.passed_t, *self._runs.ruled_out(run, now))
+                ended = self._runs.ruled_out(run, now)
+                reasons = () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, verdict.passed_t, *ended)
                 self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt, reasons)
                 if doubt != HELD_ELSEWHERE:
                     self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
@@ -317,7 +315,7 @@ class Liveness:
         if deadline_s == inf:
             return
         found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
-        early: dict[str, float] = {}  # what was owed since then is not overdue, so nothing is that was owed later
+        early: dict[str, float] = {}  # pending since then and not overdue, so nothing is that was pending later
         unseen_t = self._key.subscription.clocks.unseen_until()
         for one in list(self.clock.holds.unacked.values()):
             if one.t <= excused_t or one.earliest_t <= unseen_t or one.number in self._told:
@@ -377,21 +375,21 @@ class Liveness:
             not (clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending) and now > clock.unknown_until_t
         )
 
-    # --- what is owed --------------------------------------------------------------------------------------------------------
+    # --- pending deliveries --------------------------------------------------------------------------------------------------
 
-    def owes(self, now: float) -> bool:
-        """Whether the service still owes this subscription a delivery, other than what may be older than the retention."""
+    def has_pending(self, now: float) -> bool:
+        """Whether a delivery to this subscription is pending, other than of a message that may be older than the retention."""
         if not self._key.rules.filtered and any(self._is_outstanding(one, now) for one in self._publications()):
             return True
         unacked = self.clock.holds.unacked.values() if self._key.rules.unacked_deadline_s < inf else ()
         if any(self._expires(self._invoked_t(one), now) == now for one in unacked):
             return True
-        return self._runs.owes(self._key.subscription.clocks.excused_until())
+        return self._runs.has_pending(self._key.subscription.clocks.excused_until())
 
     def _publications(self) -> Iterator[Publication]:
-        """What was stored and did not come."""
+        """Stored messages that were not delivered."""
         for lane in self._key.lanes.values():
-            yield from lane.owed
+            yield from lane.pending
         yield from (publication for publication, _ in self._proven.values() if publication.token is None)
 
     def _is_outstanding(self, publication: Publication, now: float) -> bool:
@@ -399,4 +397,4 @@ class Liveness:
         since_t = self._key.baseline_t
         if self._key.adopts:
             since_t = self._key.subscription.first_seen_t + self._key.rules.clock_error_s
-        return self._may_be_owed(publication, since_t) and self._expires(publication.invoked_t, now) == now
+        return self._may_be_pending(publication, since_t) and self._expires(publication.invoked_t, now) == now

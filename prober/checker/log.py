@@ -198,9 +198,9 @@ class Log:
 
     def skipped(self, after: int, before: int) -> list[int]:
         """The positions between two that are still to be delivered."""
-        return [one for one in self.between(after, before) if self.may_be_owed(one)]
+        return [one for one in self.between(after, before) if self.may_be_pending(one)]
 
-    def may_be_owed(self, position: int) -> bool:
+    def may_be_pending(self, position: int) -> bool:
         """Whether a position has its place and is still in the subscription."""
         return not self.flagged(position, REMOVED | UNPLACED)
 

@@ -1,4 +1,7 @@
-"""What a legal service may do: docs/model.md in code. The numbers in this file are its sections.
+"""The rules of a legal service: docs/model.md in code. The numbers in this file are its sections.
+
+Other modules state the sections about deadlines (8: `clocks`, `liveness`, `runs`), incomplete records (10: `baseline`, `accepted`,
+`subscription`), several subscriptions (12: `divergence`) and streams without recorded publishes (13: `unrecorded`).
 
 A `Send` is one delivery with the state that it is sent into. Each rule answers with the problems that it sees: a problem with a `doubt`
 rests on something that was not recorded, one without cannot be explained. A legal send has none.
@@ -150,11 +153,11 @@ class Send:
         return self._settled([*self.order(), *self.step(), *self.holder(), *self.exactly_once()])
 
     def alone(self) -> list[Problem]:
-        """What is not simply legal about it, whatever else was sent."""
+        """Its problems whatever else was sent."""
         return self._settled(self.exactly_once())
 
     def missing_only(self) -> list[Problem]:
-        """What is not simply legal about it in any order of sends that has no more than `missing`."""
+        """Its problems in any order of sends that has no more than `missing`."""
         return self._settled(self.order())
 
     def _settled(self, found: list[Problem]) -> list[Problem]:
@@ -205,8 +208,8 @@ class Send:
         doubts = [passed_by_control(case) or doubt_of(PASSED_OVER, case) for case in passed]
         kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
         if "" in doubts:
-            owed = passed[doubts.index("")]
-            return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, owed))]
+            pending = passed[doubts.index("")]
+            return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, pending))]
         counted = [doubt for doubt in doubts if doubt != CONFIRMED_AHEAD]
         return [Problem(kind, counted[0], positions, others=(before,))] if counted else []
 
@@ -240,7 +243,7 @@ class Send:
             return []
         if self.rules.mode is Mode.PUSH:
             return self._push([Holding(self, *one) for one in below])
-        held = (Holding(self, *one) for one in below if not self.is_released(one[1]))
+        held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))
         certain = [case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))]
         if not certain:
             return []
@@ -252,7 +255,9 @@ class Send:
         found: dict[Kind, list[Holding]] = {}
         for case in below:
             if not doubt_of(PUSHED, case):
-                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.is_released(case.held) else Kind.PUSH_OVERLAP, []).append(case)
+                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.may_be_released(case.held) else Kind.PUSH_OVERLAP, []).append(
+                    case
+                )
         return [self._overlap(kind, cases, "", partial(self._not_done, kind, cases[0])) for kind, cases in found.items()]
 
     def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
@@ -267,7 +272,7 @@ class Send:
             return ruled_out(PUSHED, case)
         return *ruled_out(PUSHED, case), *not_released(case)
 
-    def is_released(self, held: Delivery) -> bool:
+    def may_be_released(self, held: Delivery) -> bool:
         """Whether anything but a redelivery may have ended a hold: 7.4."""
         return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
 

@@ -101,7 +101,7 @@ def closed(counts: Coverage, subscription: Subscription, t: float) -> None:
 def answered(key: KeyChecker, one: Delivery, t: float) -> None:
     """A delivery is acknowledged or refused. If it is the last of its batch, another one would have overlapped until now."""
     rules, lane = key.rules, key.lanes.get(one.region or "")
-    if rules.mode is Mode.STREAMING or lane is None or not lane.owed or t <= key.collector.grace_until_t:
+    if rules.mode is Mode.STREAMING or lane is None or not lane.pending or t <= key.collector.grace_until_t:
         return
     held = [other for _, other in lane.now.outstanding() if other.session is one.session and other.nacked_t == inf]
     if held != [one] or earliest_release(rules, one, key.newest(one.token)) <= t + rules.clock_error_s:
@@ -216,7 +216,7 @@ class Opportunities:
         """7.3: after a failed request the same message comes again, or an earlier one; a later one waits."""
         lane, key = self._lane, self._key
         failed = before.nacked_t <= one.t and not lane.log.flagged(lane.now.before_position, ACKED | REMOVED)
-        key.counts.chances_push_failed += failed and bool(lane.owed) and self._is_promised(one)
+        key.counts.chances_push_failed += failed and bool(lane.pending) and self._is_promised(one)
 
     # --- holders: 7 ----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a finding of a deadline states: its facts, what may have removed the message, and what rules that out (docs/model.md, section 8)."""
+"""The contents of a liveness finding: facts, causes of a removal, and facts that exclude them (docs/model.md, section 8)."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def not_removed(rules: Rules) -> str:
 
 
 def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
-    """What rules out a legal explanation of a wait: facts of its kind, its age, and what may have been in the way."""
+    """The facts that exclude a legal explanation of a wait: those of its kind, its age, and each obstacle."""
     retained = within_retention(subscription.rules, wait.sent_t, "the message")
     return *facts, retained, *subscription.clocks.reasons(clock, wait, passed_t)
 
 
-def stuck(key: KeyChecker, first: Publication, owed: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
-    """STUCK: of what is owed, `first` was judged."""
-    shown = [first, *(one for one in owed if one is not first)][:SEQS_SHOWN]
-    facts = seqs([(one.seq, one.epoch.name) for one in shown], len(owed)) | times(wait, passed_t)
+def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
+    """STUCK: of the pending messages, `first` was judged."""
+    shown = [first, *(one for one in pending if one is not first)][:SEQS_SHOWN]
+    facts = seqs([(one.seq, one.epoch.name) for one in shown], len(pending)) | times(wait, passed_t)
     witnesses = (first.invoked_number, first.confirmed_number, key.liveness.last_number)
     key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt, _never_delivered(key, wait, passed_t, doubt))
 

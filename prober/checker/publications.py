@@ -1,4 +1,4 @@
-"""What was published under a key, shared by its subscriptions: which sequence numbers, when, where, with which outcome.
+"""The publishes of a key, shared by its subscriptions: which sequence numbers, when, where, with which outcome.
 
 A publish is confirmed, certainly failed, or unknown, and unknown is never turned into either. The confirmed attempt names the *primary*
 record of the sequence number. A publication is kept until its outcome is known and every subscription has received its primary, so the

@@ -29,7 +29,7 @@ class Run(NamedTuple):
 
     number      the delivery that began it, 0 for a seek.
     began_t     nothing of it was sent before.
-    since_t     it is owed from then on, whatever comes meanwhile.
+    since_t     it is pending from then on, whatever is delivered meanwhile.
     """
 
     lane: Lane
@@ -66,7 +66,7 @@ ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
 
 
 class Runs:
-    """What one key was delivered last, by region, and what a seek restored: by message id, with its place."""
+    """The last deliveries of one key by region, and the messages that a seek restored, by id with their places."""
 
     __slots__ = ("_key", "_number", "_recent", "_restored", "_sought_t")
 
@@ -110,7 +110,7 @@ class Runs:
         for lane in self._key.lanes.values():
             log = lane.log
             for position in range(log.floor + 1, log.frontier + 1):
-                if seek.brings(log, position, rules) and self._is_owed(lane, position):
+                if seek.brings(log, position, rules) and self._must_come(lane, position):
                     self._restored[log.tokens[position - log.floor - 1]] = lane, position
 
     @property
@@ -121,7 +121,7 @@ class Runs:
     # --- what is missing -----------------------------------------------------------------------------------------------------
 
     def unfinished(self, excused_t: float) -> Iterator[Run]:
-        """The runs that did not come to their target; what came up to `excused_t` owes nothing."""
+        """The runs that did not come to their target; deliveries up to `excused_t` begin none."""
         for lane, recent in [each for each in self._recent.items() if not each[0].waiting]:
             target = self._target(lane)
             begun = next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
@@ -131,7 +131,7 @@ class Runs:
                 yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
 
     def not_brought_back(self) -> Iterator[Run]:
-        """What a seek restored and did not come, as a run to the last of it."""
+        """Messages that a seek restored and that were not delivered, as a run to the last of them."""
         if self._key.rules.filtered:
             return
         last: dict[Lane, int] = {}
@@ -147,8 +147,8 @@ class Runs:
         held = (self._key.newest(token) for token, (other, _) in self._restored.items() if other is lane)
         return max((lease_until(self._key.rules, one) for one in held if one is not None), default=LONG_AGO)
 
-    def owes(self, excused_t: float) -> bool:
-        """Whether something of a run is certainly owed."""
+    def has_pending(self, excused_t: float) -> bool:
+        """Whether a delivery of a run is provably pending."""
         return any(not self.doubt_of(run, inf) for run in (*self.unfinished(excused_t), *self.not_brought_back()))
 
     def doubt_of(self, run: Run, now: float) -> str:
@@ -156,7 +156,7 @@ class Runs:
         return doubt_of(ENDINGS, Ending(self, run, now))
 
     def ruled_out(self, run: Run, now: float) -> tuple[str, ...]:
-        """What rules out that a run ends where it does."""
+        """The facts that exclude a legal end of a run."""
         return ruled_out(ENDINGS, Ending(self, run, now))
 
     def dead_letters(self) -> bool:
@@ -165,15 +165,15 @@ class Runs:
 
     def lost_acked(self, run: Run, now: float) -> str:
         """Why an acknowledged rest of a run may have been lost."""
-        missing = (one for one in range(run.reached + 1, run.target + 1) if self._is_owed(run.lane, one))
+        missing = (one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one))
         acked = all(run.lane.log.flagged(one, ACKED) for one in missing)
         return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""
 
     def not_lost(self, run: Run, now: float) -> str:
-        """What rules that out."""
+        """The fact that excludes that."""
         log = run.lane.log
         unacked = (
-            one for one in range(run.reached + 1, run.target + 1) if self._is_owed(run.lane, one) and not log.flagged(one, ACKED)
+            one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one) and not log.flagged(one, ACKED)
         )
         first = next(unacked, 0)
         if first:
@@ -183,11 +183,11 @@ class Runs:
     def _target(self, lane: Lane) -> int:
         """The highest position that a run has to come to."""
         target = lane.log.frontier
-        while target > lane.log.floor and not self._is_owed(lane, target):
+        while target > lane.log.floor and not self._must_come(lane, target):
             target -= 1
         return target
 
-    def _is_owed(self, lane: Lane, position: int) -> bool:
+    def _must_come(self, lane: Lane, position: int) -> bool:
         confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
         if lane.log.flagged(position, REMOVED | UNPLACED | confirmed):
             return False

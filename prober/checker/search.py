@@ -48,7 +48,7 @@ class Search:
     items       the deliveries in order of arrival. The first `mandatory` have to be explained, the others may have been sent before them.
     frontier    the positions up to it were learned before.
     known       the position of each delivery whose record was learned before, else 0.
-    owed        confirmed publications of the region that have not come among them, in the order of their invocations.
+    pending        confirmed publications of the region that have not come among them, in the order of their invocations.
     blurred_until_t   what may have been sent until then may have been sent before the last certain moment, but on `blurred_by`.
     """
 
@@ -59,7 +59,7 @@ class Search:
     settled: State
     frontier: int
     known: Sequence[int]
-    owed: Sequence[Publication]
+    pending: Sequence[Publication]
     blurred_until_t: float
     blurred_by: Session | None
     newest: Callable[[int], Delivery | None]
@@ -100,7 +100,7 @@ class Search:
         came = (one.publication for one in self.items if one.primary)
         known = {one.token for one, position in zip(self.items, self.known, strict=True) if position}
         new = dict.fromkeys(
-            one for one in (*came, *self.owed) if one is not None and one.token not in known and not self.waived(one)
+            one for one in (*came, *self.pending) if one is not None and one.token not in known and not self.waived(one)
         )
         self._to_be_sent = sorted(new, key=lambda one: one.rank)
         self._never_sent = [one for one in self._to_be_sent if (one.token or 0) not in self._copies]
@@ -160,7 +160,7 @@ class Search:
     # --- what costs something in every order ---------------------------------------------------------------------------------
 
     def _inevitable(self) -> dict[int, Cost]:
-        """What each new record costs at least, by its first delivery: publications that have not come are missing in every order."""
+        """The least cost of each new record, by its first delivery: publications that have not come are missing in every order."""
         costs: dict[int, Cost] = {}
         for index, record in enumerate(self._records) if self._never_sent else ():
             if record in costs and not any(costs[record]):
@@ -184,7 +184,7 @@ class Search:
         return cost_of(self._new(index, send.missing_only()), placed=True)
 
     def _paid(self, situation: Situation, index: int, inevitable: Mapping[int, Cost]) -> Cost:
-        """What counted for a delivery so far, if nothing of its record was sent before it."""
+        """The cost that counted for a delivery so far, if nothing of its record was sent before it."""
         record = self._records[index]
         if record not in inevitable or any(self._was_sent(situation, other) for other in self._copies_of(index)):
             return Cost()
@@ -220,7 +220,7 @@ class Search:
             yield self._send(situation, index)
 
     def _candidates(self, situation: Situation) -> Iterator[int]:
-        """What may have been sent next: nothing that is still to be sent was provably sent before."""
+        """Deliveries that may have been sent next: nothing that is still to be sent was provably sent before."""
         rest = self._rest_of_response(situation)
         if rest is not None:
             yield rest
@@ -326,7 +326,7 @@ class Search:
     # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
 
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
-        """What has to be in the log before a new record, and is not; any record of its message id will do."""
+        """Publications that have to be in the log before a new record, and are not; any record of its message id will do."""
         one = self.items[index]
         if one.publication is None:
             return []

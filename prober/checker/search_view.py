@@ -21,7 +21,7 @@ class SearchView:
     def skipped(self, after: int, before: int) -> list[int]:
         """See `model.View`."""
         search = self.search
-        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_owed(one)]
+        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_pending(one)]
         uncommitted = range(max(after, search.frontier) + 1, before)
         return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
 

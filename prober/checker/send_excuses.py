@@ -315,7 +315,7 @@ PUSHED: Final[tuple[Excuse[Holding], ...]] = (
 def _is_adopted(case: Holding) -> bool:
     """Whether an earlier request, before the subscription showed itself, may have been answered."""
     send = case.send
-    if send.rules.subscription_predates_first_publish or not send.is_released(case.held):
+    if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):
         return False
     shown_t = send.subscription.first_seen_t + send.rules.clock_error_s
     return case.held.publication is None or case.held.publication.invoked_t <= shown_t
@@ -338,7 +338,7 @@ _OF_END: Final[Mapping[str, Callable[[Holding, float], str]]] = MappingProxyType
         ),
     }
 )
-"""What tells that a hold did not end: a sentence for each field of `Ends`."""
+"""The facts that exclude the end of a hold: a sentence for each field of `Ends`."""
 
 
 def _no_answer(answer: str, case: Holding, t: float) -> str:

@@ -1,4 +1,4 @@
-"""What was sent so far in an order of sends that `search` tries, and what may be held then (docs/model.md, 7)."""
+"""An order of sends that `search` tries, as far as it goes, and the holds after it (docs/model.md, 7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from prober.checker.facts import Delivery
 
 
 class Hold:
-    """What may be held, as a list from the highest position down.
+    """Deliveries that may be held, as a list from the highest position down.
 
     signature   the same for all lists of the same deliveries, those left out that do not count: nobody else is there.
     owner       of all of them, None if there are several.
@@ -28,21 +28,21 @@ class Hold:
 
 
 def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
-    """What may be held, the highest position first."""
+    """Deliveries that may be held, the highest position first."""
     while hold is not None:
         yield hold.position, hold.delivery
         hold = hold.rest
 
 
 def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: bool = True) -> Hold:
-    """What may be held after a send: a redelivery ends the holds at and above its position."""
+    """The holds after a send: a redelivery ends the holds at and above its position."""
     while hold is not None and hold.position >= position:
         hold = hold.rest
     return Hold(position, delivery, hold, counts=counts)
 
 
 def held_at(hold: Hold | None, owner: str | None) -> Hold | None:
-    """What one owner may hold."""
+    """The holds of one owner."""
     kept = None
     for position, delivery in reversed([one for one in held_in(hold) if one[1].owner == owner]):
         kept = held_on(kept, position, delivery)
@@ -50,7 +50,7 @@ def held_at(hold: Hold | None, owner: str | None) -> Hold | None:
 
 
 class Situation:
-    """What was sent so far.
+    """An order of sends as far as it goes.
 
     sent        how many deliveries of each session, which sends in order.
     learned     the records in order, new ones only.

@@ -11,7 +11,7 @@ Spans: TypeAlias = list[tuple[float, float]]
 
 
 def union(spans: Iterable[tuple[float, float]]) -> Spans:
-    """What is in any of the spans, which may come in any order."""
+    """The union of spans in any order."""
     found: Spans = []
     for start, stop in sorted(spans):
         if stop <= start:
@@ -25,7 +25,7 @@ def union(spans: Iterable[tuple[float, float]]) -> Spans:
 
 
 def minus(spans: Sequence[tuple[float, float]], others: Iterable[tuple[float, float]]) -> Spans:
-    """What is in the spans and not in the others, which may come in any order."""
+    """The spans without the others, which may come in any order."""
     taken = union(others)
     left: Spans = []
     index = 0
@@ -44,7 +44,7 @@ def minus(spans: Sequence[tuple[float, float]], others: Iterable[tuple[float, fl
 
 
 def both(spans: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> Spans:
-    """What is in both."""
+    """The intersection."""
     return minus(spans, minus(spans, others))
 
 

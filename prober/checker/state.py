@@ -51,7 +51,7 @@ class State:
             self._trim(delivery.earliest_t)
 
     def _trim(self, since_t: float) -> None:
-        """What was acknowledged before then is not held by what is sent from now on."""
+        """Forgets holds that were acknowledged before then: they do not concern later sends."""
         self.held = [one for one in self.held if one[1].acked_t >= since_t]
         self._unacked = self.outstanding()
         self._trim_at = max(TRIM_AT, 2 * len(self.held))
@@ -85,12 +85,12 @@ class State:
         return other
 
     def outstanding(self) -> list[tuple[int, Delivery]]:
-        """What was not acknowledged so far."""
+        """Holds that were not acknowledged so far."""
         self._unacked = [one for one in self._unacked if one[1].acked_t == inf]
         return self._unacked
 
     def hold(self) -> Hold | None:
-        """What may be held, as the search has it."""
+        """The holds in the form of the search."""
         hold = None
         for position, delivery in self.held:
             hold = held_on(hold, position, delivery)

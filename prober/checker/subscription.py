@@ -21,7 +21,7 @@ HOLE: Final = "a hole in the record"
 
 
 class Subscription:
-    """What happened to a subscription as a whole.
+    """The sessions, losses and control operations of a subscription.
 
     index       its place among the subscriptions of the topic.
     sessions    the open ones, by name.
@@ -94,7 +94,7 @@ class Subscription:
         return self.streaming and only and not self.rules.clock_error_s
 
     def sent_from_t(self, now: float) -> float:
-        """What is delivered from now on was sent after this time, as far as its sessions tell."""
+        """The time after which every later delivery was sent, as far as its sessions tell."""
         if self.rules.mode is not Mode.PULL or self.unseen:
             return LONG_AGO
         return min((one.opened_t for one in self.sessions.values() if one.answered_t == inf), default=now)

@@ -92,7 +92,7 @@ class Numbering:
         self.highest = seq
 
     def overtaker(self, seq: int) -> Delivery | None:
-        """What came before a number that was missing until now, and is so no more; None if it was not missing."""
+        """The delivery before a number that was missing until now; None if it was not missing."""
         gap = self.gaps.find(seq) if self.gaps is not None else None
         if gap is None or self.gaps is None:
             return None
@@ -213,7 +213,7 @@ class NumbersCheck:
         return known
 
     def _note_highest(self, one: Delivery) -> None:
-        """What is remembered of a numbering also when it begins anew."""
+        """Remembers the highest number of a numbering, also when it restarts."""
         self._highest[one.epoch] = max(one.seq, self._highest.pop(one.epoch, 0))
         if len(self._highest) > NUMBERINGS_KEPT:
             del self._highest[next(iter(self._highest))]

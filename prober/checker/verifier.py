@@ -44,7 +44,7 @@ SWEEPS: Final = 4
 """How often within the time after which a key is idle it is looked for keys that are."""
 _TIMELESS = (Ended, Interrupted)
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
-"""What others may have recorded late: it explains what was received before it, by its receiver's clock."""
+"""Events that others may have recorded late: they explain earlier deliveries, by the clock of their receiver."""
 
 
 class Verifier:
@@ -159,15 +159,17 @@ class Verifier:
 
     @property
     def counters(self) -> Counter[str]:
-        """What was seen and judged, by name."""
+        """The counters by name."""
         return self._counts.by_name()
 
     @property
     def owed(self) -> bool:
-        """Whether the service still owes a subscription a delivery; one that never showed itself counts only if none did."""
+        """Whether a delivery to a subscription is pending; one that never showed itself counts only if none did."""
         seen = any(subscription.first_seen_t < inf for subscription in self._subscriptions.values())
         checkers = (checker for group in self._groups.values() for checker in group.checkers)
-        return any(checker.liveness.owes(self._now) for checker in checkers if checker.subscription.first_seen_t < inf or not seen)
+        return any(
+            checker.liveness.has_pending(self._now) for checker in checkers if checker.subscription.first_seen_t < inf or not seen
+        )
 
     # --- publish events ------------------------------------------------------------------------------------------------------
 

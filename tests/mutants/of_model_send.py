@@ -41,7 +41,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("push-never-dead-letters", SEND, '    Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    HELD_EXPIRY,\n', "    HELD_EXPIRY,\n", "With a dead-letter policy push never goes past a failed message."),
     excuse("push-never-expires", SEND, "lambda _: NO_POLICY),\n    HELD_EXPIRY,\n", "lambda _: NO_POLICY),\n", "Push repeats what is older than the retention."),
     excuse("push-never-adopts", SEND, 'lambda case: ADOPTED if _is_adopted(case) else "",', 'lambda case: "",', "Push goes on past what was answered before the record began."),
-    rule("push-always-adopts", SEND, "if send.rules.subscription_predates_first_publish or not send.is_released(case.held):", "if not send.is_released(case.held):", "Push goes on past any message whose lease is over."),
+    rule("push-always-adopts", SEND, "if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):", "if not send.may_be_released(case.held):", "Push goes on past any message whose lease is over."),
     # 9: exactly-once delivery
     excuse("again-never-dead-lettered", SEND, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', "With a dead-letter policy what is held never comes again."),
     excuse("again-never-begins-below", SEND, 'return LOWER if lost and _lower_may_be_free(send) else ""', 'return ""', "A run whose beginning was lost begins with what is held."),
@@ -59,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("nothing-is-held-elsewhere", MODEL, "return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),
     excuse("unknown-owners-are-others", MODEL, "held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "held.owner != self.delivery.owner", "A stream whose opening was not recorded is another subscriber's."),
     excuse("what-is-above-is-held", MODEL, "return position < self.position and self.view.holds(position)", "return self.view.holds(position)", "A restart at or below what is held is a split."),
-    excuse("what-is-released-is-held", MODEL, "held = (Holding(self, *one) for one in below if not self.is_released(one[1]))", "held = (Holding(self, *one) for one in below)", "No lease is ever over."),
+    excuse("what-is-released-is-held", MODEL, "held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))", "held = (Holding(self, *one) for one in below)", "No lease is ever over."),
     excuse("above-what-its-owner-had", MODEL, "for position, held in self.held if position > above and", "for position, held in self.held if", "A subscriber that received later messages before may not go on."),
     excuse("restarts-are-no-runs", MODEL, "or self.position > self.before_position:\n            return []", "or self.position < self.before_position:\n            return []", "With exactly-once delivery going on behind a redelivery begins a run."),
     rule("exactly-once-holds-nothing", MODEL, "if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:", "if min(ends := ends_of(self.rules, held)) < 1e12:", "With exactly-once delivery what is held may come again."),
