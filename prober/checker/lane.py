@@ -50,7 +50,7 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_gap", "_seek", "deferred", "due_t", "overtaken", "pending")
+    __slots__ = ("_in_grace", "_is_across_publishers", "_seek", "deferred", "due_t", "overtaken", "pending")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
@@ -58,7 +58,7 @@ class Lane(AcceptedDeliveries):
         self.pending: dict[Publication, None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
-        self._in_grace = self._is_gap = False
+        self._in_grace = self._is_across_publishers = False
         self._seek: Seek | None = None
         self.opportunities = Opportunities(key, self)
 
@@ -80,8 +80,9 @@ class Lane(AcceptedDeliveries):
             elif len(self.waiting) == self._patience:
                 self._resolve_all(one.t)
         elif not self._accept(one, known):
-            self._put_on_hold(one)
-            if self._nothing_may_explain(one, known):
+            self.waiting.append(one)
+            self.due_t = self._due_of(one)
+            if self.due_t <= one.t:
                 self._resolve(inf)
             elif self._patience == 1:
                 self._resolve_all(one.t)
@@ -93,21 +94,11 @@ class Lane(AcceptedDeliveries):
             return False
         return before.session is not one.session and not provably_before(self._key.rules, before, one)
 
-    def _nothing_may_explain(self, one: Delivery, known: int) -> bool:
-        """Whether nothing that comes later may explain it: on the only stream, by the order of one epoch alone."""
-        if not self._key.subscription.alone(one.session):
-            return False
-        return bool(known) or (one.primary and all(in_session(missing, one) for missing in self._missing(one)))
-
-    def _put_on_hold(self, one: Delivery) -> None:
-        self.waiting.append(one)
-        self.due_t = self._due_of(one)
-
     def _due_of(self, one: Delivery) -> float:
         """When nothing can come any more that explains a delivery: at once where no other session may deliver, or be lost."""
-        prompt = not self._is_gap or self._hold_s == inf  # whether what is missing comes late names the violation
-        certain = prompt and not self._key.rules.clock_error_s and not self._key.subscription.may_explain(one)
-        return one.t if certain else one.t + self._hold_s
+        may_be_named = self._is_across_publishers and self._hold_s < inf  # whether what is missing comes late names the violation
+        waits = may_be_named or self._key.rules.clock_error_s or self._key.subscription.may_explain(one)
+        return one.t + self._hold_s if waits else one.t
 
     def _accept(self, one: Delivery, known: int) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
@@ -123,7 +114,8 @@ class Lane(AcceptedDeliveries):
         if missing or not self._is_simple(state, one, position):
             problems = self._send_of(state, one, position, missing).problems()
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
-                self._is_gap = any(problem.kind is Kind.ORDER_GAP for problem in problems)
+                gaps = (each for problem in problems if problem.kind is Kind.ORDER_GAP for each in problem.publications)
+                self._is_across_publishers = not all(in_session(each, one) for each in gaps)
                 return False
             self._file(one, problems)
         self._take(one, known)
