@@ -14,6 +14,7 @@ from prober.checker.certainty import certain_count, has_one_order
 from prober.checker.explanation import Step
 from prober.checker.facts import Delivery, Session, hold_s, stands_before, surely_before
 from prober.checker.idle import IdleLane
+from prober.checker.late import stands_below
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
 from prober.checker.model import Problem
 from prober.checker.opportunities import Opportunities
@@ -164,6 +165,14 @@ class AcceptedDeliveries:
         sent_t = one.earliest_t - self._key.rules.clock_error_s
         return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
 
+    def _bound(self, one: Delivery) -> int:
+        """10: see `Delivery.bound`; only if nothing of an unknown place may have been sent after it."""
+        log, position = self.log, one.position
+        certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self._is_blurred(one)
+        if not certain or self._key.subscription.grace_of(one) is not None:
+            return 0
+        return stands_below(log, position - 1, one.epoch, one.seq, log.invoked_t(position))
+
     def _note_late(self, items: Iterable[Delivery]) -> None:
         """10: what came late may have been sent before what came first, on a stream that turned out to be broken since."""
         subscription, earlier, latest_t = self._key.subscription, list[Delivery](), -inf
@@ -180,6 +189,8 @@ class AcceptedDeliveries:
         if window:
             self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
         position = one.position = known or self._learn(one)
+        if one.unplaced:
+            one.bound = self._bound(one)
         self._note_answer(one, position)
         self.opportunities.sent(one, position)
         self._note_stay(one)
@@ -331,6 +342,7 @@ class AcceptedDeliveries:
             known = one.position or learned.get((one.token, one.stamp), 0)
             one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
             one.position = learned[one.token, one.stamp] = known or self._learn(one)
+            one.bound = self._bound(one) if one.unplaced else 0
             self._note_answer(one, one.position)
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)

@@ -26,14 +26,15 @@ class Session:
     closed_t    when its end was noticed, infinite while it is open.
     lost        it is a pull that ended without an answer.
     answered_t  when its first message came.
+    sent_t      what it has delivered was sent up to then, and what it has lost later.
     """
 
-    __slots__ = ("answered_t", "closed_t", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner")
+    __slots__ = ("answered_t", "closed_t", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner", "sent_t")
 
     def __init__(self, name: str, owner: str | None, opened_t: float) -> None:
         self.name = name
         self.owner = owner
-        self.opened_t = opened_t
+        self.opened_t = self.sent_t = opened_t
         self.closed_t = self.answered_t = inf
         self.max_messages = self.max_bytes = inf
         self.lost = False
@@ -52,6 +53,7 @@ class Delivery:
     copy            whether another record of the message id came before: the service stored the message twice.
     shared          whether another record of the message id came, before or since: nobody knows which of them is the primary.
     unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
+    bound           if it is unplaced, the first position that its record stands before; 0 if none is known.
     acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
     answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered.
@@ -61,6 +63,7 @@ class Delivery:
         "acked_t",
         "answered_before_t",
         "attempt",
+        "bound",
         "copy",
         "earliest_t",
         "epoch",
@@ -107,7 +110,7 @@ class Delivery:
         self.generation = event.generation
         self.attempt = event.delivery_attempt
         self.publication = publication
-        self.position = 0
+        self.position = self.bound = 0
         self.region: str | None = None
         self.first = self.copy = self.shared = self.unplaced = False
         self.acked_t = self.nacked_t = inf

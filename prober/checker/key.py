@@ -100,6 +100,7 @@ class KeyChecker:
         stamp = 0 if event.publish_time is None else hash(event.publish_time) & STAMP or 1
         publication = self.group.find(event.epoch, event.seq)
         one = Delivery(event, number, session, token, stamp, publication, earliest_send(self.rules, t, session, publication))
+        session.sent_t = max(session.sent_t, one.earliest_t)
         if stamp:
             self.collector.ids_alone = False
         one.older = self.live.get(token)

@@ -72,3 +72,14 @@ def _is_primary(log: Log, position: int, publication: Publication) -> bool:
     """Whether a position is a primary of the same epoch whose place is known."""
     certain = log.flagged(position, PRIMARY) and not log.flagged(position, UNPLACED | SHARED)
     return certain and log.epoch(position) == publication.epoch.name
+
+
+def stands_below(log: Log, upto: int, epoch: str, seq: int, invoked_t: float) -> int:
+    """The first position up to one that a primary stands before, wherever its own place is (L3); 0 if none is known."""
+    found = 0
+    for other in range(upto, log.floor, -1):
+        if log.flagged(other, PRIMARY) and not log.flagged(other, UNPLACED | SHARED) and log.epoch(other) == epoch:
+            if log.seq(other) < seq:
+                break
+            found = other if invoked_t <= log.invoked_t(other) else found
+    return found

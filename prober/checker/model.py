@@ -197,7 +197,7 @@ class Send:
         if before is None or self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
         inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session
-        if inside and self.position <= self.before_position:
+        if inside and self.position <= self.before_position and not before.bound:
             same_group = self.view.high(self.position) > self.view.low(self.before_position)
             return [] if same_group else [Problem(Kind.PULL_BATCH_ORDER, others=(before,), alternatives=self._not_back)]
         lowest, highest = self.view.low(self.position), self.view.high(self.before_position)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.checker.assumptions import UNPLACED, Cost, cost_of
 from prober.checker.explanation import Explanation, Step, priority, reasoned
-from prober.checker.facts import Delivery, Session, is_too_late, must_precede
-from prober.checker.log import Log
+from prober.checker.facts import Delivery, Session, in_session, is_too_late, must_precede
+from prober.checker.late import stands_below
+from prober.checker.log import PRIMARY, SHARED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
 from prober.checker.search_view import SearchView
@@ -215,7 +216,7 @@ class Search:
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         settled = not situation.learned and situation.before is self.settled.before  # what was sent before comes first
         for index in self._candidates(situation):
-            if settled and self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by:
+            if settled and self._may_be_before(index):
                 yield self._send_before(situation, index)
             yield self._send(situation, index)
 
@@ -269,8 +270,8 @@ class Search:
         released = learned is None and self.subscription.rules.dead_letter_max_attempts > 0
         kept = held_at(situation.hold, one.owner) if released else situation.hold
         hold_after = None if one.unplaced else held_on(kept, position, one, counts=self._shared)
-        before = None if one.unplaced else one
-        after = situation.after(self._places[index][0], learned, before, position, hold_after)
+        bound = self._bound(situation, index, position) if one.unplaced else position + 1
+        after = situation.after(self._places[index][0], learned, one if bound else None, bound - 1, hold_after)
         after.complete = self._complete(after, situation.complete)
         hold = situation.hold
         alone = hold is None or hold.owner == one.owner or position <= hold.lowest
@@ -280,6 +281,24 @@ class Search:
         last = situation.before, situation.before_position
         send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.newest, behind)
         return Step(index, self._new(index, send.problems()), placed=True), after
+
+    def _bound(self, situation: Situation, index: int, position: int) -> int:
+        """See `Delivery.bound`."""
+        one, log = self.items[index], self.log
+        if self._may_be_before(index) or self.subscription.grace_of(one) is not None:
+            return 0
+        if position <= self.frontier:
+            certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED)
+            return stands_below(log, position - 1, one.epoch, one.seq, log.invoked_t(position)) if certain else 0
+        if not one.primary or one.shared or one.publication is None:
+            return 0
+        found = stands_below(log, self.frontier, one.epoch, one.seq, one.invoked_t)
+        learned = ((at, self.first_at(situation, at)) for at in range(self.frontier + 1, position))
+        return found or next((at for at, other in learned if not other.unplaced and in_session(one.publication, other)), 0)
+
+    def _may_be_before(self, index: int) -> bool:
+        """10: whether it may have been sent before something of an unknown place."""
+        return self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
         """It was sent before the last certain moment; what has to be in the log before it is missing all the same."""

@@ -58,7 +58,7 @@ class Restart(Delivery):
         self.number = seek.number
         self.t = self.earliest_t = seek.settled_t
         self.session = NOBODY
-        self.token = self.stamp = self.position = self.generation = 0
+        self.token = self.stamp = self.position = self.bound = self.generation = 0
         self.seq, self.epoch = log.seq(seek.start - 1), log.epoch(seek.start - 1)
         self.message_id = ""
         self.publish_time = self.publication = self.region = self.older = None

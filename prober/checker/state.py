@@ -29,9 +29,11 @@ class State:
         self._trim_at = TRIM_AT
 
     def sent(self, position: int, delivery: Delivery) -> None:
-        """A delivery was sent; behind one that may stand elsewhere in the log nothing is known."""
+        """A delivery was sent; behind one that may stand elsewhere in the log only what it stands before is known."""
         if delivery.unplaced:
             self.reset()
+            if delivery.bound:
+                self.restart(delivery, delivery.bound - 1)
             return
         if self.releases and not delivery.first:
             self.held = [one for one in self.held if one[1].owner == delivery.owner]

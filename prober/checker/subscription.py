@@ -84,7 +84,7 @@ class Subscription:
             self.ended.append(session)  # when push might deliver does not depend on its requests
         if self.streaming:
             since_t = event.t - rules.close_detection_max_s - rules.delivery_delay_max_s
-            self._lose(Loss(session, max(session.opened_t, since_t), event.t))
+            self._lose(Loss(session, max(session.sent_t, since_t), event.t))
         elif event.lost and rules.mode is Mode.PULL:
             self._lose(Loss(session, session.opened_t, event.t))
 
@@ -149,12 +149,11 @@ class Subscription:
         eps = rules.clock_error_s
         leased_s = rules.ack_deadline_s if rules.exactly_once else 0.0
         sent_t = max(invoked_t, one.earliest_t - leased_s) - eps
-        latest_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s + eps
         return any(
             loss.session is not one.session
             and _may_be_of_one(loss.session, one.session)
-            and loss.session.opened_t <= one.t + eps
-            and sent_t <= loss.until_t <= latest_t
+            and loss.since_t <= one.t + eps
+            and sent_t <= loss.until_t
             for loss in self.losses
         )
 
