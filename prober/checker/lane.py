@@ -45,7 +45,8 @@ class Lane(AcceptedDeliveries):
 
     waiting     what came since something could not be accepted, that first.
     due_t       when that is decided at the latest.
-    pending        confirmed publications of the region that have not come, in the order of their invocations.
+    pending     confirmed publications of the region that have not come, in the order of their invocations, and whether what was missing
+                them had an excuse.
     overtaken   publications of which a finding says that they are missing before a delivery.
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
@@ -55,7 +56,7 @@ class Lane(AcceptedDeliveries):
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
         self.due_t = inf
-        self.pending: dict[Publication, None] = {}
+        self.pending: dict[Publication, bool] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_across_publishers = False
@@ -154,10 +155,10 @@ class Lane(AcceptedDeliveries):
         if publication is None:
             return []
         found = []
-        for other in self.pending:
+        for other, excused in self.pending.items():
             if is_too_late(self._key.rules, other, one):
                 break
-            if other not in self.overtaken and must_precede(self._key.rules, other, one):
+            if not excused and other not in self.overtaken and must_precede(self._key.rules, other, one):
                 found.append(other)
         if self.waiting:
             found += [other for other in self._waiting_before(one, publication) if other not in self.overtaken]
@@ -260,7 +261,7 @@ class Lane(AcceptedDeliveries):
         return Search(
             *(self._key.subscription, self.log, items, mandatory, self.settled, self.log.final, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
-            *(self.overtaken.__contains__, self._reported),
+            *(self.overtaken.__contains__, lambda one: self.pending.get(one, False), self._reported),
         )
 
     def _give_up(self, one: Delivery) -> None:
@@ -320,11 +321,11 @@ class Lane(AcceptedDeliveries):
         if delivery is None:
             late = publication.seq < self.highest.get(publication.epoch.name, 0)
             last = next(reversed(self.pending), None)
-            self.pending[publication] = None
+            self.pending[publication] = False
             if self._key.rules.filtered and len(self.pending) > self._key.rules.window:
                 self._forget_hidden(next(iter(self.pending)))
             if last is not None and last.rank > publication.rank:
-                self.pending = dict.fromkeys(sorted(self.pending, key=lambda one: one.rank))
+                self.pending = {one: self.pending[one] for one in sorted(self.pending, key=lambda one: one.rank)}
         else:
             late = True
             if delivery.position:

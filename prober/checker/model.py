@@ -176,8 +176,11 @@ class Send:
         breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)
         if breaches:
             return [Problem(Kind.ORDER_GAP, "", publications=breaches, alternatives=partial(self._not_absent, breaches[0]))]
-        counted = {doubt: case.missing for case, doubt in doubts.items() if self._is_counted(case)}
-        return [Problem(Kind.ORDER_GAP, doubt, publications=(one,)) for doubt, one in counted.items()]
+        counted: dict[str, tuple[Publication, ...]] = {}
+        for case, doubt in doubts.items():
+            if self._is_counted(case):
+                counted[doubt] = *counted.get(doubt, ()), case.missing
+        return [Problem(Kind.ORDER_GAP, doubt, publications=missing) for doubt, missing in counted.items()]
 
     def _absent(self, missing: Publication) -> Absent:
         return Absent(self.subscription, missing, self.delivery, self.delivery.t, self.by_t)

@@ -16,7 +16,7 @@ from itertools import islice, takewhile
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from prober.checker.assumptions import UNPLACED, Cost, cost_of
+from prober.checker.assumptions import ASSUMPTION, UNPLACED, Cost, cost_of
 from prober.checker.explanation import Explanation, Step, priority, reasoned
 from prober.checker.facts import Delivery, Session, in_session, is_too_late, must_precede
 from prober.checker.late import stands_below
@@ -38,6 +38,10 @@ PRECISE: Final = 1_000
 """Situations that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
 GLANCE: Final = 500
 """The same for a search that may be repeated later."""
+
+INEVITABLE_MAX: Final = 8
+"""Publications that never come of which it is known what they cost at least."""
+BREACH: Final = Cost(1)
 
 Record: TypeAlias = tuple[int, int]
 
@@ -65,6 +69,7 @@ class Search:
     blurred_by: Session | None
     newest: Callable[[int], Delivery | None]
     waived: Callable[[Publication], bool]
+    excused: Callable[[Publication], bool]
     reported: Set[tuple[int, Kind]]
     _lows: list[float] = field(default_factory=list)
     _records: list[int] = field(default_factory=list)
@@ -117,7 +122,7 @@ class Search:
         return found or Explanation((), gave_up=True)
 
     def _look(
-        self, inevitable: Mapping[int, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
+        self, inevitable: Mapping[Publication, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
     ) -> Explanation | None:
         """The best explanation that costs no more than `cost_max`; None if too many situations were looked at.
 
@@ -160,43 +165,28 @@ class Search:
 
     # --- what costs something in every order ---------------------------------------------------------------------------------
 
-    def _inevitable(self) -> dict[int, Cost]:
-        """The least cost of each new record, by its first delivery: publications that have not come are missing in every order."""
-        costs: dict[int, Cost] = {}
-        for index, record in enumerate(self._records) if self._never_sent else ():
-            if record in costs and not any(costs[record]):
-                continue
-            cost = self._cost_at_least(index)
-            costs[record] = min(cost, costs[record]) if record in costs else cost
-        needed = set(self._records[: self.mandatory])
-        return {record: cost for record, cost in costs.items() if record in needed and any(cost)}
+    def _inevitable(self) -> dict[Publication, Cost]:
+        """The least cost of the first publications that never come: in every order one record is the first behind each."""
+        costs: dict[Publication, Cost] = {}
+        needed: set[Publication] = set()
+        start, first = self._start(), [one for one in self._never_sent if not self.excused(one)][:INEVITABLE_MAX]
+        for index, one in enumerate(self.items) if first else ():
+            for missing in () if self.known[index] else self._must_precede(first, one):
+                if index < self.mandatory:
+                    needed.add(missing)
+                if any(costs.get(missing, BREACH)):
+                    send = Send(self.subscription, SearchView(self, start), one, 1, None, 0, (), [missing], one.t, self.newest)
+                    cost = cost_of(self._new(index, send.missing_only()), placed=True)
+                    costs[missing] = min(cost, costs.get(missing, cost))
+        breaches = {one: BREACH for one, cost in costs.items() if one in needed and cost.breaches}
+        assumed = next((one for one, cost in costs.items() if one in needed and any(cost) and not cost.breaches), None)
+        return breaches if assumed is None else {**breaches, assumed: Cost(assumptions=ASSUMPTION)}
 
-    def _cost_at_least(self, index: int) -> Cost:
-        one = self.items[index]
-        if self.known[index] or one.publication is None:
+    def _paid(self, situation: Situation, index: int, inevitable: Mapping[Publication, Cost]) -> Cost:
+        """The cost that counted so far for the publications that are missing before a delivery."""
+        if not inevitable or self._position(situation, index):
             return Cost()
-        earlier = takewhile(lambda before: not is_too_late(self.subscription.rules, before, one), self._never_sent)
-        missing = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
-        if not missing:
-            return Cost()
-        start = self._start()
-        last = start.before, start.before_position
-        send = Send(self.subscription, SearchView(self, start), one, 1, *last, (), missing, one.t, self.newest)
-        return cost_of(self._new(index, send.missing_only()), placed=True)
-
-    def _paid(self, situation: Situation, index: int, inevitable: Mapping[int, Cost]) -> Cost:
-        """The cost that counted for a delivery so far, if nothing of its record was sent before it."""
-        record = self._records[index]
-        if record not in inevitable or any(self._was_sent(situation, other) for other in self._copies_of(index)):
-            return Cost()
-        return inevitable[record]
-
-    def _copies_of(self, index: int) -> Iterator[int]:
-        """The other deliveries of the record of a delivery."""
-        record = self._records[index]
-        for other in self._copies[self.items[index].token]:
-            if other != index and self._records[other] == record:
-                yield other
+        return sum((inevitable.get(one, Cost()) for one in self._missing(situation, index)), Cost())
 
     def _is_complete(self, situation: Situation) -> bool:
         """Whether everything that has to be explained was sent."""
@@ -345,19 +335,31 @@ class Search:
     # --- 4: what has to be in the log before ---------------------------------------------------------------------------------
 
     def _missing(self, situation: Situation, index: int) -> list[Publication]:
-        """Publications that have to be in the log before a new record, and are not; any record of its message id will do."""
-        one = self.items[index]
+        """Publications that are missing before a new record; not those that another record of the log missed before it."""
+        learned = [self.items[record] for record in situation.learned]
+        required = [one for one in self._required(situation, index) if not self.excused(one)]
+        return [one for one in required if not any(must_precede(self.subscription.rules, one, other) for other in learned)]
+
+    def _required(self, situation: Situation, index: int) -> list[Publication]:
+        """Publications that have to be in the log before a new record, and are not; any record of a message id will do."""
+        required = self._must_precede(islice(self._to_be_sent, situation.complete, None), self.items[index])
+        return [before for before in required if not self._is_in_log(situation, before)]
+
+    def _must_precede(self, publications: Iterable[Publication], one: Delivery) -> list[Publication]:
+        """Those of some publications, by rank, that have to be in the log before a record."""
+        rules = self.subscription.rules
         if one.publication is None:
             return []
-        rest = islice(self._to_be_sent, situation.complete, None)
-        earlier = takewhile(lambda before: not is_too_late(self.subscription.rules, before, one), rest)
-        required = [before for before in earlier if must_precede(self.subscription.rules, before, one)]
-        return [before for before in required if not self._is_in_log(situation, before)]
+        return [
+            before
+            for before in takewhile(lambda each: not is_too_late(rules, each, one), publications)
+            if must_precede(rules, before, one)
+        ]
 
     def _is_behind_missing(self, situation: Situation, position: int) -> bool:
         """Whether a message that has to be in the log before a position was not received."""
         if position > self.frontier:
-            return bool(self._missing(situation, situation.learned[position - self.frontier - 1]))
+            return bool(self._required(situation, situation.learned[position - self.frontier - 1]))
         earlier_t = self.log.invoked_t(position) - self.subscription.rules.clock_error_s
         return any(before.confirmed_t < earlier_t and not self._is_in_log(situation, before) for before in self._to_be_sent)
 
