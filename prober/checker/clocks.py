@@ -160,12 +160,6 @@ class Clocks:
         """Until when no event makes a message pending: a control operation had not settled, or the record has a hole."""
         return max((stop for _, stop in self._graces()), default=LONG_AGO)
 
-    def unseen_until(self) -> float:
-        """Acknowledgements in a hole of the record are applied by then."""
-        rules = self._subscription.rules
-        ends = (self._hole_end(grace) for grace in self._subscription.graces if grace.is_hole)
-        return max(ends, default=LONG_AGO) + rules.ack_lag_max_s + rules.clock_error_s
-
     def pending_since(self, invoked_t: float) -> float:
         """Since when what was published then has to come, but for its confirmation; infinite if it need not.
 

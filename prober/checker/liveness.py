@@ -316,9 +316,8 @@ class Liveness:
             return
         found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
         early: dict[str, float] = {}  # pending since then and not overdue, so nothing is that was pending later
-        unseen_t = self._key.subscription.clocks.unseen_until()
         for one in list(self.clock.holds.unacked.values()):
-            if one.t <= excused_t or one.earliest_t <= unseen_t or one.number in self._told:
+            if one.t <= excused_t or one.number in self._told:
                 continue
             wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one)
             until_t = self._expires(wait.sent_t, now)

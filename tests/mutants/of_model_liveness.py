@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.mutant import excuse_of_model as excuse
 from tests.mutants.mutant import rule_of_model as rule
 
-CLOCKS, LIVENESS, RUNS = "clocks.py", "liveness.py", "runs.py"
+CLOCKS, LIVENESS, RUNS, HOLDS = "clocks.py", "liveness.py", "runs.py", "holds.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     excuse("clock-error-shortens-deadlines", CLOCKS, "seconds = wait.seconds + self._subscription.rules.clock_error_s", "seconds = wait.seconds - self._subscription.rules.clock_error_s", "A deadline passes before its time by some clocks."),
@@ -39,4 +39,13 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("seeks-restore-nothing", RUNS, "self._restored[log.tokens[position - log.floor - 1]] = lane, position", "pass", "A seek back brings nothing back."),
     excuse("runs-come-to-what-was-removed", RUNS, "if lane.log.flagged(position, REMOVED | UNPLACED | confirmed):", "if False:", "A redelivery must bring what was dead-lettered."),
     rule("runs-end-anywhere", RUNS, "if log.high(position) >= target:\n            return False", "if True:\n            return False", "A redelivery may end anywhere."),
+    excuse("holes-lease-nothing", CLOCKS, "[*self._graces(), *self._leased_unseen(key)]", "self._graces()", "A message that was delivered in a hole of the record is not leased."),
+    rule("holes-lease-for-ever", CLOCKS, "if hole.is_hole and key.last_t - slack <= hole.until_t:", "if hole.is_hole:", "A later delivery shows nothing about leases from a hole."),
+    rule("sessions-never-show-themselves", CLOCKS, "shown_t = min(opened_t, hole.shown_t)", "shown_t = opened_t", "A stream from before a hole is gone until a new one opens."),
+    excuse("nacks-arrive", HOLDS, "if backoff_s or one.nacked_t < inf else LONG_AGO", "if backoff_s else LONG_AGO", "A nacked message of another key is never in the way."),
+    excuse("holes-acknowledge-nothing", LIVENESS, "pending = not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))", "pass", "No message was acknowledged in a hole of the record."),
+    rule("late-subscriptions-are-not-watched", "verifier.py", "        self._watch(checker)  # what was published before is pending\n", "", "No deadline passes on a subscription that shows itself late."),
+    rule("publishes-bound-first-deliveries-only", "accepted.py", "if one.publication is None:\n            one.earliest_t", "if False:\n            one.earliest_t", "A redelivery may have been sent before its publish."),
+    rule("nothing-has-a-place-after-a-seek", "accepted.py", "return not self._is_next(one)", "return True", "The next message after a seek or hole may stand anywhere."),
+    excuse("everything-has-a-place-after-a-seek", "accepted.py", "return not self._is_next(one)", "return False", "A message from before a seek or hole stands where it was delivered."),
 )  # fmt: skip

@@ -13,7 +13,7 @@ SEND, MODEL = "send_excuses.py", "model.py"
 MUTANTS: tuple[Mutant, ...] = (
     # 4: a message that is missing before another
     excuse("missing-never-expires", SEND, 'lambda case: EXPIRED if is_expired(case.rules, case.missing.invoked_t, case.latest_t) else "",', 'lambda case: "",', "A missing message that is older than the retention is a gap."),
-    excuse("missing-is-never-filtered", SEND, 'lambda case: FILTERED if case.rules.filtered else "",', 'lambda case: "",', "A message that a filter may exclude is a gap."),
+    excuse("missing-is-never-filtered", SEND, 'lambda case: FILTERED if case.rules.filtered and not case.missing.received >> case.subscription.index & 1 else "",', 'lambda case: "",', "A message that a filter may exclude is a gap."),
     excuse("missing-never-came-unseen", SEND, 'may_have_come_unseen(case.missing.invoked_t, case.t)\n    return "" if grace is None else GRACE.format(grace.cause)', 'may_have_come_unseen(case.missing.invoked_t, case.t)\n    return ""', "A message that a hole in the record may hide is a gap."),
     excuse("missing-never-lost-beside", SEND, 'return BESIDE if subscription.may_have_lost_beside(case.missing.invoked_t, case.one) else ""', 'return ""', "A message that another stream of the subscriber took with it is a gap."),
     rule("missing-always-lost-beside", SEND, 'return BESIDE if subscription.may_have_lost_beside(case.missing.invoked_t, case.one) else ""', "return BESIDE", "Any gap may be lost with another stream."),
@@ -58,7 +58,7 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("unplaced-records-are-judged", MODEL, "return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None", "return False", "A record whose place is not known has one."),
     rule("nothing-is-held-elsewhere", MODEL, "return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),
     excuse("unknown-owners-are-others", MODEL, "held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "held.owner != self.delivery.owner", "A stream whose opening was not recorded is another subscriber's."),
-    excuse("what-is-above-is-held", MODEL, "return position < self.position and self.view.holds(position)", "return self.view.holds(position)", "A restart at or below what is held is a split."),
+    excuse("what-is-above-is-held", MODEL, "below = position < self.position and not", "below = not", "A restart at or below what is held is a split."),
     excuse("what-is-released-is-held", MODEL, "held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))", "held = (Holding(self, *one) for one in below)", "No lease is ever over."),
     excuse("above-what-its-owner-had", MODEL, "for position, held in self.held if position > above and", "for position, held in self.held if", "A subscriber that received later messages before may not go on."),
     excuse("restarts-are-no-runs", MODEL, "or self.position > self.before_position:\n            return []", "or self.position < self.before_position:\n            return []", "With exactly-once delivery going on behind a redelivery begins a run."),

@@ -100,6 +100,7 @@ def test_seek(one: Case) -> None:
         case("published while it settles", "P1 seek 5/0@2 P2@3 ok2=m2@3.1 A<1@10 A ack 1@11 end @900", "L:STUCK@130"),
         case("what was never received comes later", "open A of client A P1@1 ok1=m1@1.05 seek 60/0.5@100 A<1@200 A ack 1@201 end @900"),
         case("published before, and never received", "open A of client A P1@1 ok1=m1@1.05 seek 5/50@100 end @900"),
+        case("what was passed over comes behind what was published since, and stands before it", "P1,2,3 A<1@1 A ack 1@1.1 seek 0@2 P4@10 ok4=m4@10.1 A<4@11 A ack 4@11.1 seek 0/0@30 A<1,2,3,4@40 A ack 1,2,3,4@41 P5@50 ok5=m5@50.1 A<5@51 A ack 5@52 end @900", "I:ORDER_GAP"),
     ],
 )  # fmt: skip
 def test_what_a_seek_brings_back(one: Case) -> None:
@@ -200,7 +201,7 @@ def test_what_is_published_when_a_hole_has_settled_is_owed(line: str, expected: 
         case("by pull as well", "pull a@0.9 hole @3 pull b@4 P3@10 ok3=m3@10.1 end @7200", "L:STUCK@728", mode=PULL),
         case("not any more when a later message was sent", f"{HOLED} {GOES_ON} A2<1@11 A2 ack 1@11.1 end @7200", "L:STUCK@131"),
         case("it may have been sent in the hole", f"{HOLED} {GOES_ON} A2<1@7.5 A2 ack 1@11.1 end @7200", "L:STUCK@728"),
-        case("what was published before may have been acknowledged in the hole", "P1 hole @3 open A of client A@4 A<1@11 end @7200"),
+        case("what was published before may have been acknowledged in the hole", "P1 hole @3 open A of client A@4 A<1@30 end @7200"),
         case("a stream from before the hole is there once it delivers", "P1 A<1@1 hole @3 P2@10 ok2=m2@10.1 A<1@11 A ack 1@11.1 end @7200", "L:STUCK@131"),
     ],
 )  # fmt: skip
