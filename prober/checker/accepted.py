@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 WINDOW_MAX: Final = 4096
 """Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
+RECENT: Final = 128
+"""Deliveries of the window whose order is looked at first; that of all only if these have no legal one."""
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
 EPOCHS_KEPT: Final = 64
@@ -197,7 +199,7 @@ class AcceptedDeliveries:
         if before is not None and before.session is not one.session:
             self._key.moved(self, one)
         if not window:
-            if self._key.subscription.alone(one.session):
+            if not self.waiting and self._key.subscription.alone(one.session):
                 self.settled.sent(position, one)
                 self.log.final = self.log.frontier
                 return
@@ -206,8 +208,7 @@ class AcceptedDeliveries:
             self._join(one, position)
         window.append(one)
         self.now.sent(position, one)
-        if len(window) >= self._commit_at:
-            self.commit(one.t)
+        self._commit_if_due(one.t)
 
     def _learn(self, one: Delivery) -> int:
         flags, invoked_t = 0, one.invoked_t
@@ -273,23 +274,27 @@ class AcceptedDeliveries:
                 del self.highest[next(iter(self.highest))]
             self.highest[one.epoch] = one.seq
 
+    def _commit_if_due(self, now: float) -> None:
+        if len(self.window) >= self._commit_at:
+            self.commit(now)
+
     def commit(self, now: float) -> None:
         """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
         rules = self._key.rules
-        if self.waiting or not self.window:
-            return  # what waits may have been sent before
+        if not self.window or (self.waiting and len(self.window) <= RECENT):
+            return  # few may still get other places when what waits is explained
         delayed_t = now if now == inf else now - rules.delivery_delay_max_s
         horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
         self._has_one_order = self._has_one_order or has_one_order(rules, self.window)
-        if self._has_one_order:
+        if self._has_one_order and not self.waiting:
             count = next((index for index, one in enumerate(self.window) if one.t >= horizon_t), len(self.window))
         else:
-            count = certain_count(rules, self.window, horizon_t)
-        if len(self.window) - count >= WINDOW_MAX:
+            count = certain_count(rules, self.window, self.waiting, horizon_t)
+        if len(self.window) - count >= WINDOW_MAX and not self.waiting:
             count = self._give_up_order(len(self.window) // 2)
         if count:
             self._settle(count)
-        self._commit_at = len(self.window) + COMMIT_AT
+        self._commit_at = len(self.window) + max(COMMIT_AT, len(self.window) // 4)
 
     def _settle(self, count: int) -> None:
         """The order of the first of the window is certain."""
@@ -304,7 +309,8 @@ class AcceptedDeliveries:
         if self._reported:
             numbers = {one.number for one in self.window}
             self._reported = frozenset(one for one in self._reported if one[0] in numbers)
-        self._patience = 1
+        if not self.waiting:
+            self._patience = 1
 
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
@@ -324,14 +330,25 @@ class AcceptedDeliveries:
             return 0
         return count
 
-    def _adopt(self, search: Search, steps: tuple[Step, ...]) -> None:
-        """Takes an explanation for what happened."""
-        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(self.log.final, self.log.frontier + 1)}
-        self.log.truncate(self.log.final)
+    def _state_behind(self, count: int) -> tuple[State, int]:
+        """The state behind the first of the window, so many, and the last position that was learned by then."""
+        if not count:
+            return self.settled, self.log.final
+        state, frontier = self.settled.copy(), self.log.final
+        for one in self.window[:count]:
+            state.sent(one.position, one)
+            frontier = max(frontier, one.position)
+        return state, frontier
+
+    def _adopt(self, search: Search, steps: tuple[Step, ...], kept: int = 0) -> None:
+        """Takes an explanation for what happened since the first of the window, so many."""
+        learned_upto = search.frontier
+        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(learned_upto, self.log.frontier + 1)}
+        self.log.truncate(learned_upto)
         window = set(map(id, self.window))
         learned: dict[tuple[int, int], int] = {}
-        self.window, self._has_one_order = [], False
-        self.now = self.settled.copy()
+        self.window, self._has_one_order = self.window[:kept], False
+        self.now = search.settled.copy()
         for step in steps:
             one = search.items[step.item]
             one.position = search.known[step.item]

@@ -7,12 +7,12 @@ is *on hold* until everything that may explain it has had time to arrive. Then t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.checker.accepted import AcceptedDeliveries
+from prober.checker.accepted import RECENT, AcceptedDeliveries
 from prober.checker.facts import Delivery, Grace, in_session, is_too_late, must_precede, provably_before
 from prober.checker.late import first_of, pairs
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, STAYED, UNPLACED
@@ -20,6 +20,7 @@ from prober.checker.model import Problem, Send
 from prober.checker.opportunities import Opportunities
 from prober.checker.publications import Publication
 from prober.checker.search import Search
+from prober.checker.situation import held_below
 from prober.checker.sought import Restart, Seek
 from prober.checker.state import State
 from prober.core.events import LONG_AGO
@@ -51,7 +52,7 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_across_publishers", "_seek", "deferred", "due_t", "overtaken", "pending")
+    __slots__ = ("_in_grace", "_is_across_publishers", "_recent", "_seek", "deferred", "due_t", "overtaken", "pending")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
@@ -60,6 +61,7 @@ class Lane(AcceptedDeliveries):
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_across_publishers = False
+        self._recent = RECENT
         self._seek: Seek | None = None
         self.opportunities = Opportunities(key, self)
 
@@ -147,7 +149,7 @@ class Lane(AcceptedDeliveries):
             return False
         if before.session is one.session:
             return subscription.streaming or position == state.before_position + 1
-        return all(held.owner == one.owner for _, held in state.outstanding())
+        return next(held_below(state.latest_outstanding(), one.owner, position), None) is None
 
     def _missing(self, one: Delivery) -> list[Publication]:
         """4: what has to be in the log before a new record and has not come."""
@@ -175,7 +177,7 @@ class Lane(AcceptedDeliveries):
     def _send_of(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> Send:
         return Send(
             *(self._key.subscription, self.log, one, position, state.before, state.before_position),
-            *(state.held if self._key.rules.exactly_once else state.outstanding(), missing, one.t, self._key.newest),
+            *((state.held if self._key.rules.exactly_once else state.outstanding())[::-1], missing, one.t, self._key.newest),
         )
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
@@ -183,6 +185,7 @@ class Lane(AcceptedDeliveries):
     def settle(self, now: float) -> None:
         """Decides what was on hold until before `now`."""
         while self.waiting and (self.due_t < now or now == inf):
+            self._commit_if_due(now)
             if len(self.waiting) == 1 or not self._resolve_all(now):
                 self._resolve(now)
         self._compare(now)
@@ -203,30 +206,30 @@ class Lane(AcceptedDeliveries):
         """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
         self._patience *= 2
         several, rest = self.waiting[:TOGETHER_MAX], self.waiting[TOGETHER_MAX:]
-        items = sorted((*self.window, *several), key=lambda one: one.number)
-        search = self._search(items, len(items))
-        explanation = search.run(final=False)
-        if explanation is None:
+        for kept in self._may_be_kept():
+            search = self._search(several, (), kept)
+            explanation = search.glance()
+            if explanation is not None:
+                break
+        else:
             return False
-        self._adopt(search, explanation.steps)
+        self._adopt(search, explanation.steps, kept)
         self.waiting, self.due_t = rest, inf
-        if len(self.window) >= self._commit_at:
-            self.commit(now)
+        self._commit_if_due(now)
         self._go_on()
         return True
 
     def _resolve(self, now: float) -> None:
-        """Looks for a legal order; where there is none and time is up, tells the breach."""
+        """Looks for a legal order; where there is none, tells the breach: only if no order of the whole window is one."""
         first, *rest = self.waiting
-        final = self.due_t < now or now == inf
         eps = self._key.rules.clock_error_s
         beside = [one for one in rest if one.session is not first.session and one.earliest_t <= first.t + eps]
         optional = beside[:OPTIONAL_MAX]
-        items = sorted((*self.window, first), key=lambda one: one.number)
-        search = self._search([*items, *optional], len(items))
-        explanation = search.run(final=final)
-        if explanation is None:
-            return
+        for kept in self._may_be_kept():
+            search = self._search([first], optional, kept)
+            explanation = search.run(soon=kept > 0)
+            if not (explanation.gave_up or explanation.is_breach):
+                break
         if explanation.is_breach and now < inf and self._key.subscription.loss_may_show(first.t):
             self.due_t = now + self._hold_s
             return
@@ -234,10 +237,18 @@ class Lane(AcceptedDeliveries):
             self._give_up(first)
             self.waiting = rest
         else:
-            self._adopt(search, explanation.steps)
+            self._adopt(search, explanation.steps, kept)
             sent = {search.items[step.item].number for step in explanation.steps}
             self.waiting = [one for one in self.waiting if one.number not in sent]
         self._go_on()
+
+    def _may_be_kept(self) -> Iterator[int]:
+        """How many of the window are kept in their places at first, and then: none. Fewer if none was needed the last time."""
+        kept = len(self.window) - self._recent
+        if kept > 0:
+            yield kept
+            self._recent *= 2  # there was no legal order with these
+        yield 0
 
     def _go_on(self) -> None:
         waiting, self.waiting, self.due_t = self.waiting, [], inf
@@ -249,17 +260,20 @@ class Lane(AcceptedDeliveries):
                 self.due_t = self._due_of(one)
                 return
 
-    def _search(self, items: list[Delivery], mandatory: int) -> Search:
-        known = []
+    def _search(self, new: Iterable[Delivery], optional: Iterable[Delivery] = (), kept: int = 0) -> Search:
+        """A search for an order of the window and what is new; the first of the window, so many, are kept in their places."""
+        settled, frontier = self._state_behind(kept)
+        mandatory = sorted((*self.window[kept:], *new), key=lambda one: one.number)
+        items, known = [*mandatory, *optional], []
         self._note_late(items)
         for one in items:
             position = self.position_of(one) if not one.position else one.position
-            known.append(position if position <= self.log.final else 0)
+            known.append(position if position <= frontier else 0)
         searched = {one.number for one in items}
         later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
         pending = sorted((*self.pending, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
-            *(self._key.subscription, self.log, items, mandatory, self.settled, self.log.final, known, pending),
+            *(self._key.subscription, self.log, items, len(mandatory), settled, frontier, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             *(self.overtaken.__contains__, lambda one: self.pending.get(one, False), self._reported),
         )
@@ -323,7 +337,9 @@ class Lane(AcceptedDeliveries):
             last = next(reversed(self.pending), None)
             self.pending[publication] = False
             if self._key.rules.filtered and len(self.pending) > self._key.rules.window:
-                self._forget_hidden(next(iter(self.pending)))
+                hidden = next(iter(self.pending))  # the filter may exclude it for ever
+                del self.pending[hidden]
+                self._key.excuse(hidden)
             if last is not None and last.rank > publication.rank:
                 self.pending = {one: self.pending[one] for one in sorted(self.pending, key=lambda one: one.rank)}
         else:
@@ -342,11 +358,6 @@ class Lane(AcceptedDeliveries):
     def _defer(self, publication: Publication, t: float) -> None:
         self.deferred.append((t + self._hold_s, publication))
         self.due_t = min(self.due_t, t + self._hold_s)
-
-    def _forget_hidden(self, publication: Publication) -> None:
-        """The filter may exclude a publication for ever, so it is not waited for."""
-        del self.pending[publication]
-        self._key.excuse(publication)
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
         """The first delivery of a primary, if it came."""
@@ -378,8 +389,8 @@ class Lane(AcceptedDeliveries):
             first = first_of(publication, self._key.subscription.index)
             joined = self._is_joined(first) and len(self.window) <= COMPARED_MAX and not searched
             if self.window and (joined or any(pairs(self.log, self.pending, publication, first, self._key.rules))):
-                search = self._search(sorted(self.window, key=lambda one: one.number), len(self.window))
-                explanation = search.run(final=joined and not self.waiting)
+                search = self._search(())
+                explanation = search.run() if joined and not self.waiting else search.glance()
                 searched = True
                 if explanation is not None and not explanation.gave_up:
                     self._adopt(search, explanation.steps)

@@ -38,6 +38,7 @@ from prober.checker.send_excuses import (
     passed_by_control,
     stored_before,
 )
+from prober.checker.situation import held_below
 from prober.core.findings import Kind
 from prober.core.rules import Mode, Rules
 
@@ -123,7 +124,7 @@ class Send:
 
     position    of its record; if that is new, the next one.
     before      the send before it in its region, if that is known.
-    held        what may be held, the lowest position first.
+    held        what may be held, the highest position first.
     missing     publications that had to be in the log before it and are not.
     latest_t    it was sent by then; `by_t` allows for the clock error.
     newest      the last delivery of a message id.
@@ -240,8 +241,7 @@ class Send:
         """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
-        above = max((position for position, held in self.held if held.owner == self.delivery.owner), default=0)
-        below = [(position, held) for position, held in self.held if position > above and self._matters(position, held)]
+        below = [one for one in held_below(self.held, self.delivery.owner, self.position) if self._matters(*one)]
         if not below:
             return []
         if self.rules.mode is Mode.PUSH:
@@ -280,11 +280,8 @@ class Send:
         return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
-        below = position < self.position and not self.view.is_open(position, self.position)
-        return below and self.view.holds(position) and self._elsewhere(held)
-
-    def _elsewhere(self, held: Delivery) -> bool:
-        return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None
+        known = self.view.holds(position) and not self.view.is_open(position, self.position)
+        return known and held.owner is not None and self.delivery.owner is not None
 
     # --- 9: exactly-once delivery --------------------------------------------------------------------------------------------
 

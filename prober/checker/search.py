@@ -24,7 +24,7 @@ from prober.checker.log import PRIMARY, SHARED, Log
 from prober.checker.model import Problem, Send
 from prober.checker.publications import Publication
 from prober.checker.search_view import SearchView
-from prober.checker.situation import Situation, held_at, held_in, held_on
+from prober.checker.situation import Situation, held_at, held_on
 from prober.checker.subscription import Subscription
 from prober.core.findings import Kind
 from prober.core.rules import Mode
@@ -113,13 +113,17 @@ class Search:
 
     # --- the search ----------------------------------------------------------------------------------------------------------
 
-    def run(self, *, final: bool) -> Explanation | None:
-        """The best explanation; while that is not `final`, None unless there is one without any problem."""
+    def run(self, *, soon: bool = False) -> Explanation:
+        """The best explanation; `soon`: if that is found soon."""
         inevitable = self._inevitable()
-        if not final:
-            return self._look(inevitable, max(GLANCE, 2 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
-        found = self._look(inevitable, PRECISE) or self._look(inevitable, SITUATIONS_MAX, ahead=True)
+        found = self._look(inevitable, GLANCE if soon else PRECISE)
+        if found is None and not soon:
+            found = self._look(inevitable, SITUATIONS_MAX, ahead=True)
         return found or Explanation((), gave_up=True)
+
+    def glance(self) -> Explanation | None:
+        """An explanation without any problem, if there is one that is found soon."""
+        return self._look(self._inevitable(), max(GLANCE, 2 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
 
     def _look(
         self, inevitable: Mapping[Publication, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
@@ -265,7 +269,7 @@ class Search:
         after.complete = self._complete(after, situation.complete)
         hold = situation.hold
         alone = hold is None or hold.owner == one.owner or position <= hold.lowest
-        held = () if hold is None or (alone and not self.subscription.rules.exactly_once) else tuple(held_in(hold))
+        held = () if hold is None or (alone and not self.subscription.rules.exactly_once) else hold
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
         last = situation.before, situation.before_position

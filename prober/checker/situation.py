@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from prober.checker.facts import Delivery
 
@@ -26,12 +26,20 @@ class Hold:
         below = rest.signature if rest is not None else 0
         self.signature: int = hash((position, delivery.number, below)) if counts else below
 
+    def __iter__(self) -> Iterator[tuple[int, Delivery]]:
+        hold: Hold | None = self
+        while hold is not None:
+            yield hold.position, hold.delivery
+            hold = hold.rest
 
-def held_in(hold: Hold | None) -> Iterator[tuple[int, Delivery]]:
-    """Deliveries that may be held, the highest position first."""
-    while hold is not None:
-        yield hold.position, hold.delivery
-        hold = hold.rest
+
+def held_below(held: Iterable[tuple[int, Delivery]], owner: str | None, position: int) -> Iterator[tuple[int, Delivery]]:
+    """What others may hold below a position, but for what lies below something that the owner may hold: the highest first."""
+    for at, delivery in held:
+        if delivery.owner == owner:
+            return
+        if at < position:
+            yield at, delivery
 
 
 def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: bool = True) -> Hold:
@@ -43,8 +51,10 @@ def held_on(hold: Hold | None, position: int, delivery: Delivery, *, counts: boo
 
 def held_at(hold: Hold | None, owner: str | None) -> Hold | None:
     """The holds of one owner."""
+    if hold is None or hold.owner == owner:
+        return hold
     kept = None
-    for position, delivery in reversed([one for one in held_in(hold) if one[1].owner == owner]):
+    for position, delivery in reversed([one for one in hold if one[1].owner == owner]):
         kept = held_on(kept, position, delivery)
     return kept
 

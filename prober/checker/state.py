@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
 
 from prober.checker.facts import Delivery
@@ -90,6 +91,10 @@ class State:
         """Holds that were not acknowledged so far."""
         self._unacked = [one for one in self._unacked if one[1].acked_t == inf]
         return self._unacked
+
+    def latest_outstanding(self) -> Iterator[tuple[int, Delivery]]:
+        """The same, the highest position first, one by one."""
+        return (one for one in reversed(self._unacked) if one[1].acked_t == inf)
 
     def hold(self) -> Hold | None:
         """The holds in the form of the search."""
