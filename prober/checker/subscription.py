@@ -29,6 +29,7 @@ class Subscription:
     lost_upto_t losses before then are forgotten.
     graces      control operations and holes.
     first_seen_t    when it showed itself first.
+    unseen      whether sessions may be open that are not on record yet.
     over        whether the record is over: a pull that has no answer by now may have had one that was lost.
     """
 
@@ -55,6 +56,8 @@ class Subscription:
     def opened(self, event: Opened) -> None:
         """A session begins."""
         opened_t = event.t if event.invoked_t is None else event.invoked_t
+        if opened_t < event.t and self.rules.mode is Mode.PULL:
+            self.unseen = True  # other pulls may have begun by now that are recorded with their answer
         if self.rules.mode is Mode.PUSH:
             opened_t = LONG_AGO  # the request was sent before it was received
         session = self._begin(Session(event.session, event.subscriber if self.streaming else event.session, opened_t), event.t)

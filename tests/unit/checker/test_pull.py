@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from prober.core.events import Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode, Rules
-from tests.unit.checker.cases import PULL, Case, case, findings, only
+from tests.notation import history
+from tests.unit.checker.cases import PULL, Case, case, definitely, findings, only, rules_of
+from tests.unit.checker.judging import judge
 
 BATCH = "P1,2,3,4 pull b1@0.9 b1<1,2,3@1"
 DONE = f"{BATCH} b1 ack 1,2,3@1.1"
@@ -130,3 +135,12 @@ HELD_ON = "P1,2,3,4 pull b1@0.9 pull b2@0.95 b1<1,2@1 pull b3@1.05 b2<3,4@1.1 b1
 )  # fmt: skip
 def test_what_a_rewind_takes_from_one_another_one_holds(one: Case) -> None:
     one.check()
+
+
+def test_pulls_that_are_recorded_with_their_answer_may_have_begun_before_others() -> None:
+    begun = {"b": 11.8, "c": 9.0}
+    line = "P1,2,3,4 pull a@9 a<1@10.3 a ack 1@10.4 pull b@12.2 b<2,3@12.2 b ack 2,3@12.3 pull c@12.6 c<2@12.6 c ack 2@12.7 pull d@18 d<4@19"
+    events = history(line, Mode.PULL)
+    recorded = [replace(one, invoked_t=begun.get(one.session)) if isinstance(one, Opened) else one for one in events]
+    rules = rules_of(mode=Mode.PULL, delivery_delay_max_s=2.0)
+    definitely(judge(rules, recorded, {"s": rules, "t": rules}))
