@@ -175,16 +175,6 @@ class AcceptedDeliveries:
             return 0
         return stands_below(log, position - 1, one.epoch, one.seq, log.invoked_t(position))
 
-    def _note_late(self, items: Iterable[Delivery]) -> None:
-        """10: what came late may have been sent before what came first, on a stream that turned out to be broken since."""
-        subscription, earlier, latest_t = self._key.subscription, list[Delivery](), -inf
-        for one in items if subscription.losses else ():
-            if one.first and not one.unplaced and one.invoked_t < latest_t:
-                later = (other for other in earlier if one.invoked_t < other.invoked_t)
-                one.unplaced = any(subscription.may_have_lost_beside(one.invoked_t, other) for other in later)
-            earlier.append(one)
-            latest_t = max(latest_t, one.invoked_t)
-
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
         before, window = self.now.before, self.window

@@ -232,6 +232,9 @@ def in_session(one: Publication, other: Delivery) -> bool:
 
 def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
     """Whether neither a publication nor any that was invoked after it has to precede a record."""
+    publication = other.publication
+    if publication is not None and publication.attempts is None and one.rank >= publication.rank:
+        return True  # only a repeated attempt can begin after something that was invoked later is confirmed
     return one.invoked_t > other.invoked_t + 2 * rules.clock_error_s
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.checker.accepted import RECENT, AcceptedDeliveries
 from prober.checker.facts import Delivery, Grace, in_session, is_too_late, must_precede, provably_before
-from prober.checker.late import first_of, pairs
+from prober.checker.late import first_of, note_late, pairs
 from prober.checker.log import ACK_CONFIRMED, ACKED, PRIMARY, STAYED, UNPLACED
 from prober.checker.model import Problem, Send
 from prober.checker.opportunities import Opportunities
@@ -265,7 +265,7 @@ class Lane(AcceptedDeliveries):
         settled, frontier = self._state_behind(kept)
         mandatory = sorted((*self.window[kept:], *new), key=lambda one: one.number)
         items, known = [*mandatory, *optional], []
-        self._note_late(items)
+        note_late(self._key.subscription, items)
         for one in items:
             position = self.position_of(one) if not one.position else one.position
             known.append(position if position <= frontier else 0)

@@ -7,11 +7,16 @@ published again only after a larger number is not late.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
+from typing import TYPE_CHECKING
 
 from prober.checker.facts import Delivery
 from prober.checker.log import PRIMARY, SHARED, UNPLACED, Log
 from prober.checker.publications import Publication
 from prober.core.rules import Rules
+
+if TYPE_CHECKING:
+    from prober.checker.subscription import Subscription
 
 
 def first_of(publication: Publication, subscription: int) -> Delivery | None:
@@ -83,3 +88,14 @@ def stands_below(log: Log, upto: int, epoch: str, seq: int, invoked_t: float) ->
                 break
             found = other if invoked_t <= log.invoked_t(other) else found
     return found
+
+
+def note_late(subscription: Subscription, deliveries: Iterable[Delivery]) -> None:
+    """10: a late message may have been sent before an early one, on a stream that turned out to be broken since."""
+    earlier, latest_t = list[Delivery](), -inf
+    for one in deliveries if subscription.losses else ():
+        if one.first and not one.unplaced and one.invoked_t < latest_t:
+            later = (other for other in earlier if one.invoked_t < other.invoked_t)
+            one.unplaced = any(subscription.may_have_lost_beside(one.invoked_t, other) for other in later)
+        earlier.append(one)
+        latest_t = max(latest_t, one.invoked_t)
