@@ -78,9 +78,10 @@ class Liveness:
         publication = one.publication
         size = key.group.largest if publication is None or not publication.size else publication.size
         key.subscription.clocks.delivered(clock.holds, one, size)
-        pending = lane is not None and t > key.collector.grace_until_t and (one.first or not self._was_acked(one, lane))
+        pending = lane is not None and (one.first or not self._was_acked(one, lane))
         if pending and key.subscription.graces:
-            pending = not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
+            pending = one.earliest_t > key.collector.grace_until_t
+            pending = pending and not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
         clock.holds.delivered(one, pending=pending)
         if key.rules.retry_backoff_max_s:
             clock.note(one)

@@ -53,6 +53,8 @@ THREE = "P1,2,3,4,5 A<1,2,3@1"
         case("what is received while it settles is not owed again", f"{THREE} seek 60@2 A<1@10 end @500"),
         case("a run over what was passed over is not owed", "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.4 seek 5@2 A<2@10 A<1@11 A ack 1,2@12 end @500"),
         case("a late copy of what was delivered before", "P1,2,3 A<1,2@1 seek 5@2 B<1@12 A<3@12.5"),
+        case("what may have been sent while it settled is not pending", "P1,2 A<1,2@1 A ack 1@1.4 seek 5@10 A<2@16 end @500"),
+        case("what was sent when it had settled is pending", "P1,2 A<1,2@1 A ack 1@1.4 seek 5@10 A<2@21 end @500", "L:UNACKED_STALL@206"),
         case("a filter change is no different", f"{THREE} filter 60@2 A<1,2,3@10 A<5@10.3", "I:ORDER_GAP"),
         case("a leak while the filter changes", "P1,2 A<1@1 filter 60@2 A<2!filter@10", "I:FILTER_LEAK"),
         case("a leak when it has changed", "P1,2 A<1@1 filter 5@2 A<2!filter@10", "I:FILTER_LEAK"),
