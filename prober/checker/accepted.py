@@ -171,9 +171,10 @@ class AcceptedDeliveries:
         """10: see `Delivery.bound`; only if nothing of an unknown place may have been sent after it."""
         log, position = self.log, one.position
         certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self._is_blurred(one)
-        if not certain or self._key.subscription.grace_of(one) is not None:
-            return 0
-        return stands_below(log, position - 1, one.epoch, one.seq, log.invoked_t(position))
+        invoked_t = log.invoked_t(position)
+        if not certain or self._key.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
+            return 0  # what a control operation passed over need not follow
+        return stands_below(log, position - 1, one.epoch, one.seq, invoked_t)
 
     def _take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""

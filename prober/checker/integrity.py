@@ -74,8 +74,8 @@ def _judge_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position
     again = Again(key.rules, lane, one, position, confirmation)
     doubt = doubt_of(AFTER_CONFIRMATION, again)
     reasons = () if doubt else ruled_out(AFTER_CONFIRMATION, again)
-    if doubt:
-        del key.confirmations[one.token]  # it is outstanding again
+    if doubt and doubt != RACING:
+        del key.confirmations[one.token]  # it is outstanding again; one that was sent before the confirmation is not
     witnesses = (0 if lane is None else lane.log.number(position), confirmation.number, one.number)
     facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
     key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt, reasons)
@@ -148,8 +148,9 @@ def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None
         return
     (one,) = meant
     for lane in key.lanes.values():
-        if one.position and lane.log.holds(one.position) and one.token == lane.log.tokens[one.position - lane.log.floor - 1]:
-            out_of_order = lane.is_unconfirmed_before(one.position)
+        position = one.position or lane.position_of(one)  # it may be on hold
+        if one.token == lane.log.token(position):
+            out_of_order = lane.is_unconfirmed_before(position)
             key.confirmations[token] = Confirmation(event.t, number, one.stamp, one.number, out_of_order=out_of_order)
             if len(key.confirmations) > key.rules.window:
                 del key.confirmations[next(iter(key.confirmations))]

@@ -279,14 +279,15 @@ class Search:
     def _bound(self, situation: Situation, index: int, position: int) -> int:
         """See `Delivery.bound`."""
         one, log = self.items[index], self.log
-        if self._may_be_before(index) or self.subscription.grace_of(one) is not None:
+        invoked_t = log.invoked_t(position) if position <= self.frontier else one.invoked_t
+        if self._may_be_before(index) or self.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
             return 0
         if position <= self.frontier:
             certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED)
-            return stands_below(log, position - 1, one.epoch, one.seq, log.invoked_t(position)) if certain else 0
+            return stands_below(log, position - 1, one.epoch, one.seq, invoked_t) if certain else 0
         if not one.primary or one.shared or one.publication is None:
             return 0
-        found = stands_below(log, self.frontier, one.epoch, one.seq, one.invoked_t)
+        found = stands_below(log, self.frontier, one.epoch, one.seq, invoked_t)
         learned = ((at, self.first_at(situation, at)) for at in range(self.frontier + 1, position))
         return found or next((at for at, other in learned if not other.unplaced and in_session(one.publication, other)), 0)
 

@@ -44,6 +44,7 @@ ACROSS = f"{TWO} P1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 A1<1@1 A1 ack 1@1.1"
         legal("the stream that it overtook on is over before that shows", "open A2 of client A open A3 of client A P1@8.1 ok1=m1@8.15 P2@8.2 ok2=m2@8.25 A2<2@8.3 A2 ack 2@8.4 close A2@11.7 open A4 of client A@15.5 A4<1@15.6 A4<2@15.7 A4 ack 1,2@16 close A3@17.8 end @200", **NOTICED),
         legal("the stream that it skipped on is over before that shows", "open A1 of client A P1,2,3 A1<1,2,3@1 open A2 of client A@2 A1<1@20.5 A1<3@20.6 close A1@30 open A3 of client A@39 close A2@45 A3<1,2,3@50 A3 ack 1,2,3@51 end @200", **NOTICED),
         legal("its lease was over, and it went into a dead stream again", f"{TWO} P1,2,3,4 A1<1@1 A1<3@5 A1<2@22 A1<4@22.1 close A2@32 open A3 of client A@33 A1<2,3,4@43 A1 ack 1,2,3,4@45 end @200", ack_deadline_s=20, **NOTICED),
+        legal("what came first had come before a seek was settled, and need not follow", "P1,2,3 A<1@1 A ack 1@1.1 seek 10@1.5 A<3@2 A ack 3@2.1 A<2@20 A ack 2@20.1 P4@25 ok4=m4@25.1 A<4@26 A ack 4@26.1 end @900", **NOTICED),
         legal("the new stream had begun to deliver", "open A1 of client A P1 A1<1@1 A1 ack 1@1.1 P2@2 ok2=m2@2.1 P3@2.2 ok3=m3@2.3 open A2 of client A@2.4 close A1@2.6 A2<3@3 A2<2,3@3.5 A2 ack 2,3@4 end @900", **NOTICED),
     ],
 )  # fmt: skip
