@@ -333,9 +333,8 @@ class AcceptedDeliveries:
 
     def _adopt(self, search: Search, steps: tuple[Step, ...], kept: int = 0) -> None:
         """Takes an explanation for what happened since the first of the window, so many."""
-        learned_upto = search.frontier
-        self._flags = {self.log.record(one): self.log.state(one) for one in self.log.between(learned_upto, self.log.frontier + 1)}
-        self.log.truncate(learned_upto)
+        self._flags = {self.log.record(at): self.log.state(at) for at in self.log.between(search.frontier, self.log.frontier + 1)}
+        self.log.truncate(search.frontier)
         window = set(map(id, self.window))
         learned: dict[tuple[int, int], int] = {}
         self.window, self._has_one_order = self.window[:kept], False

@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.mutant import excuse_of_model as excuse
 from tests.mutants.mutant import rule_of_model as rule
 
-SEND, MODEL = "send_excuses.py", "model.py"
+SEND, MODEL, SITUATION = "send_excuses.py", "model.py", "situation.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # 4: a message that is missing before another
@@ -51,16 +51,16 @@ MUTANTS: tuple[Mutant, ...] = (
     rule("gaps-are-never-breaches", MODEL, "breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)", "breaches = tuple(case.missing for case, doubt in doubts.items() if doubt and not doubt)", "No gap is definite."),
     rule("steps-may-skip-one", MODEL, "if lowest <= highest + 1:", "if lowest <= highest + 2:", "A redelivery may leave out one message."),
     excuse("steps-repeat", MODEL, "if lowest <= highest + 1:", "if lowest <= highest:", "The next message is a skip."),
-    rule("steps-go-back-inside-a-response", MODEL, "if inside and self.position <= self.before_position:", "if inside and self.position < 0:", "A pull response may go back."),
+    rule("steps-go-back-inside-a-response", MODEL, "if inside and self.position <= self.before_position and not before.bound:", "if inside and self.position < 0:", "A pull response may go back."),
     excuse("responses-go-back-across-responses", MODEL, "inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session", "inside = self.rules.mode is Mode.PULL", "Two pull responses are one."),
     rule("one-owed-position-is-not-enough", MODEL, 'if "" in doubts:', 'if doubts and not any(doubts):', "A skip is definite only if nothing that was skipped has an excuse."),
     excuse("order-within-a-group-counts", MODEL, "lowest, highest = self.view.low(self.position), self.view.high(self.before_position)", "lowest, highest = self.position, self.before_position", "The order inside a group of joined positions is certain."),
     excuse("unplaced-records-are-judged", MODEL, "return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None", "return False", "A record whose place is not known has one."),
-    rule("nothing-is-held-elsewhere", MODEL, "return held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),
-    excuse("unknown-owners-are-others", MODEL, "held.owner != self.delivery.owner and held.owner is not None and self.delivery.owner is not None", "held.owner != self.delivery.owner", "A stream whose opening was not recorded is another subscriber's."),
-    excuse("what-is-above-is-held", MODEL, "below = position < self.position and not", "below = not", "A restart at or below what is held is a split."),
+    rule("nothing-is-held-elsewhere", MODEL, "return known and held.owner is not None and self.delivery.owner is not None", "return False", "No subscriber holds anything."),
+    excuse("unknown-owners-are-others", MODEL, "return known and held.owner is not None and self.delivery.owner is not None", "return known", "A stream whose opening was not recorded is another subscriber's."),
+    excuse("what-is-above-is-held", SITUATION, "        if at < position:\n            yield at, delivery", "        yield at, delivery", "A restart at or below what is held is a split."),
     excuse("what-is-released-is-held", MODEL, "held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))", "held = (Holding(self, *one) for one in below)", "No lease is ever over."),
-    excuse("above-what-its-owner-had", MODEL, "for position, held in self.held if position > above and", "for position, held in self.held if", "A subscriber that received later messages before may not go on."),
+    excuse("above-what-its-owner-had", SITUATION, "if delivery.owner == owner:\n            return", "if delivery.owner == owner:\n            continue", "A subscriber that received later messages before may not go on."),
     excuse("restarts-are-no-runs", MODEL, "or self.position > self.before_position:\n            return []", "or self.position < self.before_position:\n            return []", "With exactly-once delivery going on behind a redelivery begins a run."),
     rule("exactly-once-holds-nothing", MODEL, "if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:", "if min(ends := ends_of(self.rules, held)) < 1e12:", "With exactly-once delivery what is held may come again."),
     rule("grace-periods-excuse-all", MODEL, "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return found", "grace = self.subscription.grace_of(self.delivery)\n        if grace is None:\n            return [replace(one, doubt=GRACE.format(\"nothing\")) for one in found]", "Nothing is definite."),
