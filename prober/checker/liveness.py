@@ -174,11 +174,11 @@ class Liveness:
 
     def _was_acked(self, one: Delivery, lane: Lane) -> bool:
         """Whether a record left the subscription, or an earlier delivery of it was acknowledged, which no seek has undone."""
-        position = one.position or lane.position_of(one)
-        if lane.log.holds(position):
-            return lane.log.flagged(position, ACKED | REMOVED)
-        older = islice(deliveries_of(one.older), OLDER_LOOKED_AT)
-        return any(other.acked_t < inf for other in older if other.stamp == one.stamp)
+        known = lane.log.holds(position := one.position or lane.position_of(one))  # but for what is on hold
+        older = (other for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT) if not (known and other.position))
+        return lane.log.flagged(position, ACKED | REMOVED) or any(
+            other.acked_t < inf and other.stamp == one.stamp for other in older
+        )
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
