@@ -91,6 +91,7 @@ class Search:
             record = first.setdefault((one.token, one.stamp), index)
             if one.publication is None:
                 one.publication = self.items[record].publication  # any delivery of a record may have been the first
+            one.copy = one.copy or self.items[record].copy
             self._records.append(record)
             self._by_record.setdefault(record, []).append(one)
             if self.known[index]:

@@ -156,3 +156,8 @@ def test_what_is_missing_may_have_gone_with_streams_that_were_not_seen_to_open(l
 def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
     whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
     definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+def test_a_second_copy_that_comes_again_before_its_first_delivery_is_certain_is_no_primary() -> None:
+    line = "open A1 of client A open A2 of client A open A3 of client A P1@0.6 ok1=m1@3.5 A1<1~1@0.7 A1 ack 1@1 P2@9 P3@9 ok2=m2@9.3 ok3=m3@9.3 P4@13 A2<3~3@13.588 A2 ack 3@13.8 A2<3~8@14.022 A1<2~2@14.263 A1 ack 2@14.55 A1<1~9@14.62 A1 ack 1@14.77 P5@18.5 ok4=m4@22.3 A3<1~9@23.464 A3 ack 1@23.6 A1<3~8@23.773 A3<4~4@24.535 A3 ack 4@24.6 A2<5~5@24.875 A2 ack 5@25.1 ok5=m5@25.3"
+    definitely(judge(Rules(), history(line), {"s": Rules(), "t": Rules()}))
