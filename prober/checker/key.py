@@ -279,17 +279,17 @@ class KeyChecker:
 
     def confirmed(self, publication: Publication, t: float) -> None:
         """A publish was confirmed."""
-        index = self.subscription.index
-        first = first_of(publication, index) if publication.early else None
+        first = first_of(publication, self.subscription.index) if publication.early else None
+        came = None if first is not None or publication.token is None else self.newest(publication.token)
+        unplaced = came is not None and came.publication is publication  # by an attempt that nobody recorded
         if first is not None:
-            publication.received |= 1 << index
+            publication.received |= 1 << self.subscription.index
         before = not self.adopts and baseline.may_predate(self, publication) and first is None
-        if before or publication.token in self.dead_lettered_ids:
+        if before or unplaced or publication.token in self.dead_lettered_ids:
             self.excuse(publication)
             return
-        lane = self.lane(publication.region)
         self.counts.chances_order += first is not None and first.position > 1
-        lane.confirmed(publication, first, t)
+        self.lane(publication.region).confirmed(publication, first, t)
         self.liveness.confirmed(t)
         integrity.judge_confirmation(self, publication, t)
 

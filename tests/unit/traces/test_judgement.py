@@ -64,6 +64,7 @@ def test_what_only_the_record_shows(line: str, kind: Kind) -> None:
         "P1,2,3 A<1,2,3@1 A ack 1,2,3@2",
         "P1@0 ok1=m1@0.1 P2@0.2 info2@0.3 P3@0.4 ok3=m3@0.5 A<1@1 A<3@1.1 A ack 1,3@2",
         "P1@0 ok1=m1@0.1 P2@0.2 P3@0.3 ok3=m3@0.4 A<1@1 A<3@1.1 A ack 1,3@2",
+        "P2@0 fail2@5 P4'gen1@5 A<2@6 ok2'gen1=m2@6.1 ok4'gen1=m4@6.1 A<4@6.2 A ack 2,4@6.3",  # of 2 the second attempt is missing
     ],
 )
 def test_what_is_in_order(line: str) -> None:
