@@ -115,11 +115,10 @@ class Search:
     # --- the search ----------------------------------------------------------------------------------------------------------
 
     def run(self, *, soon: bool = False) -> Explanation:
-        """The best explanation; `soon`: if that is found soon."""
+        """The best explanation; `soon`: one that is found soon, if there is."""
         inevitable = self._inevitable()
-        found = self._look(inevitable, GLANCE if soon else PRECISE)
-        if found is None and not soon:
-            found = self._look(inevitable, SITUATIONS_MAX, ahead=True)
+        precise, most = (GLANCE, GLANCE) if soon else (PRECISE, SITUATIONS_MAX)
+        found = self._look(inevitable, precise) or self._look(inevitable, most, ahead=True)
         return found or Explanation((), gave_up=True)
 
     def glance(self) -> Explanation | None:
