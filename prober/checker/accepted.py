@@ -44,8 +44,7 @@ class AcceptedDeliveries:
     """See the head of this file.
 
     log         positions of the region.
-    settled     the state at the last certain moment; `now` is the state after all that was accepted: the same object where the window
-                is empty.
+    settled, now    the state at the last certain moment, and after all that was accepted: one object where the window is empty.
     window      what was accepted since, in the order in which it is taken to have been sent.
     waiting     what came and is not accepted yet.
     opportunities   counts how often a broken promise could have been seen.
