@@ -40,9 +40,18 @@ from prober.traces.trace import read_trace, write_trace
 
 RULES = Rules()
 LOADS = "times orjson.loads of its line"
-GOALS = {"one subscriber": 3.0, "eight subscribers": 4.0, "pull": 4.0, "push": 4.0, "long": 4.0}
-IDLE, FULL = "idle key", f"key, window of {RULES.window:,} full"
-KIB_MAX = {IDLE: 2.0, FULL: 48.0}
+GOALS = {
+    "one subscriber": 3.5,
+    "eight subscribers": 4.0,
+    "pull": 7.0,
+    "push": 8.0,
+    "long": 6.0,
+    "alternating": 20.0,
+    "unacked 8000": 5.5,
+    "unacked 32000": 5.5,
+}
+IDLE, SHORT, FULL = "idle key", "key with 20 messages", f"key, window of {RULES.window:,} full"
+KIB_MAX = {IDLE: 1.0, SHORT: 10.0, FULL: 60.0}
 
 Times = dict[str, float]
 """Seconds by what was measured; `events` is how many there were, `definite` how many definite findings, which should be none."""
@@ -131,7 +140,7 @@ def sizes() -> Mapping[str, float]:
     """Bytes per key, by what kind of key."""
     return {
         IDLE: bytes_per_key(2000, 20, idle=True),
-        "key with 20 messages": bytes_per_key(2000, 20, idle=False),
+        SHORT: bytes_per_key(2000, 20, idle=False),
         FULL: bytes_per_key(100, 3000, idle=False),
     }
 

@@ -13,26 +13,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prober.core.events import LONG_AGO, Delivered, Ended, Event
 from prober.core.findings import EPOCHS, Facts, Finding, Kind, Status
 from prober.core.kinds import KINDS, WITHIN_A_REGION
-from prober.core.positions import ACKED, REMOVED, LearnedLog
 from prober.core.rules import Assumptions, Rules
-from prober.core.sessions import Arrival
-
-if TYPE_CHECKING:
-    from prober.core.owed import Owed
 
 WITNESSES_MAX = 16
 SEQS_SHOWN = 20
 REASONS_MAX = 16
 REASON_LENGTH_MAX = 300
 
-SEEK = "a seek or purge"
-FILTER_CHANGE = "a change of the filter"
-HOLE = "a hole in the record"
 CUT_OFF = "what came after the record stopped"
 
 ELSEWHERE: Final = "order holds within one publishing region, and the region of these publishes is not known"
@@ -245,11 +237,6 @@ class FindingsCollector:
         why = () if status is INFO else self._reasons(kind, doubt, reasons)
         self._file(Finding(kind, status, self.subscription, self.key, t, proof, told, doubt, assumed, why))
 
-    def count_push_again(self, flags: int, t: float, owes: Callable[[float], bool]) -> None:
-        """After a failed push the same message came. A chance: a later one would have been told, if one waits."""
-        sure = not flags & (ACKED | REMOVED) and not self.rules.dead_letter_max_attempts
-        self.counts.chances_push_failed += sure and t > self.grace_until_t and owes(t)
-
 
 def excuse_cut_off(waiting: Sequence[tuple[Event, int]], collector_of: Callable[[Delivered], FindingsCollector]) -> None:
     """Where clocks differ, the publishes of the last deliveries may have been recorded after a record that was cut off.
@@ -261,17 +248,3 @@ def excuse_cut_off(waiting: Sequence[tuple[Event, int]], collector_of: Callable[
         for event, _ in waiting:
             if isinstance(event, Delivered):
                 collector_of(event).excuse(last.t, CUT_OFF)
-
-
-def count_redelivery(counts: Counts, log: LearnedLog, arrival: Arrival, owed: Owed | None) -> None:
-    """A message came again; `owed` is what was owed for it before that."""
-    counts.deliveries_redelivery += 1
-    counts.redeliveries_of_acked += bool(log.flags(arrival.position) & ACKED)
-    counts.lease_expiries += owed is not None and not owed.refused and owed.due_t <= arrival.t
-
-
-def count_rewind(counts: Counts, log: LearnedLog, arrival: Arrival, *, inside_a_run: bool) -> None:
-    """The service started again from a message that it had sent before, `inside_a_run` if an earlier run was not finished."""
-    counts.rewinds += 1
-    counts.rewinds_to_acked += bool(log.flags(arrival.position) & ACKED)
-    counts.rewinds_inside_a_run += inside_a_run

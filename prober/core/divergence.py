@@ -1,190 +1,371 @@
-"""Promise 1 across subscriptions: all of them see one log.
+"""All subscriptions see one log: ORDER_DIVERGENCE (docs/model.md, section 12).
 
-Ordered, unfiltered subscriptions that existed before the first publish must learn the same records in the same order, none left out.
+Two subscriptions of a key are compared by region, as far as both logs are final. As long as both have the same record next, that is all.
+Otherwise each record that both have is looked at (`Comparison._judge`): what certainly stands before it on one subscription must not be
+missing before it on the other. Inside a group of joined positions any order may be the true one, so nothing in it certainly stands before
+anything else in it.
 
-    ORDER_DIVERGENCE   a record that two subscriptions learned stands, counted from the last one that they have in common, at
-                       different places: one of them left something out, or has it elsewhere.
-
-Order holds within one publishing region, so the records of each are compared for themselves. Only the first deviation of a pair is
-filed: everything after it deviates as well. Subscriptions with an adopted baseline, a filter, a seek or a hole in their record are not
-compared. One that slept or could not place a delivery begins to be compared anew at the next record in common that it learned
-thereafter, since what it forgot it may have left out. What may have been dead-lettered before it was received, or was older than
-the retention, may be missing. In a history that begins in the middle of an epoch, what was published before may have been received
-before, so that it comes again in any order. And where sessions race, the order itself is not certain: which records that concerns
-shows when what may have been overtaken had time to come, so the comparison waits for that.
+Only the first deviation of a pair is told: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
+seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison begins anew at the
+next record that both have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import inf
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from prober.core.events import LONG_AGO
+from prober.core.divergence_excuses import DIVERGED, Lacking
+from prober.core.excuses import BESIDE, doubt_of, ruled_out
+from prober.core.facts import Delivery, deliveries_of
 from prober.core.findings import Fact, Kind
-from prober.core.key import KeyChecker
-from prober.core.positions import RACED, SHARED
-from prober.core.sessions import Arrival
+from prober.core.log import SHARED, UNPLACED, Log
 
-DEAD_LETTER: Final = "the dead-letter policy may have removed what one of them did not receive"
-EXPIRED: Final = "what one of them did not receive may have been older than the retention"
+if TYPE_CHECKING:
+    from prober.core.accepted import AcceptedDeliveries
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
 
-
-WAITING_MAX: Final = 1024
-"""Comparisons on hold per key; beyond that the oldest are made at once."""
-
-UNCERTAIN: Final = RACED | SHARED
+UNCERTAIN: Final = UNPLACED | SHARED
 """Records whose place in the log may differ: a message that the service stored twice may be so for each subscription."""
 
 
-class CommonRecord(NamedTuple):
-    """The last record of a region that two subscriptions have in common: its positions."""
-
-    first: int
-    second: int
+Breaks: TypeAlias = tuple[int, int]
+"""The first and the last position behind which something may stand that is not in the log."""
 
 
-START: Final = CommonRecord(0, 0)
+class Side:
+    """One of the two subscriptions of a comparison.
 
-Pair: TypeAlias = tuple[int, int, str]
-"""Two subscriptions by their indices, and a region."""
+    base        up to this position everything has been compared.
+    looked_at   up to this position every record was looked for on the other subscription.
+    start       what stands up to this position is not known to the comparison.
+    breaks      where something may stand that is not in the log, as far as that was not compared.
+    """
+
+    __slots__ = ("base", "breaks", "checker", "lane", "looked_at", "start")
+
+    def __init__(self, checker: KeyChecker, lane: Lane, breaks: Breaks | None) -> None:
+        self.checker = checker
+        self.lane = lane
+        self.base = self.looked_at = self.start = 0
+        self.breaks = breaks
+
+    @property
+    def log(self) -> Log:
+        """Its learned log."""
+        return self.lane.log
+
+    def is_known_upto(self, position: int) -> bool:
+        """Whether the log has everything between what was compared and a position."""
+        if self.base < self.log.floor:
+            return False
+        return self.breaks is None or not (self.base <= self.breaks[1] and self.breaks[0] < position)
+
+    def move(self, position: int) -> None:
+        """Everything up to a position was compared."""
+        self.base = position
+        self.looked_at = max(self.looked_at, position)
+        if self.breaks is not None and self.breaks[1] < position:
+            self.breaks = None
+
+    def certain(self, after: int, upto: int) -> Iterator[int]:
+        """The positions from behind one to another that have a certain place."""
+        log = self.log
+        return (one for one in range(max(after, log.floor) + 1, upto + 1) if not log.flagged(one, UNCERTAIN))
+
+    def delivery_of(self, position: int) -> Delivery | None:
+        """The first delivery of a position, if it is remembered."""
+        number, token = self.log.number(position), self.log.token(position)
+        return next((one for one in deliveries_of(self.checker.live.get(token)) if one.number == number), None)
 
 
-class DueComparison(NamedTuple):
-    """A record that `checker` just learned and `other` has at `position`, to be compared when it is certain which records raced."""
+class Met(NamedTuple):
+    """A record that both have, `mine` being the subscription that received it last; and what stands before it on one only.
 
-    due_t: float
-    checker: KeyChecker
-    arrival: Arrival
-    other: KeyChecker
+    lacking     records that certainly stand before it on the other subscription and are missing on this one: positions there.
+    extra       the same the other way round: positions here.
+    """
+
+    mine: Side
     position: int
+    other: Side
+    beside: int
+    lacking: Sequence[int]
+    extra: Sequence[int]
+
+
+class Comparison:
+    """Two subscriptions of a key in one region."""
+
+    __slots__ = ("over", "sides")
+
+    def __init__(self, first: Side, second: Side) -> None:
+        self.sides = first, second
+        self.over = False
+
+    def go_on(self) -> None:
+        """Compares what has become final since."""
+        first, second = self.sides
+        while not self.over:
+            self._go_together()
+            side = self._next_to_look_at()
+            if side is None:
+                return
+            side.looked_at += 1
+            other = second if side is first else first
+            beside = _find(side, side.looked_at, other)
+            if beside:
+                self._judge(*((side.looked_at, beside) if side is first else (beside, side.looked_at)))
+
+    def _go_together(self) -> None:
+        """As long as both have the same record next."""
+        first, second = self.sides
+        ones, others = first.log, second.log
+        upto = first.lane.final, second.lane.final
+        while first.base < upto[0] and second.base < upto[1] and first.base >= ones.floor and second.base >= others.floor:
+            at, beside = first.base + 1, second.base + 1
+            if not _same(ones, at, others, beside):
+                return
+            self._count(at, beside)
+            first.move(at)
+            second.move(beside)
+
+    def _next_to_look_at(self) -> Side | None:
+        """Whose next record was received first, of those that are final. If it goes on where both agreed, the other has to come first."""
+        waiting = [side for side in self.sides if side.looked_at < side.lane.final]
+        agreed = all(side.looked_at == side.base for side in self.sides) and all(side.base >= side.log.floor for side in self.sides)
+        if not waiting or (agreed and len(waiting) == 1):
+            return None
+        return min(waiting, key=lambda side: side.log.number(side.looked_at + 1))
+
+    def _judge(self, at: int, beside: int) -> None:
+        """Both have a record: the one at `at`, the other at `beside`."""
+        first, second = self.sides
+        if (first.log.flags_at(at) | second.log.flags_at(beside)) & UNCERTAIN:
+            return
+        if at <= first.base or beside <= second.base:
+            self._judge_behind(at, beside)
+            return
+        excerpt = not (first.base or second.base) and first.checker.group.is_excerpt
+        if excerpt or not (first.is_known_upto(at) and second.is_known_upto(beside)):
+            self._begin_at(at, beside)
+            return
+        self._count(at, beside)
+        lacking, extra = _missing(first, at, second, beside), _missing(second, beside, first, at)
+        if lacking or extra:
+            if not self._tell(at, beside, extra, lacking):
+                self.over = True
+            self._move(at, beside)
+        elif _same_records(first, at, second, beside):
+            self._move(first.log.high(at), second.log.high(beside))
+
+    def _judge_behind(self, at: int, beside: int) -> None:
+        """One of them received late what the other had before a record that both have, and that was excused then."""
+        first, second = self.sides
+        both = at <= first.base and beside <= second.base
+        if not both and at > first.start and beside > second.start and first.is_known_upto(at) and second.is_known_upto(beside):
+            self.over = not self._tell(at, beside, (), ())
+
+    def _begin_at(self, at: int, beside: int) -> None:
+        for side, position in zip(self.sides, (at, beside), strict=True):
+            side.move(position)
+            side.start = position
+
+    def _move(self, at: int, beside: int) -> None:
+        for side, position in zip(self.sides, (at, beside), strict=True):
+            if side.log.high(position) != position or side.log.low(position) != position:
+                side.start = position
+            side.move(position)
+
+    def _count(self, at: int, beside: int) -> None:
+        """A chance, unless something may be missing on one of them without anybody being to blame."""
+        first, second = self.sides
+        may_lack = any(side.checker.rules.dead_letter_max_attempts for side in self.sides)
+        if not may_lack and first.is_known_upto(at) and second.is_known_upto(beside):
+            first.checker.counts.chances_divergence += 1
+
+    def _tell(self, at: int, beside: int, extra_of_first: Sequence[int], lacking_of_first: Sequence[int]) -> bool:
+        """Files a deviation; whether there may be a legal explanation."""
+        first, second = self.sides
+        if first.log.number(at) > second.log.number(beside):
+            met = Met(first, at, second, beside, lacking_of_first, extra_of_first)
+        else:
+            met = Met(second, beside, first, at, extra_of_first, lacking_of_first)
+        doubt = _doubt(met)
+        _file(met, doubt)
+        return bool(doubt)
+
+
+def _same(ones: Log, at: int, others: Log, beside: int) -> bool:
+    """Whether two logs have the same record at two positions."""
+    if ones.token(at) != others.token(beside):
+        return False
+    stamps = ones.stamps[at - ones.floor - 1], others.stamps[beside - others.floor - 1]
+    return stamps[0] == stamps[1] or 0 in stamps
+
+
+def _find(side: Side, position: int, other: Side) -> int:
+    """Where the other subscription has the record of a position, as far as it was looked at; else 0."""
+    log, there = side.log, other.log
+    if not log.holds(position):
+        return 0
+    expected = other.base + position - side.base
+    if there.holds(expected) and _same(log, position, there, expected):
+        return expected if expected <= other.looked_at else 0
+    found = there.find(log.token(position), log.stamps[position - log.floor - 1])
+    return found if found <= other.looked_at else 0
+
+
+def _missing(here: Side, at: int, there: Side, beside: int) -> list[int]:
+    """Records that provably stand before a common one on `there`, at `beside`, and not on `here`, where that one is at `at`."""
+    log, upto = here.log, here.log.high(at)
+    found = []
+    for position in there.certain(there.base, there.log.low(beside) - 1):
+        token, stamp = there.log.token(position), there.log.stamps[position - there.log.floor - 1]
+        known = log.find(token, stamp)
+        if (not known or known > upto) and not _is_uncertain_on(here, token, stamp):
+            found.append(position)
+    return found
+
+
+def _is_uncertain_on(here: Side, token: int, stamp: int) -> bool:
+    """Whether a record has no certain place on a subscription, or is there as one of another region."""
+    if any(here.log.flagged(position, UNCERTAIN) for position in here.log.positions_of(token)):
+        return True
+    return any(lane.log.find(token, stamp) for lane in here.checker.lanes.values() if lane is not here.lane)
+
+
+def _same_records(first: Side, at: int, second: Side, beside: int) -> bool:
+    """Whether both have the same records up to the ends of the groups of a common one."""
+    ones = {first.log.token(one) for one in first.certain(first.base, first.log.high(at))}
+    others = {second.log.token(one) for one in second.certain(second.base, second.log.high(beside))}
+    return ones == others
+
+
+def _doubt(met: Met) -> str:
+    """The explanation of a deviation; empty if one of the two cannot be explained."""
+    if not met.lacking and not met.extra:
+        late = _excuse(met.mine, met.position, met.other, [met.beside])
+        return late if late == BESIDE else ""
+    mine = _excuse(met.mine, met.position, met.other, met.lacking)
+    theirs = _excuse(met.other, met.beside, met.mine, met.extra)
+    return (mine or theirs) if (mine or not met.lacking) and (theirs or not met.extra) else ""
+
+
+def _excuse(lacking: Side, position: int, having: Side, records: Sequence[int]) -> str:
+    return doubt_of(DIVERGED, Lacking(lacking, position, having, records)) if records else ""
+
+
+def _ruled_out(met: Met) -> tuple[str, ...]:
+    """The facts that exclude a legal explanation of the one that has none."""
+    for case in (
+        Lacking(met.mine, met.position, met.other, met.lacking or (() if met.extra else (met.beside,))),
+        Lacking(met.other, met.beside, met.mine, met.extra),
+    ):
+        if case.records and not doubt_of(DIVERGED, case):
+            return ruled_out(DIVERGED, case)
+    return ()
+
+
+def _file(met: Met, doubt: str) -> None:
+    mine, other = met.mine, met.other
+    log, there = mine.log, other.log
+    facts: dict[str, Fact] = {
+        "seq": log.seq(met.position),
+        "epoch": log.epoch(met.position),
+        "other": other.checker.subscription.name,
+    }
+    witnesses = [there.number(met.beside), log.number(met.position)]
+    if met.lacking:
+        facts |= {"other_seq": there.seq(met.lacking[0]), "other_epoch": there.epoch(met.lacking[0])}
+        witnesses.append(there.number(met.lacking[0]))
+    elif met.extra:
+        witnesses.append(log.number(met.extra[0]))
+    one = mine.delivery_of(met.position)
+    if one is not None:
+        facts["message_id"] = one.message_id
+    t = mine.checker.last_t if one is None else one.t
+    reasons = () if doubt else _ruled_out(met)
+    mine.checker.collector.violation(Kind.ORDER_DIVERGENCE, t, witnesses, facts, doubt, reasons)
 
 
 class DivergenceCheck:
-    """Compares what the subscriptions of one key learn; see the head of this file.
+    """Compares the subscriptions of one key; see the head of this file.
 
-    waiting     the comparisons on hold, in the order in which they are due.
+    Its memory is a few numbers for each subscription, and each pair of them, and region.
     """
 
-    __slots__ = ("_breaks", "_common", "_diverged", "waiting")
+    __slots__ = ("_breaks", "_broken", "_comparisons", "_diverged")
 
     def __init__(self) -> None:
+        self._comparisons: dict[tuple[int, int, str], Comparison] = {}
         self._diverged: set[tuple[int, int]] = set()
-        self._common: dict[Pair, CommonRecord] = {}
-        self._breaks: dict[int, tuple[int, ...]] = {}
-        self.waiting: tuple[DueComparison, ...] = ()
+        self._broken: set[int] = set()
+        self._breaks: dict[tuple[int, str], Breaks] = {}
 
-    @property
-    def due_t(self) -> float:
-        """When the first of them is due, `inf` if there is none."""
-        return self.waiting[0].due_t if self.waiting else inf
+    def go_on(self, checker: KeyChecker) -> bool:
+        """Something may have become final on a subscription; whether that is compared at all."""
+        if not _comparable(checker):
+            return False
+        for other in checker.group.checkers:
+            if other is not checker and _comparable(other):
+                first, second = sorted((checker, other), key=lambda one: one.subscription.index)
+                self._compare(first, second, checker)
+        return True
 
-    def lost_track(self, checker: KeyChecker) -> None:
-        """Something could not be placed: it may stand anywhere behind what the subscription has learned so far."""
-        index, log = checker.subscription.index, checker.log
-        kept = [position for position in self._breaks.get(index, ()) if log.floor <= position < log.frontier]
-        self._breaks[index] = (*kept, log.frontier)
+    def rest(self) -> None:
+        """Everything was compared, and is forgotten: the comparison starts with the next record."""
+        self._comparisons.clear()
+        self._breaks.clear()
 
-    def judge(self, checker: KeyChecker, arrival: Arrival, checkers: Iterable[KeyChecker]) -> None:
-        """Compares a record that one subscription just learned with where the others have it."""
-        if not _comparable(checker) or arrival.copies_id or (checker.subscription.racing and not arrival.proven):
-            return
-        for other in checkers:
-            if other is checker or not _comparable(other):
-                continue
-            known = other.log.find(arrival.token)
-            position = other.log.find_record(known, arrival.token, arrival.stamp) if known else 0
-            if position and (self.waiting or checker.subscription.racing or other.subscription.racing):
-                self._put_on_hold(checker, arrival, other, position)
-            elif position:
-                self._compare(checker, arrival, other, position)
+    def lose_track(self, checker: KeyChecker) -> None:
+        """A subscription received something that could not be placed: it may stand anywhere behind what was learned so far."""
+        for lane in checker.lanes.values():
+            self.lose_order(checker, lane)
+        self._broken.add(checker.subscription.index)
 
-    def settle(self, now: float) -> None:
-        """Compares what was on hold and is certain by now."""
-        while self.waiting and (self.waiting[0].due_t < now or now == inf):
-            (_, checker, arrival, other, position), *rest = self.waiting
-            self.waiting = tuple(rest)
-            if _comparable(checker) and _comparable(other):
-                self._compare(checker, arrival, other, position)
+    def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
+        """The last deliveries are not final: they may have been sent in another order, also before later ones."""
+        upto = lane.log.frontier
+        first = min(lane.final, upto)
+        known = self._breaks_of(checker, lane.region)
+        self._breaks[checker.subscription.index, lane.region] = (first if known is None else min(known[0], first), upto)
+        for comparison in self._comparisons.values():
+            for side in comparison.sides:
+                if side.lane is lane:
+                    side.breaks = (first if side.breaks is None else min(side.breaks[0], first), upto)
 
-    def _put_on_hold(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> None:
-        """What one record raced was received within a race's time of it, and learned in another if it was put back, as it may have been."""
-        due_t = arrival.t + 3 * max(checker.subscription.race_max_s, other.subscription.race_max_s)
-        if self.waiting:
-            due_t = max(due_t, self.waiting[-1].due_t)
-        self.waiting += (DueComparison(due_t, checker, arrival, other, position),)
-        if len(self.waiting) > WAITING_MAX:
-            self.settle(self.waiting[1].due_t)
+    def _breaks_of(self, checker: KeyChecker, region: str) -> Breaks | None:
+        """Where something may stand that is not in the log, since the beginning."""
+        index = checker.subscription.index
+        return self._breaks.get((index, region), (0, 0) if index in self._broken else None)
 
-    def _compare(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int) -> None:
-        swapped = other.subscription.index < checker.subscription.index
-        first, second = (other, checker) if swapped else (checker, other)
-        at, beside = (position, arrival.position) if swapped else (arrival.position, position)
+    def _compare(self, first: KeyChecker, second: KeyChecker, due: KeyChecker) -> None:
         pair = first.subscription.index, second.subscription.index
-        if not (first.log.holds(at) and second.log.holds(beside)) or (first.log.flags(at) | second.log.flags(beside)) & UNCERTAIN:
+        if pair in self._diverged:
             return
-        region = checker.region_of(arrival.position)
-        common = self._common.get((*pair, region), START)
-        self._common[*pair, region] = CommonRecord(at, beside)
-        unknown = self._unknown_since(first, common.first, at) or self._unknown_since(second, common.second, beside)
-        if pair in self._diverged or unknown or (common is START and checker.is_excerpt):
-            return
-        checker.collector.counts.chances_divergence += not _may_lack(checker, other)
-        if at > common.first and beside > common.second and at - common.first == beside - common.second:
-            return
-        back = at < common.first or beside < common.second
-        mine = [] if back else _between(checker, common.second if swapped else common.first, arrival.position, region, other)
-        theirs = [] if back else _between(other, common.first if swapped else common.second, position, region, checker)
-        if back or len(mine) != len(theirs):
-            doubt = _doubt(checker, arrival, other, theirs, mine)
-            if not doubt:
-                self._diverged.add(pair)
-            self._file(checker, arrival, other, position, doubt)
+        for region in due.lanes:
+            comparison = self._comparisons.get((*pair, region)) or self._begin(first, second, region)
+            if comparison is not None:
+                comparison.go_on()
+                if comparison.over:
+                    self._forget(pair)
+                    return
 
-    def _unknown_since(self, checker: KeyChecker, after: int, upto: int) -> bool:
-        """Whether something may stand between two positions of a subscription that it has forgotten, or could not place."""
-        breaks = self._breaks.get(checker.subscription.index, ())
-        return after < checker.log.floor or any(after <= position < upto for position in breaks)
+    def _begin(self, first: KeyChecker, second: KeyChecker, region: str) -> Comparison | None:
+        if region not in first.lanes or region not in second.lanes:
+            return None
+        sides = (Side(one, one.lanes[region], self._breaks_of(one, region)) for one in (first, second))
+        comparison = Comparison(*sides)
+        self._comparisons[first.subscription.index, second.subscription.index, region] = comparison
+        return comparison
 
-    def _file(self, checker: KeyChecker, arrival: Arrival, other: KeyChecker, position: int, doubt: str) -> None:
-        there = arrival.position if other.log.holds(arrival.position) else position
-        facts: dict[str, Fact] = {
-            "seq": arrival.seq,
-            "epoch": arrival.epoch,
-            "message_id": arrival.message_id,
-            "other": other.subscription.name,
-        }
-        if there != position:
-            facts |= {"other_seq": other.log.seq(there), "other_epoch": other.epoch_of(there)}
-        witnesses = (other.log.number(there), other.log.number(position), arrival.number)
-        checker.collector.violation(Kind.ORDER_DIVERGENCE, arrival.t, witnesses, facts, doubt)
-
-
-def _between(checker: KeyChecker, after: int, upto: int, region: str, other: KeyChecker) -> list[int]:
-    """The positions of a region strictly between two, but those whose place is certain on neither or only one subscription."""
-    log = checker.log
-    passed = (position for position in range(max(after, log.floor) + 1, upto) if checker.region_of(position) == region)
-    return [one for one in passed if not (log.flags(one) | other.log.flags_of(log.token(one))) & UNCERTAIN]
-
-
-def _doubt(checker: KeyChecker, arrival: Arrival, other: KeyChecker, theirs: Sequence[int], mine: Sequence[int]) -> str:
-    """What may explain that one of them has more records before the common one than the other: `theirs` or `mine`."""
-    if len(theirs) == len(mine):
-        return ""
-    lacking, having, records = (checker, other, theirs) if len(theirs) > len(mine) else (other, checker, mine)
-    if lacking.subscription.rules.dead_letter_max_attempts:
-        return DEAD_LETTER
-    expired_t = lacking.expired_t(arrival.t)
-    old = sum(having.log.invoked_t(one) < expired_t for one in records)
-    return EXPIRED if old >= abs(len(theirs) - len(mine)) else ""
-
-
-def _may_lack(*checkers: KeyChecker) -> bool:
-    """Whether something may be missing on one of them without anybody being to blame."""
-    return any(checker.subscription.rules.dead_letter_max_attempts for checker in checkers)
+    def _forget(self, pair: tuple[int, int]) -> None:
+        self._diverged.add(pair)
+        self._comparisons = {key: one for key, one in self._comparisons.items() if key[:2] != pair}
 
 
 def _comparable(checker: KeyChecker) -> bool:
-    rules = checker.subscription.rules
-    sought = checker.collector.grace_until_t > LONG_AGO
-    return rules.subscription_predates_first_publish and not rules.filtered and not sought
+    """Whether a subscription had to receive everything, and that is on record."""
+    return checker.rules.subscription_predates_first_publish and not checker.rules.filtered and not checker.subscription.graces

@@ -1,77 +1,111 @@
-"""One key of the topic: what its publisher recorded, and its checker on each subscription, which tells it what it learned."""
+"""One key of the topic: what was published under it, and its checker on each subscription."""
 
 from __future__ import annotations
 
 from math import inf
+from typing import TYPE_CHECKING
 
 from prober.core.divergence import DivergenceCheck
-from prober.core.events import PublishInvoked
-from prober.core.key import KeyChecker
-from prober.core.publications import EpochRecord, Publications
-from prober.core.sessions import Arrival
-from prober.core.unrecorded import UNRECORDED, unrecorded_epoch
+from prober.core.publications import Epoch, Ledger, Publication
+
+if TYPE_CHECKING:
+    from prober.core.accepted import AcceptedDeliveries
+    from prober.core.facts import Delivery, Grace
+    from prober.core.idle import IdleKey
+    from prober.core.key import KeyChecker
 
 
-class KeyGroup(Publications):
-    """A key; `checkers` are in the order of the subscriptions' indices.
+class KeyGroup(Ledger):
+    """A key; `checkers` are in the order of the subscriptions' indices; if there are several, they are compared.
 
-    compared_t  when something that they learned is to be compared, `inf` if nothing is.
-    may_be_known    the key may have been there before, and have been forgotten: what comes first may have come in another order.
+    resting     what is kept in place of the checkers while the key rests.
     """
 
-    __slots__ = ("checkers", "compared_t", "divergence", "key", "may_be_known")
+    __slots__ = ("_divergence", "checkers", "everybody", "key", "resting")
 
     def __init__(self, key: str, *, may_be_known: bool = False) -> None:
+        """`may_be_known`: it may have been there before, and have been forgotten."""
         super().__init__()
         self.key = key
-        self.may_be_known = may_be_known
+        self.forgotten += may_be_known
+        self.resting: tuple[IdleKey, ...] = ()
         self.checkers: tuple[KeyChecker, ...] = ()
-        self.divergence: DivergenceCheck | None = None
-        self.compared_t = inf
+        self._divergence: DivergenceCheck | None = None
+        self.everybody = 0
 
-    def invoked(self, event: PublishInvoked, number: int) -> None:
-        """A publish was handed over; see `Publications.invoke`."""
-        size, region = event.size, event.region
-        crowded = self.invoke(event.epoch, event.seq, event.generation, event.t, number, len(self.checkers), region, size)
-        if crowded is not None:
+    def add(self, checker: KeyChecker) -> None:
+        """A subscription of the key. Messages that were confirmed before its first event are pending on it, unless they are forgotten."""
+        self.checkers += (checker,)
+        checker.collector.epochs = len(self.epochs)
+        if len(self.checkers) == 2 and self.key:
+            self._divergence = DivergenceCheck()
+            first = self.checkers[0]
+            for lane in first.lanes.values():
+                if lane.log.frontier:
+                    self._divergence.lose_order(first, lane)
+        self.everybody = (1 << len(self.checkers)) - 1
+        for epoch in self.epochs.values():
+            for publication in list(epoch.open.values()):
+                if publication.token is not None:
+                    checker.confirmed(publication, publication.confirmed_t)
+
+    def rest(self, idle: tuple[IdleKey, ...]) -> None:
+        """Nothing of the key is pending. A pair of subscriptions that differed is not compared again."""
+        self.resting, self.checkers = idle, ()
+        if self._divergence is not None:
+            self._divergence.rest()
+        for epoch in self.epochs.values():
+            epoch.open = dict(epoch.open)  # which takes less memory than one that was longer
+
+    def control(self, index: int, grace: Grace) -> None:
+        """A control operation on a subscription, or a hole in the record, while the key rests."""
+        self.resting = tuple(one.excused(grace) if at == index else one for at, one in enumerate(self.resting))
+
+    def _begin(self, name: str, seq: int, t: float, generation: int) -> Epoch:
+        epoch = super()._begin(name, seq, t, generation)
+        for checker in self.checkers:
+            checker.collector.epochs = len(self.epochs)
+        return epoch
+
+    def evict(self, epoch: Epoch) -> None:
+        """An epoch is forgotten: its messages are no longer pending."""
+        super().evict(epoch)
+        for checker in self.checkers:
+            checker.evict(epoch)
+
+    def prove(self, publication: Publication, one: Delivery, receiver: KeyChecker) -> None:
+        """A record of a publish came that is not known to be confirmed: it was stored, so it is pending on the other subscriptions."""
+        if publication.token is None:
             for checker in self.checkers:
-                checker.given_up(crowded)
-
-    def unrecorded(self) -> EpochRecord:
-        """What stands for the record of those publishers that nobody recorded."""
-        known = self.epochs.get(UNRECORDED)
-        if known is None:
-            known = self.epochs[UNRECORDED] = unrecorded_epoch()
-            self.largest = inf
-        return known
+                if checker is not receiver:
+                    checker.liveness.proven(publication, one.token, one.t)
 
     @property
-    def at_rest(self) -> bool:
-        """Whether nothing about the key can be decided before its next event; see `KeyChecker.at_rest`."""
-        return self.compared_t == inf and all(checker.at_rest for checker in self.checkers)
+    def is_excerpt(self) -> bool:
+        """Whether the record begins in the middle of an epoch, or may do so, so that what came first is not known."""
+        if any(checker.numbers is not None for checker in self.checkers):
+            return True
+        return any(epoch.began > 1 or not epoch.complete for epoch in self.epochs.values())
 
-    @property
-    def idle(self) -> bool:
-        """Whether the key is at rest and has no window to give up any more."""
-        return self.at_rest and all(checker.due_t == inf for checker in self.checkers)
+    def compare(self, checker: KeyChecker) -> float:
+        """Compares a subscription with the others, as far as it is final; when more is. Without an ordering key there is no order."""
+        if self._divergence is not None and self._divergence.go_on(checker):
+            return min((lane.final_t for lane in checker.lanes.values()), default=inf)
+        return inf
 
-    # --- what its subscriptions learned --------------------------------------------------------------------------------------
+    def unplaced(self, checker: KeyChecker, epoch: str) -> None:
+        """Something could not be placed on a subscription. What is of another run has no place on any of them."""
+        if self._divergence is not None and (epoch in self.epochs or self.forgotten):
+            self._divergence.lose_track(checker)
 
-    def learned(self, checker: KeyChecker, arrival: Arrival) -> None:
-        """A checker learned a position: all subscriptions must learn the same log."""
-        if len(self.checkers) > 1:
-            self.divergence = self.divergence or DivergenceCheck()
-            self.divergence.judge(checker, arrival, self.checkers)
-            self.compared_t = self.divergence.due_t
+    def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
+        """The order of what a subscription received last is not known."""
+        if self._divergence is not None:
+            self._divergence.lose_order(checker, lane)
 
-    def lost_track(self, checker: KeyChecker) -> None:
-        """A checker could not place a record, or has forgotten what it learned."""
-        if len(self.checkers) > 1:
-            self.divergence = self.divergence or DivergenceCheck()
-            self.divergence.lost_track(checker)
-
-    def compare(self, now: float) -> None:
-        """Compares what was due before `now`, all of it at the end of the history."""
-        if self.divergence is not None and self.compared_t < inf:
-            self.divergence.settle(now)
-            self.compared_t = self.divergence.due_t
+    def drop(self, publication: Publication) -> None:
+        """A publication is forgotten: it is pending no more."""
+        super().drop(publication)
+        for checker in self.checkers:
+            for lane in checker.lanes.values():
+                lane.pending.pop(publication, None)

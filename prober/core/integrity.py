@@ -1,187 +1,252 @@
-"""Promises about single messages: what is delivered was published, unchanged, once, and belongs here.
-
-PHANTOM       a sequence number is delivered that was never invoked in a known epoch. What is below the first recorded publish of
-              an epoch is unknown instead: the history began in the middle of it.
-GHOST         a message is delivered although every attempt to publish it failed definitely.
-ID_CONFLICT   one message id stands for two messages, be it in two deliveries or in a delivery and a confirmation, or the content or
-              key of a message is not what was published. Content is judged under whatever key it arrives.
-FILTER_LEAK   a message is delivered that the subscription's filter excludes.
-EOD_REDELIVERY_AFTER_ACK   with exactly-once delivery, a message comes again after its acknowledgement was confirmed; certain
-              only when the redelivery cannot have been sent before the confirmation.
-EOD_REDELIVERY_WHILE_OUTSTANDING is judged in `holder`.
-SERVICE_DUP   a message id was delivered with another publish time: the service's own retry stored the message twice. Informational.
-PUBLISHER_DUP / LATE_DUP   a further record of a sequence number. A client that retries by itself makes such records, so they
-              are informational; they are a violation only where every attempt is on record and there are more records than attempts that
-              did not fail definitely.
-"""
+"""Promises about single messages (docs/model.md, sections 4 and 9): what is delivered was published, unchanged, once, and belongs here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from prober.core.attempts import Early
-from prober.core.collector import FindingsCollector
-from prober.core.epoch_order import EpochOrder
+from prober.core.events import AckConfirmed, Delivered
+from prober.core.excuses import GRACE, Excuse, at, doubt_of, ruled_out
+from prober.core.facts import Delivery, answered_by, deliveries_of
 from prober.core.findings import Facts, Kind
-from prober.core.positions import LearnedLog
-from prober.core.publications import EpochRecord, Publication
-from prober.core.sessions import Arrival
+from prober.core.log import ACK_CONFIRMED
+from prober.core.publications import Publication
+from prober.core.rules import Rules
 
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
+
+NEVER_INVOKED = "not published before the record began: the record has the epoch from its first message on"
+ALL_FAILED = "not an unknown outcome: every attempt to publish it failed definitely"
 RACING = "the redelivery may have been sent before the acknowledgement was confirmed"
+OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, which had not been acknowledged"
 
 
-def judge_content(collector: FindingsCollector, arrival: Arrival, defect: str | None, matches_filter: bool) -> None:
-    """Judges what the recorder found in the message itself."""
-    facts = _record_of(arrival)
-    if defect is not None:
-        collector.violation(Kind.ID_CONFLICT, arrival.t, (arrival.number,), {**facts, "defect": defect})
-    if not matches_filter:
-        collector.violation(Kind.FILTER_LEAK, arrival.t, (arrival.number,), facts)
+def record_of(one: Delivery) -> Facts:
+    """The names of the record of a delivery, as facts."""
+    return {"seq": one.seq, "epoch": one.epoch, "message_id": one.message_id}
 
 
-def judge_known_id(
-    collector: FindingsCollector, log: LearnedLog, position: int, arrival: Arrival, order: EpochOrder, orders: Iterable[EpochOrder]
-) -> None:
-    """A message id that was received before, at `position`, must stand for the same message. `orders`: the epochs still known."""
-    index, seq = log.epoch(position), log.seq(position)
-    if index == order.index and seq == arrival.seq:
-        return
-    for first in orders:
-        if first.index == index and (first.record is not order.record or seq != arrival.seq):
-            facts: Facts = {**_record_of(arrival), "first_seq": seq, "first_epoch": first.record.name}
-            collector.violation(Kind.ID_CONFLICT, arrival.t, (log.number(position), arrival.number), facts)
+def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
+    """Reports what the recorder found in the message itself."""
+    if event.defect is not None:
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
+    if not event.matches_filter:
+        grace = key.subscription.grace_of(one)
+        doubt = "" if grace is None else GRACE.format(grace.cause)
+        key.collector.violation(Kind.FILTER_LEAK, one.t, (one.number,), record_of(one), doubt)
 
 
-def judge_other_claim(
-    collector: FindingsCollector,
-    arrival: Arrival,
-    publication: Publication | None,
-    named: Publication | None,
-    records: Mapping[str, EpochRecord],
-) -> None:
-    """A new message id, though the publish of that sequence number is settled or was confirmed with another one.
-
-    Judged against `named`, the publish that was confirmed with this id, if any was; `records`: the publisher's, by epoch.
-    """
-    if named is None or named is publication:
-        return
-    epoch = _epoch_of(named, records)
-    if named.seq == arrival.seq and epoch in ("", arrival.epoch):
-        return
-    facts: Facts = {**_record_of(arrival), "confirmed_seq": named.seq, "confirmed_epoch": epoch}
-    collector.violation(Kind.ID_CONFLICT, arrival.t, (named.invoked_number, named.confirmed_number, arrival.number), facts)
-
-
-def judge_confirmation(
-    collector: FindingsCollector, log: LearnedLog, publication: Publication, epoch: str, orders: Iterable[EpochOrder], t: float
-) -> None:
-    """A confirmation must not name the id of a message that was delivered as another sequence number, or of another epoch."""
-    position = log.find(publication.token or 0)
-    if not position:
-        return
-    delivered = next((order.record.name for order in orders if order.index == log.epoch(position)), "")
-    if log.seq(position) == publication.seq and delivered in ("", epoch):
-        return
-    facts: Facts = {
-        "seq": log.seq(position),
-        "epoch": delivered,
-        "confirmed_seq": publication.seq,
-        "confirmed_epoch": epoch,
-    }
-    collector.violation(
-        Kind.ID_CONFLICT, t, (log.number(position), publication.invoked_number, publication.confirmed_number), facts
-    )
-
-
-def judge_early_claims(
-    collector: FindingsCollector,
-    publication: Publication,
-    early: Iterable[Early],
-    primary: Callable[[int], Publication | None],
-    records: Mapping[str, EpochRecord],
-    t: float,
-) -> None:
-    """What came before its publish was confirmed, with another id: that must not be the one that another publish was confirmed with."""
-    for seen in early:
-        named = primary(seen.token) if seen.token != publication.token else None
-        if named is not None and named is not publication:
-            witnesses = (named.invoked_number, named.confirmed_number, seen.number)
-            facts: Facts = {
-                "seq": publication.seq,
-                "epoch": _epoch_of(publication, records),
-                "confirmed_seq": named.seq,
-                "confirmed_epoch": _epoch_of(named, records),
-            }
-            collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
-
-
-def note_service_duplicate(collector: FindingsCollector, arrival: Arrival) -> None:
-    """A known message id came with another publish time."""
-    collector.counts.service_duplicates += 1
-    collector.info(Kind.SERVICE_DUP, arrival.t, (arrival.number,), _record_of(arrival))
-
-
-def judge_redelivery(collector: FindingsCollector, log: LearnedLog, arrival: Arrival) -> None:
-    """Judges a message that comes again against the confirmation of its acknowledgement."""
-    confirmation = log.confirmation(arrival.position)
-    if confirmation is None:
-        return
-    doubt = "" if confirmation.t + collector.rules.clock_error_s < arrival.lo else RACING
-    witnesses = (log.number(arrival.position), confirmation.number, arrival.number)
-    facts: Facts = {**_record_of(arrival), "confirmed_t": confirmation.t}
-    collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, arrival.t, witnesses, facts, doubt)
-
-
-def judge_origin(
-    collector: FindingsCollector, arrival: Arrival, publication: Publication | None, early: Sequence[Early], order: EpochOrder
-) -> bool:
-    """Judges whether a message id received for the first time can stem from the recorded publishes; True if it cannot.
-
-    `early`: what this subscription received of the same sequence number so far, the primary left out.
-    """
-    attempts_observed = collector.rules.attempts_observed
-    if publication is None:
-        record = order.record
-        if not record.was_invoked(arrival.seq):
-            collector.violation(Kind.PHANTOM, arrival.t, (arrival.number,), _record_of(arrival))
-            return True
-        if order.settled and record.first <= arrival.seq <= order.last_seq:
-            certain = attempts_observed and record.was_attempted_once(arrival.seq)
-            _file_duplicate(collector, arrival, order, certain=certain)
-    elif publication.certainly_unsent:
-        collector.violation(Kind.GHOST, arrival.t, (publication.invoked_number, arrival.number), _record_of(arrival))
+def judge_identity(key: KeyChecker, one: Delivery) -> bool:
+    """L5: a message id stands for one message; False if it came as another one before."""
+    before = _known_as(key, one.token, one.older)
+    if before is None or before[:2] == (one.seq, one.epoch):
         return True
-    elif early or (publication.confirmed and publication.token != arrival.token):
-        records = publication.records_beside(arrival.token) + 1
-        stored_max = 1 if publication.several is None else publication.several.records_max
-        certain = attempts_observed and order.record.complete and records > stored_max
-        _file_duplicate(collector, arrival, order, certain=certain)
+    seq, epoch, number = before
+    facts: Facts = {**record_of(one), "first_seq": seq, "first_epoch": epoch}
+    key.collector.violation(Kind.ID_CONFLICT, one.t, (number, one.number), facts)
     return False
 
 
-def judge_failure(
-    collector: FindingsCollector, publication: Publication, early: Iterable[Early], epoch: str, t: float, number: int
-) -> None:
-    """Judges a definite failure: nothing of it may have been delivered already, as the deliveries `early` were."""
-    if not publication.certainly_unsent:
+def _known_as(key: KeyChecker, token: int, older: Delivery | None) -> tuple[int, str, int] | None:
+    """As which message an id was delivered before, and with which event: its number, and its epoch."""
+    for lane in key.lanes.values():
+        for position in lane.log.positions_of(token):
+            return lane.log.seq(position), lane.log.epoch(position), lane.log.number(position)
+    return None if older is None else (older.seq, older.epoch, older.number)
+
+
+def judge_again(key: KeyChecker, lane: Lane, one: Delivery, position: int) -> None:
+    """A record that is delivered again: it is the same message, and with exactly-once delivery its acknowledgement was not confirmed."""
+    log = lane.log
+    if log.seq(position) != one.seq or log.epoch(position) != one.epoch:
+        facts: Facts = {**record_of(one), "first_seq": log.seq(position), "first_epoch": log.epoch(position)}
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (log.number(position), one.number), facts)
+    if key.rules.exactly_once:
+        _judge_confirmed(key, lane, one, position)
+
+
+def _judge_confirmed(key: KeyChecker, lane: Lane | None, one: Delivery, position: int) -> None:
+    """9: no redelivery after a confirmed acknowledgement; `lane` is None if the position was forgotten."""
+    confirmation = key.confirmations.get(one.token)
+    if confirmation is None or (confirmation.stamp and one.stamp and confirmation.stamp != one.stamp):
         return
-    for delivery in early:
-        witnesses = (publication.invoked_number, number, delivery.number)
-        collector.violation(Kind.GHOST, t, witnesses, {"seq": publication.seq, "epoch": epoch})
+    again = Again(key.rules, lane, one, position, confirmation)
+    doubt = doubt_of(AFTER_CONFIRMATION, again)
+    reasons = () if doubt else ruled_out(AFTER_CONFIRMATION, again)
+    if doubt and doubt != RACING:
+        del key.confirmations[one.token]  # it is outstanding again; one that was sent before the confirmation is not
+    witnesses = (0 if lane is None else lane.log.number(position), confirmation.number, one.number)
+    facts: Facts = {**record_of(one), "confirmed_t": confirmation.t}
+    key.collector.violation(Kind.EOD_REDELIVERY_AFTER_ACK, one.t, witnesses, facts, doubt, reasons)
 
 
-def _file_duplicate(collector: FindingsCollector, arrival: Arrival, order: EpochOrder, *, certain: bool) -> None:
-    late = order.settled and arrival.seq < order.last_seq
-    kind = Kind.LATE_DUP if late else Kind.PUBLISHER_DUP
-    collector.counts.publisher_duplicates += 1
-    file = collector.violation if certain else collector.info
-    file(kind, arrival.t, (arrival.number,), _record_of(arrival))
+def _follows_in_a_run(lane: Lane | None, position: int, acked: int) -> bool:
+    """Whether something before it was delivered again since, without a confirmed acknowledgement: that brings what follows with it."""
+    if lane is None:
+        return False
+    again = (at for at, held in lane.now.held if at < position and held.number > acked)
+    return bool(lane.waiting) or any(not lane.log.flagged(at, ACK_CONFIRMED) for at in again)
 
 
-def _record_of(arrival: Arrival) -> Facts:
-    return {"seq": arrival.seq, "epoch": arrival.epoch, "message_id": arrival.message_id}
+class Confirmation:
+    """A confirmed acknowledgement. `out_of_order`: something before it in the log had no confirmed acknowledgement then.
+
+    acked   the delivery that was acknowledged.
+    """
+
+    __slots__ = ("acked", "number", "out_of_order", "stamp", "t")
+
+    def __init__(self, t: float, number: int, stamp: int, acked: int, *, out_of_order: bool) -> None:
+        self.acked = acked
+        self.t = t
+        self.number = number
+        self.stamp = stamp
+        self.out_of_order = out_of_order
 
 
-def _epoch_of(publication: Publication, records: Mapping[str, EpochRecord]) -> str:
-    """The epoch of a publication, empty if that is settled."""
-    return next((name for name, record in records.items() if record.open.get(publication.seq) is publication), "")
+class Again(NamedTuple):
+    """A record at a position that is delivered again after its acknowledgement was confirmed; no `lane` if its position was forgotten."""
+
+    rules: Rules
+    lane: Lane | None
+    one: Delivery
+    position: int
+    confirmation: Confirmation
+
+
+def _may_be_racing(case: Again) -> str:
+    return "" if case.confirmation.t + case.rules.clock_error_s < case.one.earliest_t else RACING
+
+
+def _may_be_dragged(case: Again) -> str:
+    early = case.confirmation.out_of_order or _follows_in_a_run(case.lane, case.position, case.confirmation.acked)
+    return OUT_OF_ORDER if early else ""
+
+
+AFTER_CONFIRMATION: Final[tuple[Excuse[Again], ...]] = (
+    Excuse(
+        _may_be_racing,
+        lambda case: (
+            f"not sent before the confirmation: that was at {at(case.confirmation.t)}, and the redelivery was sent at "
+            f"{at(case.one.earliest_t)} or later"
+        ),
+    ),
+    Excuse(
+        _may_be_dragged,
+        lambda _: "not part of the redelivery of an earlier message: every acknowledgement of an earlier message was confirmed",
+    ),
+)
+"""Why a record may be delivered again after its acknowledgement was confirmed (decision D3)."""
+
+
+def note_confirmation(key: KeyChecker, event: AckConfirmed, number: int) -> None:
+    """An acknowledgement was confirmed; one that may mean several records proves nothing."""
+    token = hash(event.message_id)
+    meant = [one for one in answered_by(key.live.get(token), event.session) if one.t <= event.t]
+    if token in key.confirmations or len(meant) != 1:
+        return
+    (one,) = meant
+    for lane in key.lanes.values():
+        position = one.position or lane.position_of(one)  # it may be on hold
+        if one.token == lane.log.token(position):
+            out_of_order = lane.is_unconfirmed_before(position)
+            key.confirmations[token] = Confirmation(event.t, number, one.stamp, one.number, out_of_order=out_of_order)
+            if len(key.confirmations) > key.rules.window:
+                del key.confirmations[next(iter(key.confirmations))]
+            key.counts.acks_confirmed += 1
+            key.subscription.chances.confirmed.add(event.t)
+
+
+def judge_origin(key: KeyChecker, one: Delivery, publication: Publication | None, *, forgotten: bool) -> bool:
+    """L1: whether a record that comes for the first time, unless that is `forgotten`, cannot stem from the recorded publishes."""
+    if forgotten and key.rules.exactly_once:
+        _judge_confirmed(key, None, one, 0)
+    if publication is None:
+        return _judge_unknown(key, one, forgotten=forgotten)
+    if publication.failed:
+        numbers = (publication.invoked_number, one.number)
+        key.collector.violation(Kind.GHOST, one.t, numbers, record_of(one), reasons=(ALL_FAILED,))
+        return True
+    named = key.group.primary(one.token)
+    if named is not None and named is not publication:
+        facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
+        witnesses = (named.invoked_number, named.confirmed_number, one.number)
+        key.collector.violation(Kind.ID_CONFLICT, one.t, witnesses, facts)
+    if not forgotten and (publication.early_on(key.subscription.index) or publication.token not in (None, one.token)):
+        judge_duplicate(key, one, publication)
+    return False
+
+
+def _judge_unknown(key: KeyChecker, one: Delivery, *, forgotten: bool) -> bool:
+    """A record whose publication is settled, or was never made."""
+    epoch = key.group.epochs.get(one.epoch)
+    if epoch is None:
+        return False
+    named = key.group.primary(one.token)
+    if named is not None and (named.seq, named.epoch.name) != (one.seq, one.epoch):
+        facts: Facts = {**record_of(one), "confirmed_seq": named.seq, "confirmed_epoch": named.epoch.name}
+        key.collector.violation(Kind.ID_CONFLICT, one.t, (named.invoked_number, named.confirmed_number, one.number), facts)
+    if not epoch.was_invoked(one.seq):
+        if _was_delivered_since(one, epoch.began_t - key.rules.clock_error_s):
+            return True
+        key.collector.violation(Kind.PHANTOM, one.t, (one.number,), record_of(one), reasons=(NEVER_INVOKED,))
+        return True
+    if one.copy or forgotten:
+        return False  # the service stored it twice, not the publisher
+    another = any(lane.log.has_another(one.epoch, one.seq, one.token) for lane in key.lanes.values())
+    certain = another and key.rules.attempts_observed and epoch.was_attempted_once(one.seq)
+    _file_duplicate(key, one, certain=certain)
+    return False
+
+
+def _was_delivered_since(one: Delivery, t: float) -> bool:
+    """Whether a record came before, and not before a time."""
+    return any(older.stamp == one.stamp and older.t >= t for older in deliveries_of(one.older))
+
+
+def judge_duplicate(key: KeyChecker, one: Delivery, publication: Publication) -> None:
+    """A further record of a sequence number: a violation only where every attempt is on record and there are fewer."""
+    known = {early.token for early in publication.early_on(key.subscription.index)} | {publication.token, one.token}
+    records = len(known - {None})
+    if records < 2:
+        return
+    certain = key.rules.attempts_observed and publication.epoch.complete and records > publication.records_max
+    _file_duplicate(key, one, certain=certain)
+
+
+def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
+    """Files a further record of a message, late if a later message of its epoch came before it."""
+    late = any(lane.highest.get(one.epoch, 0) > one.seq for lane in key.lanes.values())
+    key.counts.publisher_duplicates += 1
+    file = key.collector.violation if certain else key.collector.info
+    file(Kind.LATE_DUP if late else Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
+
+
+def judge_confirmation(key: KeyChecker, publication: Publication, t: float) -> None:
+    """A confirmation must not name the id of a message that was delivered as another one."""
+    assert publication.token is not None
+    before = _known_as(key, publication.token, key.live.get(publication.token))
+    if before is None or before[:2] == (publication.seq, publication.epoch.name):
+        return
+    seq, epoch, number = before
+    facts: Facts = {"seq": seq, "epoch": epoch, "confirmed_seq": publication.seq, "confirmed_epoch": publication.epoch.name}
+    witnesses = (number, publication.invoked_number, publication.confirmed_number)
+    key.collector.violation(Kind.ID_CONFLICT, t, witnesses, facts)
+
+
+def judge_failure(key: KeyChecker, publication: Publication, t: float, number: int) -> None:
+    """A definite failure: nothing of it may have been delivered."""
+    if not publication.failed:
+        return
+    for early in publication.early_on(key.subscription.index):
+        facts: Facts = {"seq": publication.seq, "epoch": publication.epoch.name}
+        witnesses = (publication.invoked_number, number, early.number)
+        key.collector.violation(Kind.GHOST, t, witnesses, facts, reasons=(ALL_FAILED,))
+
+
+def note_copy(key: KeyChecker, one: Delivery) -> None:
+    """A record came for the first time; if its message id is known, the service stored the message twice."""
+    if one.copy:
+        key.counts.service_duplicates += 1
+        key.collector.info(Kind.SERVICE_DUP, one.t, (one.number,), record_of(one))

@@ -1,400 +1,400 @@
-"""Promises that something happens at all: accepted messages arrive, runs are finished, unacknowledged messages come back.
+"""Promises that something happens at all (docs/model.md, section 8): messages arrive, runs are finished, what is unacknowledged returns.
 
-    STUCK             V1: a confirmed message is not delivered, and its key stood still, for `delivery_deadline_s`.
-    LOST_OVERTAKEN    V1: a confirmed message that others overtook is not delivered within `delivery_deadline_s`.
-    REDELIVERY_STALL  V2: after a rewind, no delivery reaches the frontier of that moment, and the key stood still, for
-                      `stall_deadline_s`.
-    UNACKED_STALL     V3: a message that was never acknowledged is not delivered again after its refusal or the end of its lease,
-                      and the key stood still, for `unacked_deadline_s`; or the key moves on without it.
-
-Each is told once per standstill, as of the moment when its first deadline passed, so that it makes no difference when the clock was
-looked at.
-
-"Violated" always means "not within the deadline although the key made no progress": a key that is slow, but moves, lags and is not stuck.
-Only a message that was delivered and never acknowledged has to come again whatever else comes. The clock of that runs from the end of its
-lease, also if it was refused, since a refusal may be lost; and by then it has certainly been applied.
-
-Clocks run only while the service could deliver (`waiting`): a stream is open and its flow control has room, or a pull waits. For pull and
-push nothing can come while a batch or message of the key is, or may be, held; so the clock starts when the last hold is over and settled.
-What a lost pull carried is held until its lease is over. After a refusal or an expired lease the service may wait as long as the retry
-policy lets it, with the message and with those behind it; and the lease of an acknowledged message expires too if its acknowledgement was
-lost. What has grown older than the retention by its deadline is owed no more.
-
-What makes a missed deadline indeterminate:
-
-* Another key of the subscription has been held since before the clock began: "unacknowledged messages of a key can delay other keys".
-  Then the clock begins anew; and it begins when what was held is over, if that is before the deadline (`neighbours`).
-* With a dead-letter policy consistent redelivery is not promised.
-* A stream broke or a pull was lost since a run began, and all of its tail had been acknowledged before: it may have been sent and lost.
-  What is really owed shows as UNACKED_STALL.
-
-A rewind obliges the service to reach the frontier again, but copies of the new run may have arrived at another subscriber before the
-delivery that shows the rewind; so what can have been sent after it counts.
+Nothing is timed message by message. A key is looked at when its first pending message may be overdue; then its clocks are read
+(`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import islice
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from prober.core.collector import FindingsCollector
-from prober.core.deadlines import backed_off_t, deadline, handed_over_t
-from prober.core.epoch_order import EpochOrder, Overtaken
-from prober.core.events import LONG_AGO
+from prober.core import overdue
+from prober.core.baseline import may_predate
+from prober.core.clocks import KeyClock, Verdict, Wait
+from prober.core.events import LONG_AGO, LeaseModified
+from prober.core.facts import Delivery, deliveries_of, lease_until
 from prober.core.findings import Kind
-from prober.core.foreign import ForeignMessages
-from prober.core.holder import HolderCheck
-from prober.core.order import OrderCheck
-from prober.core.owed import Owed, RedeliveryRun, Top, not_acknowledged, of_lost, of_run, of_stuck, of_unacked, passed_t, with_top
-from prober.core.places import precedes
-from prober.core.positions import ACKED, REMOVED, LearnedLog
-from prober.core.publications import Publication
-from prober.core.sessions import Tracks
-from prober.core.skips import DEAD_LETTER, RACING
-from prober.core.subscription import Subscription
+from prober.core.holds import record_key
+from prober.core.log import ACKED, REMOVED
+from prober.core.overdue import HELD_ELSEWHERE, removed_after, removed_unseen
+from prober.core.publications import DUPLICATES_KEPT, Publication
+from prober.core.runs import Runs
+from prober.core.sought import Seek
 
-_NOTHING: Final[frozenset[str]] = frozenset()
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
 
-LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
-HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
+OLDER_LOOKED_AT: Final = 8
+"""Earlier deliveries of a message that are looked at for an acknowledgement; the log tells of the others."""
+PROVEN_KEPT: Final = 1024
+"""Messages of unknown outcome that another subscription received; beyond that the oldest are forgotten."""
+OLDEST: Final = 16
+"""Pending messages that are asked since when they have been known: they are in the order of the invocations."""
+PATIENCE: Final = 1 / 32
+"""The share of a deadline after which something is looked at again at the earliest."""
+
+NOTHING: Final[frozenset[Any]] = frozenset()
 
 
-class LivenessCheck:
-    """Keeps what one key is owed and says when a deadline has passed; see the head of this file."""
+class Pending(NamedTuple):
+    """A record that another subscription proved to be stored: since when that is known."""
 
-    __slots__ = (
-        "_collector",
-        "_extended_until_t",
-        "_held_since_t",
-        "_held_until_t",
-        "_holder",
-        "_last_position",
-        "_log",
-        "_orders",
-        "_restarted_t",
-        "_subscription",
-        "_told",
-        "_tops",
-        "_tracks",
-        "foreign",
-        "last_delivery_number",
-        "last_delivery_t",
-        "owed",
-        "run",
-    )
+    publication: Publication
+    t: float
 
-    def __init__(
-        self,
-        collector: FindingsCollector,
-        log: LearnedLog,
-        tracks: Tracks,
-        subscription: Subscription,
-        orders: OrderCheck,
-        holder: HolderCheck,
-    ) -> None:
-        self._collector = collector
-        self._log = log
-        self._tracks = tracks
-        self._subscription = subscription
-        self._orders = orders
-        self._holder = holder
-        self.foreign = ForeignMessages(collector.key, subscription)
-        self._extended_until_t = self._held_since_t = self._held_until_t = LONG_AGO
-        self._restarted_t = LONG_AGO
-        self._told = _NOTHING
-        self._last_position = 0
-        self._tops: tuple[Top, ...] = ()
-        self.owed: dict[int, Owed] = {}
-        self.run: RedeliveryRun | None = None
-        self.last_delivery_t = LONG_AGO
-        self.last_delivery_number = 0
+
+class Liveness:
+    """Pending deliveries of one key on one subscription.
+
+    due_t       when something may be overdue, infinite while nothing is pending.
+    clock       the obstacles of the key.
+    """
+
+    __slots__ = ("_key", "_proven", "_runs", "_told", "_told_lost", "clock", "due_t", "last_number")
+
+    def __init__(self, key: KeyChecker) -> None:
+        self._key = key
+        self.clock = KeyClock(key.subscription)
+        self.due_t = inf
+        self.last_number = 0
+        self._runs = Runs(key)
+        self._proven: dict[int, Pending] = {}
+        self._told: frozenset[object] = NOTHING
+        self._told_lost: frozenset[Publication] = NOTHING
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, position: int, t: float, number: int, sent_t: float) -> None:
-        """Notes progress: a delivery at `position` (0: cannot be placed), not sent before `sent_t`."""
-        if self.is_free(t):
-            self._held_since_t = sent_t
-        self.last_delivery_t = t
-        self.last_delivery_number = number
-        self._last_position = position
+    def delivered(self, one: Delivery, lane: Lane | None) -> None:
+        """A message was delivered; `lane` is None if it has no place in the record."""
+        key, clock = self._key, self.clock
+        t = clock.last_t = one.t
+        self.last_number = one.number
         if self._told:
-            self._told = _NOTHING
-            self._restarted_t = LONG_AGO
-        if self.run is not None:
-            self._advance(self.run, max(position, self.run.reached), self.run.target)
+            self._told = NOTHING
+        publication = one.publication
+        size = key.group.largest if publication is None or not publication.size else publication.size
+        key.subscription.clocks.delivered(clock.holds, one, size)
+        pending = lane is not None and (one.first or not self._was_acked(one, lane))
+        if pending and key.subscription.graces:
+            pending = one.earliest_t > key.collector.grace_until_t
+            pending = pending and not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
+        clock.holds.delivered(one, pending=pending)
+        if key.rules.retry_backoff_max_s:
+            clock.note(one)
+        self._runs.delivered(one, lane)
+        if self._proven:
+            self._proven.pop(one.token, None)
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
 
-    def owe(self, position: int, due_t: float, number: int) -> None:
-        """A delivery that is not acknowledged has to come again from `due_t` on."""
-        self.owed[position] = Owed(due_t, number)
-        if len(self.owed) > 2 * self._collector.rules.window:
-            for left in [position for position in self.owed if position <= self._log.floor]:
-                self.keep_busy(self.owed.pop(left).lease_end_t)
+    def acked(self, one: Delivery, t: float) -> None:
+        """An acknowledgement of a delivery is sent."""
+        self.clock.holds.acked(one, t)
+        self._runs.gone(one.token)
+        self._key.subscription.clocks.answered(one, t)
 
-    def keep_busy(self, lease_end_t: float) -> None:
-        """Something that is not owed, or not known any more, is held until its lease is over."""
-        self._extended_until_t = max(self._extended_until_t, lease_end_t + self._collector.rules.delivery_delay_max_s)
+    def acked_unseen(self, token: int) -> None:
+        """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
+        self.clock.holds.drop(token)
+        self._runs.gone(token)
 
-    def postpone(self, position: int, due_t: float) -> None:
-        """The lease of a delivery may last until `due_t`, also of one that was acknowledged: that may have been lost."""
-        owed = self.owed.get(position)
-        if owed is None:
-            self.keep_busy(due_t)
-        elif due_t > owed.due_t:
-            owed.due_t = owed.lease_end_t = due_t
-            owed.refused = False
+    def nacked(self, one: Delivery, t: float) -> None:
+        """A negative acknowledgement of a delivery is sent."""
+        self._key.subscription.clocks.answered(one, t)
 
-    def is_free(self, t: float) -> bool:
-        """Whether nothing is held any more that is owed, or foreign, or that was acknowledged and is held on to all the same."""
-        return not self.owed and self._extended_until_t <= t and not self.foreign.is_held(t)
+    def leased(self, one: Delivery, t: float) -> None:
+        """The lease of a delivery is changed."""
+        self.clock.holds.leased(one)
+        self._key.subscription.clocks.touch(self.clock.holds, lease_until(self._key.rules, one) - one.t)
+        self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
 
-    def refuse(self, position: int, t: float) -> None:
-        """A delivery was refused: it has to come again from now on."""
-        owed = self.owed.get(position)
-        if owed is not None:
-            owed.due_t = t
-            owed.lease_end_t = max(owed.lease_end_t, t)
-            owed.refused = True
+    def leased_after_answer(self, token: int, event: LeaseModified) -> None:
+        """A lease is extended though an acknowledgement was sent, which may have been lost."""
+        session = self._key.subscription.sessions.get(event.session)
+        if session is None or not self._key.subscription.streaming:
+            return
+        rules = self._key.rules
+        until_t = event.t + event.seconds + rules.delivery_delay_max_s + rules.clock_error_s
+        self.clock.holds.extend(session, event.t, until_t)
+        self._key.subscription.clocks.extended(self.clock.holds, session, token, event.t, until_t)
 
-    def release(self, position: int) -> None:
-        """Nothing is owed for a position any more: it was acknowledged or removed."""
-        self.owed.pop(position, None)
-        if self.run is not None:
-            self._advance(self.run, self.run.reached, self.run.target)
+    def confirmed(self, t: float) -> None:
+        """A publish was confirmed."""
+        if self.due_t == inf:
+            self.due_t = t + self._shortest_s
 
-    def rewound(self, start: int, number: int, t: float, reached: int, target: int) -> None:
-        """A rewind to `start`: all up to `target` has to come again. What is up to `reached` may have been sent again already."""
-        self._tops = with_top(self._tops, self._last_position, self.last_delivery_t)
-        self._advance(RedeliveryRun(0, 0, number, t, start), reached, target)
+    def proven(self, publication: Publication, token: int, t: float) -> None:
+        """Another subscription received a record of a publish whose outcome is not known: so it was stored."""
+        early = publication.early_on(self._key.subscription.index)
+        if len(early) >= DUPLICATES_KEPT:
+            return  # it may have come, and is not remembered
+        if token not in self._proven and not any(one.token == token for one in early):
+            self._proven[token] = Pending(publication, t)
+            if len(self._proven) > PROVEN_KEPT:
+                del self._proven[next(iter(self._proven))]
+            self.confirmed(t)
 
-    def reset(self) -> None:
-        """A control operation: nothing that was owed is owed any more, but who held something may go on holding it."""
-        self.run = None
-        self._held_until_t = max([self._held_until_t, self._extended_until_t, *(owed.lease_end_t for owed in self.owed.values())])
-        self.rest()
+    def dead_lettered(self, token: int, t: float) -> None:
+        """A message left the subscription."""
+        self.clock.holds.drop(token, t)
+        self._proven.pop(token, None)
+        self._runs.gone(token)
 
-    def rest(self) -> None:
-        """Gives back the memory of what was owed."""
-        self._tops = ()
-        self.owed = {}
+    def control(self) -> None:
+        """A control operation, or a hole in the record: earlier messages are no longer pending."""
+        self.clock.holds.forget_pending()
+        self._runs.clear()
+        self._proven.clear()
+        self.confirmed(self._key.collector.grace_until_t)
 
-    def owes(self) -> bool:
-        """Whether a redelivery is still owed to a subscriber."""
-        return self.run is not None or (self._collector.rules.unacked_deadline_s < inf and bool(self.owed))
+    def sought(self, seek: Seek) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        self._runs.sought(seek)
+
+    def foreign(self) -> None:
+        """The key was in use before the record, or in a hole of it: with a retry policy a message that was nacked then may still wait."""
+        rules, graces = self._key.rules, self._key.subscription.graces
+        if rules.retry_backoff_max_s:
+            since_t = max(self._key.subscription.first_seen_t, *(grace.until_t for grace in graces if grace.is_hole), LONG_AGO)
+            self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+
+    @property
+    def _shortest_s(self) -> float:
+        rules = self._key.rules
+        return min(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s) + self._margin_s
+
+    @property
+    def _margin_s(self) -> float:
+        """A stream may have been dead for so long before anybody notices."""
+        return self._key.rules.close_detection_max_s if self._key.subscription.streaming else 0.0
+
+    def _was_acked(self, one: Delivery, lane: Lane) -> bool:
+        """Whether a record left the subscription, or an earlier delivery of it was acknowledged, which no seek has undone."""
+        known = lane.log.holds(position := one.position or lane.position_of(one))  # but for what is on hold
+        older = (other for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT) if not (known and other.position))
+        return lane.log.flagged(position, ACKED | REMOVED) or any(
+            other.acked_t < inf and other.stamp == one.stamp for other in older
+        )
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
-    def judge(self, now: float) -> float:
-        """Files every deadline that has passed before `now` and returns when the next one passes, `inf` if none is running."""
-        if now <= self._collector.grace_until_t:
-            return self._collector.grace_until_t
-        if self._subscription.presence.since_t(now) == inf:
-            return inf
-        ready_t = self._ready_t()
-        back_t = backed_off_t(self._collector.rules, self.last_delivery_t, self.owed.values())
-        handed_t = handed_over_t(self._subscription, self._holder.owner, self._tracks, self._held_since_t, self.last_delivery_t)
-        quiet_since_t = max(self.last_delivery_t, ready_t, back_t, handed_t, self._restarted_t)
-        coming_t = min(self._judge_run(now, quiet_since_t), self._judge_owed(now, quiet_since_t, ready_t))
-        for order, undelivered in self._orders.undelivered(LONG_AGO):
-            lost_t = self._judge_lost(now, ready_t, order)
-            coming_t = min(coming_t, lost_t, self._judge_stuck(now, quiet_since_t, order.record.name, undelivered))
-        return coming_t
+    def wake(self, now: float) -> None:
+        """Tells what is overdue before `now`, but for what the end of a stream, if that was not noticed yet, may explain."""
+        if self.due_t < now:
+            self.judge(now - self._margin_s, now)
 
-    def _ready_t(self) -> float:
-        """Since when nothing keeps the key back, whoever is there."""
-        subscription = self._subscription
-        if not subscription.streaming:
-            return max(subscription.lost_until_t, self._tracks.busy_until_t, self.foreign.busy_until_t)
-        return subscription.used_up_until_t(self._holder.owner) if self._holder.owner is not None else LONG_AGO
+    def judge(self, now: float, seen_t: float) -> None:
+        """Tells what is overdue at `now`. Events were seen until `seen_t`."""
+        self.clock.holds.tidy(now)
+        if self._key.subscription.first_seen_t == inf:
+            self.due_t = seen_t + self._shortest_s
+            return
+        if self._key.group.is_excerpt:
+            self.foreign()
+        excused_t = self._key.subscription.clocks.excused_until()
+        left = [*self._undelivered(now), *self._lost(now), *self._unfinished(now, excused_t), *self._unacked(now, excused_t)]
+        least_s = max(min(left, default=inf), self._shortest_s * PATIENCE, 1e-3)
+        self.due_t = max(now + least_s + self._margin_s, seen_t + 1e-3) if left else inf
 
-    def _up_since(self, t: float) -> float:
-        """That moment, or since when somebody has been there if that is later."""
-        return max(t, self._subscription.presence.since_t(t))
+    def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
+        """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
+        clocks = self._key.subscription.clocks
+        verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
+        if doubt or verdict.passed_t < inf or (kind, what, HELD_ELSEWHERE) in self._told:
+            return verdict, doubt
+        in_doubt = clocks.judge(self.clock, wait, now, firm=False)
+        if in_doubt.passed_t < inf:
+            self._told |= {(kind, what, HELD_ELSEWHERE)}
+            return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
+        return in_doubt, ""
 
-    def _deadline(self, since_t: float, seconds: float, sent_t: float = inf) -> float:
-        """When the service will have been able to deliver for so long since a moment.
-
-        What was sent since `sent_t` into a stream that broke is leased, as is what its subscriber held: after that there is time left.
-        """
-        lease_ends = chain([self._extended_until_t], (owed.lease_end_t for owed in self.owed.values()))
-        return deadline(self._subscription, since_t, seconds, sent_t, lease_ends)
-
-    def _due_t(self, now: float, since_t: float, seconds: float, sent_t: float) -> float:
-        """The same; but a key that was held since before that moment, and is not any more, may have kept this one back until then."""
-        deadline_t = self._deadline(since_t, seconds, sent_t)
-        kept_t = (
-            self._subscription.neighbours.kept_until_t(self._collector.key, since_t, deadline_t) if now > deadline_t else LONG_AGO
-        )
-        return max(deadline_t, self._deadline(kept_t, seconds, sent_t)) if LONG_AGO < kept_t < deadline_t else deadline_t
-
-    def _advance(self, run: RedeliveryRun, reached: int, target: int) -> None:
-        """The run has come to `reached`; positions that left the subscription need not come again."""
-        while self._log.holds(target) and self._log.flags(target) & REMOVED:
-            target -= 1
-        self.run = run._replace(target=target, reached=reached) if reached < target else None
-
-    def _judge_run(self, now: float, quiet_since_t: float) -> float:
-        run = self.run = not_acknowledged(self.run, self._log, self._holder.acks)
-        if run is None:
-            return inf
-        if run.sought_t > LONG_AGO:  # begins when the seek has settled, and waits for who held something then
-            quiet_since_t = max(quiet_since_t, run.t, self._held_until_t)
-        quiet_since_t = self._up_since(quiet_since_t)
-        deadline_t = self._due_t(now, quiet_since_t, self._collector.rules.stall_deadline_s, self._log.invoked_t(run.target))
-        if now <= deadline_t:
-            return deadline_t
-        doubt = self._doubt_of(run, deadline_t)
-        excuse = doubt or self._excuse(quiet_since_t, deadline_t)
-        if excuse == HELD_ELSEWHERE and Kind.REDELIVERY_STALL in self._told:
-            return self._deadline(deadline_t, self._collector.rules.stall_deadline_s)
-        if self._log.holds(run.target) and not self._has_expired(run.target, deadline_t):
-            self._file_run(run, quiet_since_t, deadline_t, excuse)
-        if excuse == HELD_ELSEWHERE:
-            self._told |= {Kind.REDELIVERY_STALL}
-            return self._deadline(deadline_t, self._collector.rules.stall_deadline_s)
-        self.run = None
-        return inf
-
-    def _file_run(self, run: RedeliveryRun, since_t: float, deadline_t: float, doubt: str) -> None:
-        witnesses = (run.number, self.last_delivery_number, self._log.number(run.target))
-        facts = of_run(self._log, self._orders, run, since_t, deadline_t)
-        self._collector.liveness(Kind.REDELIVERY_STALL, deadline_t, witnesses, facts, doubt)
-
-    def _doubt_of(self, run: RedeliveryRun, deadline_t: float) -> str:
-        if self._collector.rules.dead_letter_max_attempts:
-            return DEAD_LETTER
-        missing = self._log.between(run.reached, run.target + 1)
-        if not all(precedes(self._orders, self._log, one, run.target) for one in (run.start, run.reached)):
-            return RACING
-        began_t = max(run.t - self._collector.rules.delivery_delay_max_s, run.sent_after_t)
-        acked = all(self._log.flags(position) & ACKED for position in missing)
-        return LOST if acked and self._subscription.may_have_lost(began_t, deadline_t) else ""
-
-    def _excuse(self, since_t: float, deadline_t: float) -> str:
-        """Why a deadline that passed may have been missed legally, empty if it may not."""
-        if self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):
-            self._restarted_t = deadline_t
-            return HELD_ELSEWHERE
-        return ""
-
-    # --- what is not acknowledged --------------------------------------------------------------------------------------------
-
-    def _judge_owed(self, now: float, quiet_since_t: float, ready_t: float) -> float:
-        rules = self._collector.rules
-        if rules.unacked_deadline_s == inf or not self.owed:
-            return inf
-        firm: dict[int, float] = {}
-        doubtful: dict[int, float] = {}
-        moved_on: dict[int, float] = {}
-        settled_s = rules.ack_settled_s + rules.retry_backoff_max_s
-        for position, owed in self.owed.items():
-            since_t = self._up_since(max(owed.due_t, quiet_since_t))
-            if position <= self._log.floor or self._has_expired(position, since_t + rules.unacked_deadline_s):
-                continue
-            group = doubtful if self._log.may_be_dead_lettered(position, self._subscription.losses_max) else firm
-            group[position] = since_t
-            if self._passed_t(position) > owed.lease_end_t + rules.ack_settled_s and not rules.dead_letter_max_attempts:
-                moved_on[position] = self._up_since(max(owed.lease_end_t + settled_s, ready_t))
-        coming_t = min(self._judge_overdue(now, firm, ""), self._judge_overdue(now, doubtful, DEAD_LETTER))
-        return min(coming_t, self._judge_moved_on(now, moved_on))
-
-    def _passed_t(self, position: int) -> float:
-        """When the key last came past a position: something above was delivered. Below it, the key is on its way there."""
-        if self._last_position > position:
-            return self.last_delivery_t
-        return passed_t(self._tops, position)
-
-    def _has_expired(self, position: int, t: float) -> bool:
-        return self._orders.has_expired(self._log.invoked_t(position), t)
-
-    def _judge_overdue(self, now: float, since: dict[int, float], doubt: str) -> float:
-        """The same for a group of positions, by the time since when each is owed."""
-        since_t = min(since.values(), default=inf)
-        told = f"{Kind.UNACKED_STALL} {doubt}"
-        if since_t == inf or told in self._told:
-            return inf
-        deadline_s = self._collector.rules.unacked_deadline_s
-        deadline_t = self._due_t(now, since_t, deadline_s, min(map(self._log.invoked_t, since)))
-        if now <= deadline_t:
-            return deadline_t
-        excuse = doubt or self._excuse(since_t, deadline_t)
-        if (told_so := f"{told}{excuse}") not in self._told:
-            self._told |= {told_so}
-            overdue = sorted(position for position, t in since.items() if t == since_t)
-            self._file_unacked(overdue, since_t, deadline_t, excuse)
-        if excuse == HELD_ELSEWHERE:
-            return self._deadline(deadline_t, deadline_s)
-        self._told |= {told}
-        return inf
-
-    def _judge_moved_on(self, now: float, since: dict[int, float]) -> float:
-        """The same for what has to come again although the key moves on: each is told once."""
-        coming_t = inf
-        deadline_s = self._collector.rules.unacked_deadline_s
-        for position, since_t in since.items():
-            deadline_t = self._due_t(now, since_t, deadline_s, self._log.invoked_t(position))
-            if now <= deadline_t:
-                coming_t = min(coming_t, deadline_t)
-            elif self._subscription.is_held_elsewhere(self._collector.key, since_t, deadline_t):
-                coming_t = min(coming_t, now + deadline_s)
-            elif not self._has_expired(position, deadline_t) and position in self.owed:
-                self._file_unacked([position], since_t, deadline_t, "")
-                del self.owed[position]
-        return coming_t
-
-    def _file_unacked(self, overdue: list[int], since_t: float, deadline_t: float, doubt: str) -> None:
-        witnesses = [self.owed[position].number for position in overdue[:5] if position in self.owed]
-        facts = of_unacked(self._log, self._orders, overdue, since_t, deadline_t)
-        self._collector.liveness(Kind.UNACKED_STALL, deadline_t, witnesses, facts, doubt)
+    def _expires(self, invoked_t: float, now: float) -> float:
+        """Until when a message is pending: an older one may have expired."""
+        return min(now, invoked_t + self._key.rules.message_retention_s - self._key.rules.clock_error_s)
 
     # --- what was never delivered --------------------------------------------------------------------------------------------
 
-    def _judge_lost(self, now: float, ready_t: float, order: EpochOrder) -> float:
-        coming_t = inf
-        for overtaken in order.missing():
-            if overtaken.reported_lost:
+    def _pending(self) -> Iterator[tuple[Publication, float]]:
+        """Stored messages that were not delivered, each with the time since which that is known."""
+        clocks = self._key.subscription.clocks
+        if self._key.rules.filtered:
+            return
+        for lane in self._key.lanes.values():
+            for publication in lane.pending:
+                if publication not in lane.overtaken and self._may_be_pending(publication, self._key.baseline_t):
+                    yield publication, max(publication.confirmed_t, clocks.pending_since(publication.invoked_t))
+        for publication, t in self._proven.values():
+            if publication.token is None and self._may_be_pending(publication, self._key.baseline_t):
+                yield publication, t
+
+    def _may_be_pending(self, publication: Publication, since_t: float) -> bool:
+        """Whether nothing excuses that it has not come: a control operation, an unknown beginning, or that its epoch was forgotten."""
+        predates = may_predate(self._key, publication) if since_t == self._key.baseline_t else publication.invoked_t <= since_t
+        if predates or self._key.subscription.clocks.pending_since(publication.invoked_t) == inf:
+            return False
+        epoch = publication.epoch
+        return epoch.open.get(publication.seq) is publication and self._key.group.epochs.get(epoch.name) is epoch
+
+    def _undelivered(self, now: float) -> Iterator[float]:
+        """STUCK. Yields when to look again, from now on."""
+        deadline_s = self._key.rules.delivery_deadline_s
+        oldest = list(islice(self._judged(now), OLDEST))
+        if not oldest:
+            return
+        if Kind.STUCK in self._told:
+            yield deadline_s
+            return
+        first, known_t = min(oldest, key=lambda one: one[1])
+        wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
+        until_t, unseen = self._expires(first.invoked_t, now), removed_unseen(self._key.subscription)
+        verdict, doubt = self._judge(Kind.STUCK, None, wait, until_t, unseen)
+        if verdict.passed_t < inf:
+            pending = [one for one, t in self._judged(now) if t <= verdict.passed_t]
+            overdue.stuck(self._key, first, pending, wait, verdict.passed_t, doubt)
+            if doubt != HELD_ELSEWHERE:
+                self._told |= {Kind.STUCK}
+        yield verdict.left_s or deadline_s
+
+    def _judged(self, now: float) -> Iterator[tuple[Publication, float]]:
+        """Pending messages that can be overdue, the oldest first."""
+        return (one for one in self._pending() if self._is_judged(*one, now))
+
+    def _is_judged(self, publication: Publication, t: float, now: float) -> bool:
+        """Whether a message can be overdue before it is too old."""
+        until_t = self._expires(publication.invoked_t, now)
+        return until_t == now or until_t - max(t, self.clock.last_t) > self._key.rules.delivery_deadline_s
+
+    def _lost(self, now: float) -> Iterator[float]:
+        """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
+        for lane in self._key.lanes.values():
+            for publication, by in lane.overtaken.items():
+                if publication not in lane.pending or publication in self._told_lost:
+                    continue
+                if not self._may_be_pending(publication, self._key.baseline_t):
+                    continue
+                wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
+                until_t, unseen = self._expires(publication.invoked_t, now), removed_unseen(self._key.subscription)
+                verdict, doubt = self._judge(Kind.LOST_OVERTAKEN, publication, wait, until_t, unseen)
+                if verdict.passed_t < inf:
+                    overdue.lost(self._key, publication, by, wait, verdict.passed_t, doubt)
+                if verdict.passed_t < inf and doubt != HELD_ELSEWHERE:
+                    self._told_lost |= {publication}
+                else:
+                    yield verdict.left_s
+
+    # --- runs ----------------------------------------------------------------------------------------------------------------
+
+    def _unfinished(self, now: float, excused_t: float) -> Iterator[float]:
+        """REDELIVERY_STALL: runs that did not come as far as they must, and what a seek back did not bring."""
+        rules = self._key.rules
+        for run in (*self._runs.unfinished(excused_t), *self._runs.not_brought_back()):
+            if (Kind.REDELIVERY_STALL, run.lane) in self._told:
                 continue
-            invoked_t = overtaken.publication.invoked_t
-            since_t = self._up_since(max(overtaken.t, overtaken.publication.confirmed_t, ready_t))
-            deadline_t = self._deadline(since_t, self._collector.rules.delivery_deadline_s, invoked_t)
-            if self._orders.has_expired(invoked_t, deadline_t):
+            log = run.lane.log
+            wait = Wait(max(self.clock.last_t, run.since_t), rules.stall_deadline_s, log.invoked_t(run.target))
+            until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
+            verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
+            if verdict.passed_t < inf:
+                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **overdue.times(wait, verdict.passed_t)}
+                witnesses = (run.number, self.last_number, log.number(run.target))
+                ended = self._runs.ruled_out(run, now)
+                reasons = () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, verdict.passed_t, *ended)
+                self._key.collector.liveness(Kind.REDELIVERY_STALL, verdict.passed_t, witnesses, facts, doubt, reasons)
+                if doubt != HELD_ELSEWHERE:
+                    self._told |= {(Kind.REDELIVERY_STALL, run.lane)}
+            yield verdict.left_s or rules.stall_deadline_s
+
+    # --- what was not acknowledged -------------------------------------------------------------------------------------------
+
+    def _unacked(self, now: float, excused_t: float) -> Iterator[float]:
+        """UNACKED_STALL: whose lease is over, and what was not acknowledged, has to come again."""
+        deadline_s = self._key.rules.unacked_deadline_s
+        if deadline_s == inf:
+            return
+        found_by_doubt: dict[str, list[tuple[Delivery, Wait, float]]] = {}
+        early: dict[str, float] = {}  # pending since then and not overdue, so nothing is that was pending later
+        for one in list(self.clock.holds.unacked.values()):
+            if one.t <= excused_t or one.number in self._told:
                 continue
-            if now <= deadline_t:
-                coming_t = min(coming_t, deadline_t)
+            wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one)
+            until_t = self._expires(wait.sent_t, now)
+            is_early = wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s
+            if is_early or (until_t < now and until_t - wait.since_t <= deadline_s):
+                continue
+            verdict, why = self._judge(Kind.UNACKED_STALL, wait.since_t, wait, until_t, doubt)
+            if verdict.passed_t < inf:
+                found_by_doubt.setdefault(why, []).append((one, wait, verdict.passed_t))
             else:
-                self._file_lost(order, overtaken, deadline_t)
-        return coming_t
+                early[doubt] = wait.since_t
+            yield verdict.left_s or deadline_s
+        for why, found in found_by_doubt.items():
+            self._tell_unacked(found, why)
 
-    def _file_lost(self, order: EpochOrder, overtaken: Overtaken, deadline_t: float) -> None:
-        overtaken.reported_lost = True
-        publication, facts = overtaken.publication, of_lost(order, overtaken, deadline_t)
-        witnesses = (publication.invoked_number, publication.confirmed_number, overtaken.by.number)
-        self._collector.liveness(Kind.LOST_OVERTAKEN, deadline_t, witnesses, facts, self._orders.dead_letter_doubt())
+    def _wait_of(self, one: Delivery) -> Wait:
+        since_t = lease_until(self._key.rules, one)
+        if self._key.subscription.streaming:
+            since_t = max(min(since_t, one.session.closed_t), self.clock.holds.began_again_t(one))
+        return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), self._not_behind(one))
 
-    def _judge_stuck(self, now: float, quiet_since_t: float, epoch: str, undelivered: Iterator[Publication]) -> float:
-        if epoch in self._told:
-            return inf
-        deadline_s = self._collector.rules.delivery_deadline_s
-        for first in undelivered:
-            since_t = self._up_since(max(first.confirmed_t, quiet_since_t, self._orders.excused_until_t))
-            deadline_t = self._due_t(now, since_t, deadline_s, first.invoked_t)
-            if self._orders.has_expired(first.invoked_t, deadline_t):
-                continue
-            if now <= deadline_t:
-                return deadline_t
-            gone = self._orders.dead_letter_doubt()
-            excuse = gone or self._excuse(since_t, deadline_t)
-            told = epoch + excuse if excuse and not gone else epoch
-            if told not in self._told:
-                self._told |= {told}
-                self._file_stuck(epoch, first, undelivered, since_t, deadline_t, excuse)
-            return self._deadline(deadline_t, deadline_s) if excuse and not gone else inf
-        return inf
+    def _invoked_t(self, one: Delivery) -> float:
+        """When the message of a delivery was published; long ago if that is not known."""
+        if one.publication is not None:
+            return one.publication.invoked_t
+        found = (lane.log.invoked_t(lane.log.find(one.token, one.stamp)) for lane in self._key.lanes.values())
+        return max(found, default=LONG_AGO)
 
-    def _file_stuck(
-        self, epoch: str, first: Publication, others: Iterator[Publication], since_t: float, deadline_t: float, doubt: str
-    ) -> None:
-        witnesses = (first.invoked_number, first.confirmed_number, self.last_delivery_number)
-        self._collector.liveness(Kind.STUCK, deadline_t, witnesses, of_stuck(epoch, [first, *others], since_t, deadline_t), doubt)
+    def _not_behind(self, one: Delivery) -> Callable[[Delivery], bool]:
+        """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
+        return lambda other: not one.position or other.position <= one.position
+
+    def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
+        """Files what is overdue. What is certainly so is told once, and in doubt once while the key stands still."""
+        for one, _, _ in found:
+            if not doubt:
+                self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
+            elif doubt != HELD_ELSEWHERE:
+                self._told |= {one.number}
+        if (Kind.UNACKED_STALL, doubt) in self._told:
+            return
+        self._told |= {(Kind.UNACKED_STALL, doubt)}
+        overdue.unacked(self._key, found, doubt)
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""
+        clock, rules = self.clock, self._key.rules
+        deadlines = (rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
+        longest_s = max(seconds for seconds in (0.0, *deadlines) if seconds < inf)
+        if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
+            return False
+        clock.holds.tidy(now)
+        return (
+            not (clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending) and now > clock.unknown_until_t
+        )
+
+    # --- pending deliveries --------------------------------------------------------------------------------------------------
+
+    def has_pending(self, now: float) -> bool:
+        """Whether a delivery to this subscription is pending, other than of a message that may be older than the retention."""
+        if not self._key.rules.filtered and any(self._is_outstanding(one, now) for one in self._publications()):
+            return True
+        unacked = self.clock.holds.unacked.values() if self._key.rules.unacked_deadline_s < inf else ()
+        if any(self._expires(self._invoked_t(one), now) == now for one in unacked):
+            return True
+        return self._runs.has_pending(self._key.subscription.clocks.excused_until())
+
+    def _publications(self) -> Iterator[Publication]:
+        """Stored messages that were not delivered."""
+        for lane in self._key.lanes.values():
+            yield from lane.pending
+        yield from (publication for publication, _ in self._proven.values() if publication.token is None)
+
+    def _is_outstanding(self, publication: Publication, now: float) -> bool:
+        """Whether it has to come: also where no baseline is known, if the subscription was there when it was published."""
+        since_t = self._key.baseline_t
+        if self._key.adopts:
+            since_t = self._key.subscription.first_seen_t + self._key.rules.clock_error_s
+        return self._may_be_pending(publication, since_t) and self._expires(publication.invoked_t, now) == now

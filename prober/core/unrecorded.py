@@ -1,27 +1,25 @@
-"""Promise 1 where nobody recorded the publishes: what numbers and publish times prove, and on whose side the cause is.
+"""Streams whose publishes nobody recorded: what numbers and publish times prove (docs/model.md, section 13).
 
-Others publish here, and nobody tells what they handed over when. Three things are known of a message: the number that its publisher gave
-it (in its numbering, the *epoch* of the delivery), the publish time that the service gave it, and when it was first received. Received
-out of order are two messages of one numbering if the higher number came first. Then the publish times say whose doing it is:
+Of a message three things are known: the number that its publisher gave it (in its *numbering*, the epoch of the delivery), the publish
+time that the service gave it, and when it was first received. Received out of order are two messages of one numbering if the higher
+number came first. Then the publish times say whose doing it is:
 
-    PUBLISHED_OUT_OF_ORDER   the service stored the higher number earlier, by its own publish times, and delivered both as it stored them.
-                             It kept its promise; the cause is on the publishing side: published in that order, by two writers at once, or
-                             the lower one once more after an attempt that had failed. That is information about the publishers, and
-                             never counts against the service.
+    PUBLISHED_OUT_OF_ORDER   the service stored the higher number earlier, and delivered both as it stored them. Information.
     DELIVERED_OUT_OF_ORDER   the service stored the lower number earlier, and delivered the higher one first. A violation only if the two
-                             publish times are further apart than `Rules.publish_time_error_s`, the bound on how far they may be from the
-                             order in which the service stored messages; else indeterminate. By default there is no bound, because
-                             order holds within one publishing region and nobody said that there is one only.
+                             publish times are further apart than `Rules.publish_time_error_s`.
 
-What is *not* out of order, and why:
+What is not out of order, and why:
 
 * A number that came before, under another message id: a publisher that tries again puts 1, 2, 1', 2', 3 in the log.
 * A higher number that comes once more behind the lower one: 1, 3, 2', 3' is a batch of 2 and 3 of which a first attempt stored only 3. So
-  whatever looks out of order is on hold until a number above all others of the numbering has come, for then its writer has gone on, or
-  until `Rules.republish_max_s` have passed. What is on hold at the end of the history is not held against anybody.
+  a pair is on hold until a number above all others has come, for then its writer has gone on, or until `Rules.republish_max_s` have
+  passed. What is on hold at the end of the history is not held against anybody.
 * A number below the first that was received: it may be the repetition of what was published before there was a subscription.
-* Two numbers of which the higher one was received on another session at about the same time: that is no order of arrival (`places`).
-* A number that never comes: without the publisher's record nobody knows that it was published.
+* Two numbers of which neither was provably sent first.
+* A number that never comes: nobody knows that it was published.
+
+If the subscription is older than the record, what was published before the first message that was seen may come at any time
+(section 10). So only what was certainly stored behind all that came before has a place in the log.
 
 Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
 numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, begins anew with the number that comes next. What cannot be told
@@ -30,19 +28,20 @@ any more is counted as `numbers_unjudged`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf, isfinite
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from prober.core.collector import FindingsCollector
-from prober.core.events import Delivered
+from prober.core.excuses import at
+from prober.core.facts import provably_before
 from prober.core.findings import Fact, Kind
 from prober.core.gaps import Gaps
-from prober.core.places import Places
-from prober.core.publications import EpochRecord
-from prober.core.sessions import Arrival
 
-UNRECORDED: Final = ""
-"""The name of the epoch that stands for all of a key whose publishes nobody recorded."""
+if TYPE_CHECKING:
+    from prober.core.collector import FindingsCollector
+    from prober.core.facts import Delivery
+    from prober.core.rules import Rules
+
 NUMBERINGS_KEPT: Final = 16
 GAPS_KEPT: Final = 64
 HELD_MAX: Final = 64
@@ -59,52 +58,18 @@ CUT: Final = "the history ended before it was certain that the publisher did not
 PublishTime: TypeAlias = int | float
 
 
-class UnrecordedEpoch(EpochRecord):
-    """Stands for the publisher's record where there is none: everything may have been published, at any time, any number of times."""
-
-    __slots__ = ()
-
-    def was_invoked(self, seq: int) -> bool:
-        """Nobody knows, so nothing speaks against it."""
-        del seq
-        return True
-
-    def may_predate(self, seq: int) -> bool:
-        """The subscription is younger than the record of what it delivers: all of that is on record."""
-        del seq
-        return False
-
-    def was_attempted_once(self, seq: int) -> bool:
-        """Nobody knows."""
-        del seq
-        return False
-
-
-def unrecorded_epoch() -> UnrecordedEpoch:
-    """The record of a key whose publishes nobody recorded."""
-    record = UnrecordedEpoch(UNRECORDED)
-    record.first = 1
-    return record
-
-
-class Numbered(NamedTuple):
-    """A first delivery of a number."""
-
-    seq: int
-    message_id: str
-    publish_time: PublishTime | None
-    number: int
-    position: int
+STORED_IN_ORDER: Final = (
+    "not published out of order: their publish times differ by more than the service may take to store what it has received"
+)
+NOT_REPUBLISHED: Final = "not published again: the publisher has gone on, or has had the time to try again"
 
 
 class Held(NamedTuple):
     """A pair that looks out of order: `late` came after `ahead`, which has the higher number. On hold until `due_t` at the latest."""
 
     due_t: float
-    t: float
-    epoch: str
-    late: Numbered
-    ahead: Numbered
+    late: Delivery
+    ahead: Delivery
 
 
 class Numbering:
@@ -116,22 +81,27 @@ class Numbering:
         self.first = first
         self.highest = first - 1
         self.last_t = -inf
-        self.gaps: Gaps[Numbered] | None = None
+        self.gaps: Gaps[Delivery] | None = None
 
-    def jump(self, ahead: Numbered) -> None:
+    def jump(self, ahead: Delivery) -> None:
         """A number above all others came; what lies between is missing."""
-        if ahead.seq > self.highest + 1:
+        seq = ahead.seq
+        if seq > self.highest + 1:
             self.gaps = self.gaps or Gaps(GAPS_KEPT)
-            self.gaps.add(self.highest + 1, ahead.seq - 1, ahead)
-        self.highest = ahead.seq
+            self.gaps.add(self.highest + 1, seq - 1, ahead)
+        self.highest = seq
 
-    def overtaker(self, seq: int) -> Numbered | None:
-        """What came before a number that was missing until now, and is so no more; None if it was not missing."""
+    def overtaker(self, seq: int) -> Delivery | None:
+        """The delivery before a number that was missing until now; None if it was not missing."""
         gap = self.gaps.find(seq) if self.gaps is not None else None
         if gap is None or self.gaps is None:
             return None
         self.gaps.fill(seq)
         return gap.mark
+
+    def is_new(self, seq: int) -> bool:
+        """Whether a number certainly did not come before."""
+        return seq > self.highest or (self.gaps is not None and self.gaps.find(seq) is not None)
 
     def knows(self, seq: int) -> bool:
         """Whether it can be told of a number whether it came before."""
@@ -141,42 +111,81 @@ class Numbering:
 class NumbersCheck:
     """Judges the numbers of first deliveries of one key that nobody recorded; see the head of this file."""
 
-    __slots__ = ("_collector", "_held", "_numberings", "_places")
+    __slots__ = ("_begun", "_collector", "_first", "_first_t", "_held", "_highest", "_latest", "_numberings")
 
-    def __init__(self, collector: FindingsCollector, places: Places) -> None:
-        self._collector, self._places = collector, places
+    def __init__(self, collector: FindingsCollector) -> None:
+        self._collector = collector
         self._numberings: dict[str, Numbering] | None = None
         self._held: tuple[Held, ...] = ()
-
-    @property
-    def on_hold(self) -> bool:
-        """Whether anything is to be decided because time passes."""
-        return bool(self._held)
+        self._highest: dict[str, int] = {}
+        self._begun = False
+        self._first: PublishTime | None = None
+        self._first_t = -inf
+        self._latest: PublishTime | None = None
 
     @property
     def due_t(self) -> float:
         """When the next pair has to be decided; `inf` if none is on hold."""
         return min((held.due_t for held in self._held), default=inf)
 
-    def first_delivery(self, event: Delivered, arrival: Arrival) -> None:
-        """Judges a record received for the first time. Of one without a number nothing can be said."""
+    def came(self, one: Delivery, *, forgot: bool) -> bool:
+        """A record that is not known came: judges its number; whether it has a place in the log, behind all that came before.
+
+        forgot      whether any position of the key was forgotten, so that it may have come before.
+        """
+        adopted, stored = not self._collector.rules.subscription_predates_first_publish, comparable(one.publish_time)
+        is_newest = self._is_newest(one, stored)
+        placed = is_newest if adopted else not forgot or is_newest or self._is_new(one)
+        if placed or (not forgot and not self._is_older(one, stored)):
+            self._judge(one, stored)
+        return placed
+
+    def _is_newest(self, one: Delivery, stored: PublishTime | None) -> bool:
+        """Whether a record was stored behind all that came before, by its publish time, else by its number."""
+        if not self._begun:
+            return True
+        if stored is None or self._latest is None or stored == self._latest:
+            return one.seq > self._highest.get(one.epoch, one.seq)
+        return stored > self._latest
+
+    def _is_new(self, one: Delivery) -> bool:
+        """Whether a record has a number that did not come before."""
+        numbering = (self._numberings or {}).get(one.epoch)
+        return one.seq > 0 and numbering is not None and numbering.is_new(one.seq)
+
+    def _is_older(self, one: Delivery, stored: PublishTime | None) -> bool:
+        """Whether a record may be older than the first that was seen, or than one that may have been sent before that."""
+        rules = self._collector.rules
+        if self._first is None or stored is None:
+            return stored is None
+        if one.earliest_t <= self._first_t + rules.clock_error_s:
+            self._first = max(self._first, stored)
+        return stored < self._first
+
+    def _judge(self, one: Delivery, stored: PublishTime | None) -> None:
+        """Judges the number of a record received for the first time. Of one without a number nothing can be said."""
         counts = self._collector.counts
-        if event.seq < 1:
+        self._begun = True
+        if stored is not None:
+            self._latest = stored if self._latest is None else max(self._latest, stored)
+            if self._first is None:
+                self._first, self._first_t = stored, one.t
+        if one.seq < 1:
             counts.deliveries_unnumbered += 1
             return
-        this = Numbered(event.seq, event.message_id, _comparable(event.publish_time), arrival.number, arrival.position)
-        numbering = self._numbering(event.epoch, event.seq, event.t)
-        numbering.last_t = event.t
-        if this.seq > numbering.highest:
-            self._decide(event.epoch)
-            numbering.jump(this)
-        elif not numbering.knows(this.seq):
+        self._note_highest(one)
+        numbering = self._numbering(one)
+        numbering.last_t = one.t
+        if one.seq > numbering.highest:
+            self._decide(one.epoch)
+            numbering.jump(one)
+        elif not numbering.knows(one.seq):
             counts.numbers_unjudged += 1
-        elif (ahead := numbering.overtaker(this.seq)) is not None:
-            self._hold(Held(event.t + self._collector.rules.republish_max_s, event.t, event.epoch, this, ahead))
+        elif (ahead := numbering.overtaker(one.seq)) is not None:
+            self._hold(Held(one.t + self._collector.rules.republish_max_s, one, ahead))
         else:
             counts.numbers_repeated += 1
-            self._excuse(event.epoch, this.seq)
+            self._excuse(one)
 
     def settle(self, now: float) -> None:
         """Decides what was on hold until before `now`; at the end of the history, `inf`, it stays undecided."""
@@ -191,17 +200,23 @@ class NumbersCheck:
         self._held = ()
         self._numberings = None
 
-    def _numbering(self, epoch: str, seq: int, t: float) -> Numbering:
+    def _numbering(self, one: Delivery) -> Numbering:
         """The one of that name, moved to the end: the first is the one idle longest."""
         numberings = self._numberings = self._numberings or {}
-        known = numberings.pop(epoch, None)
-        if known is None or t - known.last_t > self._collector.rules.idle_after_s:
-            known = Numbering(seq)
+        known = numberings.pop(one.epoch, None)
+        if known is None or one.t - known.last_t > self._collector.rules.idle_after_s:
+            known = Numbering(one.seq)
             self._collector.counts.numberings += 1
-        numberings[epoch] = known
+        numberings[one.epoch] = known
         if len(numberings) > NUMBERINGS_KEPT:
             del numberings[next(iter(numberings))]
         return known
+
+    def _note_highest(self, one: Delivery) -> None:
+        """Remembers the highest number of a numbering, also when it restarts."""
+        self._highest[one.epoch] = max(one.seq, self._highest.pop(one.epoch, 0))
+        if len(self._highest) > NUMBERINGS_KEPT:
+            del self._highest[next(iter(self._highest))]
 
     def _hold(self, held: Held) -> None:
         if len(self._held) < HELD_MAX:
@@ -209,30 +224,35 @@ class NumbersCheck:
         else:
             self._collector.counts.numbers_unjudged += 1
 
-    def _excuse(self, epoch: str, seq: int) -> None:
+    def _excuse(self, one: Delivery) -> None:
         """A number came again: where it had been ahead of others, its publisher tried all of them again."""
-        if self._held:
-            self._held = tuple(held for held in self._held if held.epoch != epoch or held.ahead.seq != seq)
+
+        def tried_again(held: Held) -> bool:
+            return (held.ahead.epoch, held.ahead.seq) == (one.epoch, one.seq)
+
+        self._held = tuple(held for held in self._held if not tried_again(held))
 
     def _decide(self, epoch: str) -> None:
         """The writer has gone on: what is on hold stays as it is."""
         if self._held:
             for held in self._held:
-                if held.epoch == epoch:
+                if held.late.epoch == epoch:
                     self._tell(held)
-            self._held = tuple(held for held in self._held if held.epoch != epoch)
+            self._held = tuple(held for held in self._held if held.late.epoch != epoch)
 
     def _tell(self, held: Held, doubt: str = "") -> None:
-        late, ahead = held.late.publish_time, held.ahead.publish_time
-        stored_later = late is not None and ahead is not None and late > ahead
-        witnesses, facts = (held.ahead.number, held.late.number), _facts(held)
+        collector, late, ahead = self._collector, held.late, held.ahead
+        times = comparable(late.publish_time), comparable(ahead.publish_time)
+        stored_later = times[0] is not None and times[1] is not None and times[0] > times[1]
+        witnesses, facts = (ahead.number, late.number), _facts(held)
         if stored_later and not doubt:
-            self._collector.info(Kind.PUBLISHED_OUT_OF_ORDER, held.t, witnesses, facts)
-        elif not stored_later and self._places.in_order(held.ahead.position, held.late.position):
-            doubt = doubt or self._doubt(late, ahead)
-            self._collector.violation(Kind.DELIVERED_OUT_OF_ORDER, held.t, witnesses, facts, doubt)
+            collector.info(Kind.PUBLISHED_OUT_OF_ORDER, late.t, witnesses, facts)
+        elif not stored_later and provably_before(collector.rules, ahead, late):
+            doubt = doubt or self._doubt(*times)
+            reasons = () if doubt else (STORED_IN_ORDER, *_not_sent_in_order(collector.rules, ahead, late), NOT_REPUBLISHED)
+            collector.violation(Kind.DELIVERED_OUT_OF_ORDER, late.t, witnesses, facts, doubt, reasons)
         else:
-            self._collector.counts.numbers_unjudged += 1
+            collector.counts.numbers_unjudged += 1
 
     def _doubt(self, late: PublishTime | None, ahead: PublishTime | None) -> str:
         if late is None or ahead is None:
@@ -245,12 +265,19 @@ class NumbersCheck:
         return CLOSE if seconds_of(ahead) - seconds_of(late) <= bound_s else ""
 
 
+def _not_sent_in_order(rules: Rules, ahead: Delivery, late: Delivery) -> Iterator[str]:
+    if ahead.session is late.session:
+        yield f"not sent in another order: message {ahead.seq} came before message {late.seq} in one session"
+    else:
+        yield f"not sent in another order: message {ahead.seq} came before {at(late.earliest_t)}, the earliest send of message {late.seq}"
+
+
 def seconds_of(publish_time: PublishTime) -> float:
     """A publish time in seconds: adapters give whole nanoseconds."""
     return publish_time / 1e9 if isinstance(publish_time, int) else publish_time
 
 
-def _comparable(publish_time: int | float | str | None) -> PublishTime | None:
+def comparable(publish_time: PublishTime | str | None) -> PublishTime | None:
     """A publish time that can be compared with others; one that is text, or no number, can not."""
     if isinstance(publish_time, str) or publish_time is None or not isfinite(publish_time):
         return None
@@ -258,14 +285,15 @@ def _comparable(publish_time: int | float | str | None) -> PublishTime | None:
 
 
 def _facts(held: Held) -> dict[str, Fact]:
+    late, ahead = held.late, held.ahead
     facts: dict[str, Fact] = {
-        "seq": held.late.seq,
-        "epoch": held.epoch,
-        "message_id": held.late.message_id,
-        "after": held.ahead.seq,
-        "after_message_id": held.ahead.message_id,
+        "seq": late.seq,
+        "epoch": late.epoch,
+        "message_id": late.message_id,
+        "after": ahead.seq,
+        "after_message_id": ahead.message_id,
     }
-    if held.late.publish_time is not None and held.ahead.publish_time is not None:
-        facts["stored_at"] = seconds_of(held.late.publish_time)
-        facts["after_stored_at"] = seconds_of(held.ahead.publish_time)
+    times = comparable(late.publish_time), comparable(ahead.publish_time)
+    if times[0] is not None and times[1] is not None:
+        facts |= {"stored_at": seconds_of(times[0]), "after_stored_at": seconds_of(times[1])}
     return facts

@@ -190,10 +190,10 @@ def test_a_library_away_from_home_is_noticed() -> None:
 
 
 def test_an_impure_import_is_noticed() -> None:
-    path = Path("prober/core/order.py")
+    path = Path("prober/core/model.py")
     assert impure_import(path, "import math\nfrom prober.core.events import Event\nfrom prober.core import rules") == []
-    assert impure_import(path, "import orjson") == ["prober/core/order.py: the core may not import orjson"]
-    assert impure_import(path, "from prober import cli") == ["prober/core/order.py: the core may not import prober.cli"]
+    assert impure_import(path, "import orjson") == ["prober/core/model.py: the core may not import orjson"]
+    assert impure_import(path, "from prober import cli") == ["prober/core/model.py: the core may not import prober.cli"]
 
 
 def test_a_heavy_import_is_noticed() -> None:

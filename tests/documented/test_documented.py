@@ -17,7 +17,7 @@ from tests.judging import FAILURES, judge
 
 SEEDS = {Mode.STREAMING: 400, Mode.PULL: 260, Mode.PUSH: 400}
 BATCH = 20
-EXCLUDED = {(Mode.STREAMING, 1058): "7 hole before a publish on a fast clock"}
+EXCLUDED: dict[tuple[Mode, int], str] = {}
 """Seeds whose history the checker wrongly reports, with the class of `disputed.md`."""
 
 

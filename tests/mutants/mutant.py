@@ -11,7 +11,6 @@ from enum import StrEnum
 from pathlib import Path
 
 CORE = Path("prober/core")
-CHECKER = Path("prober/checker")
 
 
 class Removes(StrEnum):
@@ -27,7 +26,7 @@ class Mutant:
     """One bug.
 
     name        unique; what `--only` takes.
-    file        in the `folder`.
+    file        in the core.
     before      the exact source text; `after` takes its place.
     breaks      one sentence: what the checker does wrong then.
     removes     a rule, an excuse, or nothing at all (the identity).
@@ -39,7 +38,6 @@ class Mutant:
     after: str
     breaks: str
     removes: Removes
-    folder: Path = CORE
 
     def apply(self, source: str) -> str:
         """The mutated source text of the file. Raises ValueError when the text to replace does not occur exactly once."""
@@ -50,7 +48,7 @@ class Mutant:
 
     def path(self, root: Path) -> Path:
         """Where its file is below a copy of the project."""
-        return root / self.folder / self.file
+        return root / CORE / self.file
 
 
 def rule(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
@@ -61,13 +59,3 @@ def rule(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
 def excuse(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
     """A bug because of which a legal service is accused, or accused without a doubt."""
     return Mutant(name, file, before, after, breaks, Removes.EXCUSE)
-
-
-def rule_of_model(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
-    """The same in the checker that follows docs/model.md."""
-    return Mutant(name, file, before, after, breaks, Removes.RULE, CHECKER)
-
-
-def excuse_of_model(name: str, file: str, before: str, after: str, breaks: str) -> Mutant:
-    """The same in the checker that follows docs/model.md."""
-    return Mutant(name, file, before, after, breaks, Removes.EXCUSE, CHECKER)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from prober.core import events as ev
 from prober.core.findings import EPOCHS, Finding, Kind, Status
-from prober.core.kinds import KINDS
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from tests.judging import SUBSCRIPTION, judge
@@ -66,10 +65,10 @@ def essence(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[
 
 
 def safety_and_kinds(findings: Iterable[Finding], events: Sequence[ev.Event]) -> tuple[Counter[Verdict], set[Verdict]]:
-    """The findings; of deadlines only whether there are any, since overdue messages are told together when the clock is looked at."""
+    """The findings; of liveness only whether there are any, since overdue messages are told together when the clock is looked at."""
     parted: tuple[list[Finding], list[Finding]] = ([], [])
     for finding in findings:
-        parted[Status.LIVENESS in KINDS[finding.kind].statuses].append(finding)
+        parted[finding.status is Status.LIVENESS].append(finding)
     return essence(parted[False], events), {(finding.kind, finding.key) for finding in parted[True]}
 
 

@@ -38,6 +38,19 @@ def test_a_legal_run_has_no_failure(mode: Mode, seed: int) -> None:
     assert not failures, f"seed {seed}, key {failures[0].key}:\n{show(run.events, failures[0].key)}"
 
 
+ACCUSED_ONCE = (
+    (Mode.STREAMING, (2, 31, 42, 87, 205, 359, 420, 441, 1075, 500216, 501035, 503428, 504494, 505077)),
+    (Mode.PULL, (54, 89, 132, 144, 501227, 501356)),
+    (Mode.PUSH, (8, 54, 63, 92, 171, 235, 302, 574, 872, 501059, 503893)),
+)
+"""Seeds of legal histories in which an earlier version reported a violation."""
+
+
+@pytest.mark.parametrize(("mode", "seed"), [(mode, seed) for mode, seeds in ACCUSED_ONCE for seed in seeds])
+def test_legal_runs_that_had_a_failure_once(mode: Mode, seed: int) -> None:
+    assert definite(findings_of(simulate_run(seed, mode))) == []
+
+
 GENEROUS: tuple[dict[str, Any], ...] = (
     {"window": 1},
     {"window": 2},

@@ -7,7 +7,6 @@ have none, another must have at least those. Indeterminate findings are free the
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,16 +18,7 @@ from prober.traces.trace import read_trace
 VECTORS = sorted((Path(__file__).parents[1] / "vectors").glob("*.jsonl"))
 
 
-WRONG_TODAY = {"t101", "t101c", "t103", "t104", "t105", "t108", "t109", "t110"}
-"""Traces that the checker does not judge by docs/model.md yet."""
-
-
-def _marked(path: Path) -> Any:
-    wrong = path.stem.partition("-")[0] in WRONG_TODAY
-    return pytest.param(path, id=path.stem, marks=pytest.mark.xfail(strict=True) if wrong else ())
-
-
-@pytest.mark.parametrize("path", [_marked(path) for path in VECTORS])
+@pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_a_trace_is_judged_as_expected(path: Path) -> None:
     with read_trace(path) as trace:
         judgement = judge(path.name, trace.header, trace)

@@ -81,7 +81,7 @@ def test_of_many_findings_of_a_kind_three_are_printed_and_the_others_counted(tmp
     phantoms = saved(tmp_path / "f.jsonl", f"P1,2,3 A<1@0.9 {gap} " + " ".join(f"A<q{seq}({seq})@{seq}" for seq in range(7, 157)))
     assert main(["verify", phantoms]) == 1
     listed = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("    ")]
-    assert [line.split()[0] for line in listed[1:-2]] == ["ORDER_GAP", "REALTIME_INVERSION", "ORDER_INVERSION", *["PHANTOM"] * 3]
+    assert [line.split()[0] for line in listed[1:-2]] == ["ORDER_GAP", "ORDER_INVERSION", "REALTIME_INVERSION", *["PHANTOM"] * 3]
     assert listed[-2:] == [
         "  and 97 more PHANTOM (violation), on 1 key, the last at 106 s",
         "  and 50 more of that kind, which are only counted",
@@ -138,8 +138,9 @@ def test_json_lists_information_too(capsys: Output) -> None:
 def test_explain_draws_the_smallest_history(capsys: Output) -> None:
     main(["verify", "--explain", FAILING])
     expected = """\
-    the smallest history that shows it (5 of 9 events):
+    the smallest history that shows it (6 of 9 events):
         line        time  publisher                 Pub/Sub                   A
+           2       0.000    |                         |  opened                 o
            5       0.100    |-- publish 2 ----------->|                         |   <-- witness
            6       0.150    |<- ok 2 = m2 ------------|                         |   <-- witness
            7       0.200    |-- publish 3 ----------->|                         |
@@ -173,7 +174,7 @@ def test_explain_names_the_alternatives_and_what_rules_each_out(capsys: Output) 
 def test_explain_in_json(capsys: Output) -> None:
     main(["verify", "--explain", "--format", "json", FAILING])
     (row,) = rows(capsys)
-    assert [one["minimal_trace"] for one in row["findings"]] == [[5, 6, 7, 8, 10], [5, 6, 7, 10, 11], [5, 6, 7, 8, 10, 11]]
+    assert [one["minimal_trace"] for one in row["findings"]] == [[2, 5, 6, 7, 8, 10], [5, 6, 7, 8, 10, 11], [5, 6, 7, 8, 10, 11]]
     assert all("X <-- wrong" in one["diagram"] for one in row["findings"])
     assert all(reason.startswith("not ") for one in row["findings"] for reason in one["reasons"])
 

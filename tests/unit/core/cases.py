@@ -6,7 +6,7 @@ with `@t` in an expectation the times are compared as well. Informational findin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from prober.core.events import Event
 from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
+from tests.unit.core.judging import SUBSCRIPTION, judge
 
 LIMIT = pytest.mark.xfail(strict=True, reason="a limit of the judge, named in docs/findings.md: it says unknown, or nothing")
 
@@ -92,6 +92,31 @@ def findings(line: str, rules: Rules) -> list[Finding]:
     return judge(rules, history(line, rules.mode))
 
 
+def judged(
+    rules: Rules, events: Iterable[Event], subscriptions: Iterable[str] = (SUBSCRIPTION,), each: Mapping[str, Rules] | None = None
+) -> tuple[list[Finding], Verifier]:
+    """All findings of a history, and the checker after it. `each` are the rules of single subscriptions."""
+    verifier = Verifier(rules, subscriptions=subscriptions, rules_by_subscription=each)
+    found = observe(verifier, events)
+    return [*found, *verifier.finish()], verifier
+
+
+def all_of(line: str, **rules: Any) -> list[Finding]:
+    """All findings of a history of one subscription."""
+    return findings(line, rules_of(**rules))
+
+
+def counted(line: str, **rules: Any) -> Mapping[str, int]:
+    """The counters of a history of one subscription."""
+    whole = rules_of(**rules)
+    return judged(whole, history(line, whole.mode))[1].counters
+
+
+def listed(found: Iterable[Finding]) -> list[str]:
+    """The findings with their times, in the order in which they were reported."""
+    return [f"{LETTERS[one.status]}:{one.kind}@{one.t:g}" for one in found]
+
+
 def words(found: Iterable[Finding], *, times: bool = False, notes: bool = False) -> set[str]:
     return {
         f"{LETTERS[finding.status]}:{finding.kind}" + (f"@{finding.t:g}" if times else "")
@@ -143,11 +168,15 @@ __all__ = [
     "Case",
     "Definite",
     "across",
+    "all_of",
     "case",
+    "counted",
     "definitely",
     "findings",
+    "judged",
     "legal",
     "limit",
+    "listed",
     "merged",
     "observe",
     "only",

@@ -57,6 +57,8 @@ LATER = "P1@0 ok1=m1@0.1 P2@33 ok2=m2@33.1"
         legal("answered, by the other clock, when it had left the window", "P1,2,3 a<1@11 b<2@12.4 b ack 2@12.6 c<3@12.8 a ack 1@13", mode=PUSH, window=2, ack_lag_max_s=0.5, **SKEWED),
         # exactly-once
         legal("confirmed after it was sent again, by the other clock", "P1,2 A<1@10 A ack 1@10.5 B<1@20.2 B<2@20.3 A ackOK 1@20.0 skew B 0.8", exactly_once=True, **SKEWED, **PROMPT, ack_deadline_s=10),
+        legal("delivered before a hole, which has the publish by a clock that is ahead", "P1 A<1@1 A<2@3 hole @6 A ack 2@7", **SKEWED),
+        legal("delivered in a hole, and published behind it by a clock that is ahead", "open A of client A hole @3 P1@3.5 ok1=m1@3.6 P2@3.7 ok2=m2@3.8 A<2@4", **SKEWED),
         legal("outstanding by the other clock", "P1,2 A<1@10 A nack 1@10.5 B<1@10.6 B<2@10.7 skew A 0.8", exactly_once=True, **SKEWED),
     ],
 )  # fmt: skip
@@ -79,6 +81,8 @@ def test_another_clock_explains_it(one: Definite) -> None:
         wrong("ids that are swapped", "P1,2 A<m1(2)@1 A<m2(1)@1.1", "V:ID_CONFLICT", clock_error_s=100.0),
         wrong("delivered long before it was published", "P1@0 ok1=m1@0.1 P2@20 ok2=m2@20.1 A<1@1 A<2@10", "V:PHANTOM", **SKEWED),
         wrong("never published", "P1 A<1@1 A<q7(7)@2", "V:PHANTOM", **SKEWED),
+        wrong("never published, long before a hole", "P1 A<1@1 A<q7(7)@2 A ack 1@4 hole @6", "V:PHANTOM", **SKEWED),
+        wrong("published long after a hole", "hole @3 open A of client A@3.1 P1@4.5 ok1=m1@4.6 P2@4.7 ok2=m2@4.8 A<2@7 end @20", "V:ORDER_GAP", **SKEWED),
         wrong("a swap of two subscribers that no clock explains", "P1,2 B<2@1 A<1@20", "V:ORDER_GAP|V:ORDER_INVERSION", **SKEWED),
         wrong("two publishers, one long after the other", "P1@0 ok1=m1@0.3 P1[e2]@10 ok1=n1@10.1 A<n1(1)@12 A<m1(1)@12.1", "V:REALTIME_INVERSION|V:ORDER_GAP", **SKEWED),
         wrong("held in the middle of its lease", "P1,2,3 A<1,2@1 A ack 1@1.4 B<3@20", "V:AFFINITY_SPLIT", **SKEWED),

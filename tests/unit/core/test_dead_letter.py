@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.core.skips import DEAD_LETTER
+from prober.core.excuses import DEAD_LETTER
 from tests.unit.core.cases import PUSH, Case, case, only
 
 POLICY: dict[str, Any] = {"dead_letter_max_attempts": 3}
@@ -30,7 +30,7 @@ TWICE = "P1,2,3 A<1,2,3@1 A<1,2@1.3"  # one attempt short of the policy's limit 
         case("it left before it was received, after the hole was seen", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 dlq m2@2 end @500", "V:ORDER_GAP", **POLICY),
         case("the tail left before it was received", "P1,2 A<1@1 A ack 1@1.1 dlq m2@5 end @500", **POLICY),
         case("push: the refused one left", "P1,2 r1<1@1 r1 nack 1@1.1 dlq m1@5 r2<2@20", mode=PUSH, **POLICY),
-        case("nobody holds it any more", "P1,2 A<1@1 dlq m1@1.4 B<2@2", "N:AFFINITY_MOVE", **POLICY),
+        case("nobody holds it any more", "P1,2 A<1@1 dlq m1@1.4 B<2@2", "I:AFFINITY_SPLIT", **POLICY),
         case("another is still held", "P1,2,3 A<1,2@1 dlq m1@1.4 B<3@2", "V:AFFINITY_SPLIT", **POLICY),
         case("one never comes again and may have left, one cannot have", "P1,2 A<1@1 A<1@1.1 A<2@1.2 end @500", "I:UNACKED_STALL L:UNACKED_STALL", **POLICY),
         case("it keeps no other key back any more", "on k2 P1 A<1@0.2 A nack 1@0.3 dlq k2m1@0.5 on k P1@1 ok1=m1@1.1 end @150", "L:STUCK", **POLICY),

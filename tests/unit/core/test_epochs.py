@@ -12,9 +12,9 @@ from prober.core.events import Acked, Delivered, Event
 from prober.core.publications import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, observe, owed, words
+from tests.unit.core.judging import judge
 
 ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
 UNCONFIRMED = "open A1 of client A@5 open A2 of client A@5 P1@0 P2@0.1 P2'gen1@4 P3@4.1 A1<1@6 A2<3@6.1"
@@ -32,7 +32,7 @@ CONFIRMED = "ok1=m1@7 ok2=m2@7 ok3=m3@7 P4@10 ok4=m4@10.1 A1<4@11"
         case("a hole in the second writer's numbers", "P1,2,3 A<1,2,3@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6.1", "V:ORDER_GAP"),
         case("an inversion within the second writer", "P1 A<1@1 P1[e2]@5 P2[e2]@5 ok1=f1@5.1 ok2=f2@5.1 A<f2(2)@6 A<f1(1)@6.1", "V:ORDER_GAP V:ORDER_INVERSION"),
         case("runs go across epochs", "P1,2 A<1,2@1 P1[e2]@5 ok1=f1@5.1 A<f1(1)@6 A<1@7 A<f1(1)@7.1", "V:REDELIVERY_SKIP"),
-        case("each epoch is stuck by itself", "P1,2 A<1@1 A ack 1@1.1 P1[e2]@5 ok1=f1@5.1 end @500", "L:STUCK@121 L:STUCK@125.1"),
+        case("each epoch is stuck by itself", "P1,2 A<1@1 A ack 1@1.1 P1[e2]@5 ok1=f1@5.1 end @500", "L:STUCK@121"),
         case("nothing is known of the epoch", "P1 A<1@1 A<7[e9]@2 A<7[e9]@3"),
         case("a foreign message is movement", "P1,2 A<1@1 A ack 1@1.1 A<7[e9]@100 A ack 7@100.1 end @200"),
         case("a foreign message in between", "P1,2,3 A<1@1 A<7[e9]@1.1 A<2,3@1.2 A<1@2 A<7[e9]@2.1 A<2,3@2.2"),
@@ -58,11 +58,11 @@ def test_epochs(one: Case) -> None:
         case("nothing is confirmed yet, runs are judged", "P1@0 P2@0 P3@0 A<1,2,3@1 A<1@2 A<3@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
         case("a message of unknown outcome is seen first", "P1,2 P3@0.5 info3@0.6 P4@0.7 ok4=m4@0.75 A<3@1 A<2,3,4@1.1", **ADOPTED),
         case("a rewind to another epoch's", "P1,2 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f1(1)@6 A<2@6.1 A<f1(1)@6.2 A<f2(2)@6.3", **ADOPTED),
-        case("a baseline for each epoch", "P1,2 A<2@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6", **ADOPTED),
+        case("a baseline for each epoch", "P1,2 A<2@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6", "V:ORDER_GAP", **ADOPTED),
         case("known by an unconfirmed message only", "P1@0 P2@0 P3@0 A<3@0.1 ok3=m3@0.2 ok2=m2@0.3", **ADOPTED),
         # one attempt of 2 is never answered, so the publisher's record of it stays open
         case("what came before it was known comes again", f"{UNCONFIRMED} A1<2@6.2 {CONFIRMED} A1<2,3,4@20", delivery_delay_max_s=0.6, **ADOPTED),
-        case("what never came comes late", f"{UNCONFIRMED} {CONFIRMED} A1<2,3,4@20", "V:ORDER_GAP I:ORDER_INVERSION V:REALTIME_INVERSION", delivery_delay_max_s=0.6, **ADOPTED),
+        case("what never came comes late", f"{UNCONFIRMED} {CONFIRMED} A1<2,3,4@20", "V:ORDER_GAP V:ORDER_INVERSION V:REALTIME_INVERSION", delivery_delay_max_s=0.6, **ADOPTED),
         case("after a rewind to before it a skip is one", "P1,2,3,4,5 A<3@1 A<1,2,3,4@1.1 A<3@2 A<5@2.1", "V:REDELIVERY_SKIP", **ADOPTED),
     ],
 )  # fmt: skip

@@ -12,9 +12,9 @@ import pytest
 from prober.core.events import Closed, Opened
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
-from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
+from tests.unit.core.judging import SUBSCRIPTION, judge
 
 TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"
@@ -23,12 +23,14 @@ BREAKS, GOES_ON = "open A1 of client A P1,2 A1<1,2@1", "open A2 of client A@4 P4
 THIRD, BEGUN = "open A of client A open B of client B open C of client C", "P1@1.5 P2@1.5 ok1=m1@1.6 ok2=m2@1.6"
 ABREAST_3 = f"{TWO} P1@0 P2@0 P3@0 P4@0 info3@0.4 abandon3@0.4 ok1=m1@0.5 ok2=m2@0.5 ok4=m4@0.5 A2<z3(3)@1 A1<1@1.2 A1<2@1.3 A1<4@1.4 A1 ack 1,2,4@1.5"
 ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 ack 1,2,3,4@1.2 A1<1@3 A1<4@3.05"
+RACING = "P1@0 ok1=m1@0.3 P1[e2]@0.1 ok1=n1@0.4 A1<m1(1)@1 A2<n1(1)@1.02"
+MANY = " ".join(f"P{n}@{n + 3} ok{n}=m{n}@{n + 3}.1 A1<{n}@{n + 4}" for n in range(2, 19))
 
 
 @pytest.mark.parametrize(
     "one",
     [
-        legal("records of two epochs side by side, by two clocks", "P1[e1]@0 ok1=a1@0.1 P1[e2]@0.3 ok1=b1@0.4 P1[e3]@2 ok1=c1@2.1 pull x@9 pull y@9 x<b1(1)[e2]@10 x<c1(1)[e3]@10 y<a1(1)@10.1", mode=PULL, clock_error_s=0.6),
+        legal("records of two epochs side by side, by two clocks", "P1[e1]@0 ok1=a1@0.1 P1[e2]@0.3 ok1=b1@0.4 P1[e3]@2 ok1=c1@2.1 pull x@9 pull y@9 x<b1(1)[e2]@10 x<c1(1)[e3]@10 y<a1(1)@10.1 y ack 1@10.3", mode=PULL, clock_error_s=0.6),
         legal("one burst, later numbers first", "P1@0 P2@0 P3@0 P4@0 info1@0.1 abandon1@0.1 ok2=m2@0.1 ok3=m3@0.1 ok4=m4@0.1 pull x@9 pull y@9 x<3@10 x<4@10 y<2@10.3 y ack 2@10.4", mode=PULL, clock_error_s=1),
         legal("a second copy before the first, within the clock error", "P1,2 pull x@9 pull y@9 x<2~6@10 x<1~7@10 y<1~5@10.5 y ack 1@10.6", mode=PULL, clock_error_s=1),
         legal("a second copy when the first has expired", "P1@0 ok1=m1@0.1 P2@1 ok2=m2@1.1 pull x@70 x<2~1@71 x<1~2@71", mode=PULL, message_retention_s=60),
@@ -59,15 +61,15 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("the same with a new message", "P1 pull a@0.9 a<1@1 a ack 1@1.1 P2@17 ok2=m2@17.1 pull b@18 pull c@18 c<1,2@20 b<2@20.1", mode=PULL),
         legal("a run from a foreign message drops what is held", "P1,2,3 A<1,2,3@1 A ack 1@1.1 B<9[e9]@20 B<3@20.1"),
         legal("what was acknowledged is left out, with a dead-letter policy", "P1,2 pull a@0.9 a<1,2@1 a ack 1,2@1.1 pull b@70 b<1@71 pull c@80 c<2@81", mode=PULL, dead_letter_max_attempts=5),
-        legal("a stream that is over had brought what came before", f"{THIRD} {BEGUN} close C@1.9 A<1@2 B<2@2.1"),
         # pushing, a slow copy of what was acknowledged, and a run from below
         legal("what is refused is of another region", "P1/eu@0 ok1=m1@0.05 P2/us@0.1 ok2=m2@0.15 P3/eu@0.2 ok3=m3@0.25 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 c<3@14 c ack 3@14.1 d<1@30 c2<3@34 d ack 1@34.5 stop @90", mode=PUSH),
         legal("a seek may have passed over what is refused", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 x<1@200 x ack 1@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
         legal("the same, with messages since", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 P4@70 ok4=m4@70.1 e<4@71 e ack 4@72 x<3@200 x ack 3@201 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
         legal("the first delivery since a seek begins a run", "P1,2,3 a<1@1 a ack 1@1.1 b<2@3 b nack 2@3.1 seek 60@4 e<3@20 e ack 3@21 d<1@300 c<3@304 c ack 3@304.1 d ack 1@304.5 stop @490", mode=PUSH),
         legal("acknowledged before deliveries were recorded", "P1,2,3 x<1@101 x ack 1@101.1 x2<2@110 e<3@180 e ack 3@180.1 d<1@300 c<3@304 c ack 3@304.1 stop @390", mode=PUSH, subscription_predates_first_publish=False),
+        legal("a run from a record that stood behind the one that is held, as it seemed", f"{TWO} open B of client B {RACING} {MANY} A2 nack 1@30 B<n1(1)@30.5 B<m1(1)@30.6", delivery_delay_max_s=0.5),
         # exactly-once
-        legal("what has left its window is refused and comes again, twice", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 A2<2@3.4 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
+        legal("what has left its window is refused and comes again, twice", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 A1<1@3.3 A2<2@3.4 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
         legal("the same, in order of arrival", "open A1 of client A open A2 of client A P1,2 A1<1,2@1 A1 nack 1@1.5 A1<1@2 A1 nack 1@2.1 A1<1@2.3 A1 nack 1@2.4 A2<2@2.9 A1<2@3 stop @30", exactly_once=True, window=1, delivery_delay_max_s=1),
         legal("a foreign message is refused and comes again", "open A1 of client A open A2 of client A A2<9[e7]@0.5 P1@0.6 ok1=m1@0.65 A1<1@1 A2 nack 9@1.5 A2<9[e7]@2.5 A1<1@3 stop @30", exactly_once=True, delivery_delay_max_s=1),
         legal("the same, seen later", "open A1 of client A open A2 of client A A2<9[e7]@0.5 P1@0.6 ok1=m1@0.65 A1<1@1 A2 nack 9@1.5 A1<1@3 A2<9[e7]@3.2 stop @30", exactly_once=True, delivery_delay_max_s=1),
@@ -84,9 +86,14 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("a run from before the record", "P9@0.5 ok9=m9@0.6 A<3@1 A<1,2,3@2", exactly_once=True),
         legal("confirmed for the copy that came before the record", "A<1~5@1 A ack 1@1.1 P9@4 ok9=m9@4.1 A<1~6@4.5 A ack 1@4.6 A ackOK 1@6 A<1~6@20", exactly_once=True),
         legal("a run from a copy that raced with what is held", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1 A3<z1(1)@4.3", exactly_once=True, delivery_delay_max_s=5),
+        legal("a lease was shortened, and none of many extensions arrived", "P1 A<1@1 A modack 1 5s@1.1 " + " ".join(f"A modack 1 60s@{t}" for t in range(2, 12)) + " A<1@12", exactly_once=True),
+        legal("a run of records whose order was never certain", f"{TWO} {RACING} {MANY} A2 nack 1@30 A2<n1(1)@30.5 A2<m1(1)@30.6", exactly_once=True, delivery_delay_max_s=0.5),
         # the places of messages in the log
-        legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4", mode=PULL, clock_error_s=1),
+        legal("a second copy follows what another clock was ahead with", "P1,2 pull a@9 pull b@9 a<2@10 b<1~5@10.4 b<1~6@10.4 b ack 1@10.5", mode=PULL, clock_error_s=1),
         legal("a second copy that another clock was ahead with", "P1,2,3,4 pull a@9 pull b@9 pull c@9 a<2~6@10 a ack 2@10.1 b<2~5@10.2 b<3@10.2 b ack 2,3@10.3 c<1@10.4 c ack 1@10.5 pull d@28 d<4@30 d ack 4@30.1 pull e@58 e<2~5@60 e<3@60 e<2~6@60 e<4@60", mode=PULL, clock_error_s=1),
+        legal("a second copy of a settled message, with publishes in another region", "P1/b@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 P3/a@0.4 ok3=m3@0.5 pull w@1 w<1~1@2 w ack 1@2.1 pull x@20 x<1~9@21 x ack 1@21.1 pull y@40 y<2~2@41 y ack 2@41.1 pull z@120 z<1~1@121 z<1~9@121 z<2~2@121", mode=PULL),
+        legal("two copies, by two clocks, before and after the beginning of a seek", "P1,2 pull a@3 a<1~1@4 a<2~2@4 a ack 1,2@4.1 pull b@9.5 b<2~9@10 b ack 2@10.1 pull c@9.7 c<1~8@11.2 c ack 1@11.3 seek 3@12 pull d@60 d<1~8@61 d<2~9@61 d ack 1,2@61.1 P3@80 ok3=m3@80.1 pull e@99 e<2~9@100 e<3~80@100", mode=PULL, clock_error_s=1),
+        legal("a seek that begins by another clock", "r1<2@2.2 r1 ack 2@2.3 seek 3@2.7 P1@2.7 P2@2.75 ok1=m1@2.9 ok2=m2@2.9 end @900", mode=PUSH, clock_error_s=1),
         legal("two that came while a seek settled, by two clocks", "P1,2 seek 3@9 pull a@9 pull b@9 a<2@10 a ack 2@10.1 b<1@10.4 b ack 1@10.5 pull c@40 c<1,2@41", mode=PULL, clock_error_s=1),
         legal("a second copy of another region in between", "P1/a@0 ok1=m1@0.1 P2/b@0.2 ok2=m2@0.3 pull x@0.9 x<1~1@1 x<2~2@1 x ack 1,2@1.1 pull y@20 y<1~9@20.1 y ack 1@20.2 P3/b@21 ok3=m3@21.1 P4/b@21.2 ok4=m4@21.3 pull v@38 v<3~3@39 v ack 3@39.1 pull z@60 z<3~3@60.1 z<1~9@60.1 z<4~4@60.1", mode=PULL),
         legal("published in one region, confirmed in another", "P1/a@0 info1@0.1 P1'gen1/b@0.2 ok'gen1=m1@0.3 pull a@0.9 a<m1(1)@1 a ack 1@1.1 pull b@19 b<x1(1)@20 b ack 1@20.1 P2/b@30 ok2=m2@30.1 pull c@39 c<2@40 c ack 2@40.1 pull d@59 d<x1(1)@60 d ack 1@60.1 P3/b@61 ok3=m3@61.1 pull e@79 e<3@80", mode=PULL),
@@ -98,10 +105,14 @@ ABREAST = f"{TWO} {BURST} A1<z3(3)@1 A2<1@1.05 A2<2@1.06 A2<3@1.1 A2<4@1.15 A2 a
         legal("what explains a skip follows a copy that raced", f"{ABREAST} A2<2@3.1 A2<z3(3)@3.12 A2<3@3.15", delivery_delay_max_s=0.3),
         legal("its session goes on from a copy that raced", f"{ABREAST_3} A2<1@20 A1<2@20.5 A1<z3(3)@22 A1<4@22.01"),
         # excerpts
+        legal("the first delivery of a new subscription was stored later than a confirmed message", "P2@0 P2[e2]@0.5 ok2=f2@1 r1<x2(2)@40 r1 ack 2@40.1 end @900", mode=PUSH, subscription_predates_first_publish=False),
+        legal("the same, by another clock", "A<z6(6)@4.9 A ack 6@5 P2@6 P6@6.2 ok2=m2@6.3 info6@9 abandon6@9 end @900", clock_error_s=5, subscription_predates_first_publish=False),
         legal("a second copy of before the record", "P3/b@0.5 ok3=m3@0.6 pull a@0.9 a<1~5@1 a ack 1@1.1 pull b@20 b<3@20.1 b ack 3@20.2 pull c@38 c<1~6@39 c ack 1@39.1 P4/b@40 ok4=m4@40.1 pull d@57 d<4@58 d ack 4@58.1 pull e@76 e<1~6@77 e ack 1@77.1 P5/b@78 ok5=m5@78.1 pull f@95 f<5@96", mode=PULL),
         legal("a refused message of before the record, then one below", "P9@0.5 ok9=m9@0.6 a<4@1 a nack 4@1.1 b<1@20 b ack 1@20.1 c<2@21", mode=PUSH),
         legal("a deeper run of before the record", "P9@0.5 ok9=m9@0.6 A<5,6@1 A<3,4,5,6@5 A<9@5.5"),
         legal("acknowledged before the record", "P9@0.5 ok9=m9@0.6 A<8@1 A<9@1.1 A ack 9@1.2 end @900"),
+        legal("nacked before the record, and the retry policy lets all that follows wait", "open A of client A P9@0.5 ok9=m9@0.6 A<1@300 A ack 1@300.1 A<9@301 A ack 9@301.1 end @400", retry_backoff_max_s=600),
+        legal("acknowledged in the hole, and on its way once more", "P1 hole @3 open B of client B@3.1 A<1@4 end @500"),
         legal("an attempt that the record does not show", "info1@0.1 P1@0.2 ok1=b1@0.3 P2@0.4 ok2=m2@0.5 A<b1(1)@1 A<2@1.1 A<a1(1)@20 A<b1(1)@20.1 A<2@20.2 P3@20.3 ok3=m3@20.4 A<3@21"),
     ],
 )  # fmt: skip
@@ -115,6 +126,8 @@ def test_legal(one: Definite) -> None:
         wrong("one was delivered beyond what is extended", "open A of client A limit 2@0 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 P3@0.4 ok3=m3@0.5 P4@0.6 ok4=m4@0.7 A<1@1 A ack 1@1.1 A<2@1.2 A modack 1 60s@2 A modack 2 60s@2 A<3@3 A ack 3@3.1 end @500", "L:STUCK"),
         wrong("its session goes on above a copy that raced", f"{ABREAST_3} A2<1@20 A1<z3(3)@22 A1<4@22.01", "V:REDELIVERY_SKIP"),
         wrong("a stream was over before anything was published", f"{THIRD} close C@1 {BEGUN} A<1@2 B<2@2.1", "V:AFFINITY_SPLIT"),
+        wrong("a lost redelivery that was not acknowledged has to come again first", f"{THIRD} {BEGUN} close C@1.9 A<1@2 B<2@2.1", "V:AFFINITY_SPLIT"),
+        wrong("records of two epochs side by side, and the first is held", "P1[e1]@0 ok1=a1@0.1 P1[e2]@0.3 ok1=b1@0.4 P1[e3]@2 ok1=c1@2.1 pull x@9 pull y@9 x<b1(1)[e2]@10 x<c1(1)[e3]@10 y<a1(1)@10.1 y ack 1@12 end @60", "V:PULL_OVERLAP|V:PULL_BATCH_ORDER", mode=PULL, clock_error_s=0.6),
         wrong("what explains a skip leaves out something itself", f"{ABREAST} A2<z3(3)@3.12 A2<3@3.15", "V:REDELIVERY_SKIP", delivery_delay_max_s=0.3),
         wrong("no copy begins the run", f"{THREE} A1<1@3 A3<z1(1)@3.3 A2<2@3.35 A3 nack 1@3.4 A2 ack 2@3.5 A2<1@4.1", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", exactly_once=True, delivery_delay_max_s=5),
         wrong("no stream was lost, and then another key is held", "open A of client A open B of client B P1@1 ok1=m1@1.1 on k2 P1@15 ok1=k2m1@15.1 A<1@15.2 A modack 1 300s@16 A ack 1@310 on k A<1@330 A ack 1@331 end @600", "L:STUCK"),
@@ -143,3 +156,8 @@ def test_what_is_missing_may_have_gone_with_streams_that_were_not_seen_to_open(l
 def test_a_copy_on_a_stream_that_was_not_seen_to_open_may_be_one_of_the_same_client() -> None:
     whole = history("P1,2,3 A<1,2,3@1 A ack 1@1.5 A<1@30 A ack 1@30.05 A<3@30.1 B<2@30.2")
     definitely(judge(Rules(), [event for event in whole if not isinstance(event, Opened)]))
+
+
+def test_a_second_copy_that_comes_again_before_its_first_delivery_is_certain_is_no_primary() -> None:
+    line = "open A1 of client A open A2 of client A open A3 of client A P1@0.6 ok1=m1@3.5 A1<1~1@0.7 A1 ack 1@1 P2@9 P3@9 ok2=m2@9.3 ok3=m3@9.3 P4@13 A2<3~3@13.588 A2 ack 3@13.8 A2<3~8@14.022 A1<2~2@14.263 A1 ack 2@14.55 A1<1~9@14.62 A1 ack 1@14.77 P5@18.5 ok4=m4@22.3 A3<1~9@23.464 A3 ack 1@23.6 A1<3~8@23.773 A3<4~4@24.535 A3 ack 4@24.6 A2<5~5@24.875 A2 ack 5@25.1 ok5=m5@25.3"
+    definitely(judge(Rules(), history(line), {"s": Rules(), "t": Rules()}))

@@ -89,7 +89,7 @@ def test_content(one: Case) -> None:
         case("the first attempt failed twice, the second has one record", "P1 P2@0.2 fail2@0.3 fail2@0.31 P2'gen1@0.4 ok2'gen1=m2@0.45 A<1,2@1", **OBSERVED),
         case("one record, delivered again", "P1 A<1@1 A<1@2", **OBSERVED),
         case("republished after it had settled", "P1 A<1@1 P1'gen1@1.5 ok1'gen1=n1@1.6 A<n1(1)@2", "N:PUBLISHER_DUP", **OBSERVED),
-        case("the record has a hole", "P1 hole @0.5 P2@10 ok2=m2@10.1 A<2@11 A<z1(1)@11.1 A<z2(2)@11.2", **OBSERVED),
+        case("the record has a hole", "P1 hole @0.5 P2@10 ok2=m2@10.1 A<2@11 A<z1(1)@11.1 A<z2(2)@11.2", "I:ORDER_GAP", **OBSERVED),
     ],
 )  # fmt: skip
 def test_further_records(one: Case) -> None:

@@ -12,12 +12,10 @@ import pytest
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from tests.commands import ROOT
-from tests.judging import FAILURES, judge, kinds
 from tests.notation import history
+from tests.unit.core.judging import FAILURES, judge, kinds
 
 PAGE = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
-WRONG_TODAY = {"D3: 3 is left out", "D3: 3 is redelivered", "5 was published after the hole"}
-"""Rules of the page that the checker does not follow yet."""
 ROW = re.compile(
     r"^\| (?P<outcome>ok|free|(?:violation|inconclusive) [A-Z_]+) \| `(?P<trace>[^`]+)`(?P<settings>[^|]*) \| (?P<rule>[^|]+) \|$",
     re.M,
@@ -51,11 +49,7 @@ def _rules(settings: str) -> Rules:
     return Rules(**values)
 
 
-def _marked(example: Example) -> Any:
-    return pytest.param(example, marks=pytest.mark.xfail(strict=True) if example.rule in WRONG_TODAY else ())
-
-
-@pytest.mark.parametrize("example", [_marked(one) for one in examples()], ids=lambda one: f"{one.rule}: {one.outcome}")
+@pytest.mark.parametrize("example", list(examples()), ids=lambda one: f"{one.rule}: {one.outcome}")
 def test_a_trace_has_the_outcome_of_the_page(example: Example) -> None:
     verify_outcome(example, judge(example.rules, history(example.trace, example.rules.mode)))
 

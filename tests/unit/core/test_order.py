@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from prober.core import epoch_order as order_module
 from prober.core.rules import Rules
-from tests.unit.core.cases import Case, case, findings, only, say
+from tests.unit.core.cases import Case, case, findings, only
 
 TOGETHER = "P1@0 P2@0"  # two publishes at once: no real-time order between them
 REPUBLISHED = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1'gen1=m1@0.35"
@@ -37,14 +36,18 @@ def test_gap(one: Case) -> None:
     "one",
     [
         case("late", f"{TOGETHER} ok1=m1@0.3 ok2=m2@0.3 A<2@1 A<1@1.1", "V:ORDER_GAP@1 V:ORDER_INVERSION@1.1"),
-        case("before any confirmation", f"{TOGETHER} A<2@0.1 A<1@0.2 ok1=m1@0.3 ok2=m2@0.3", "V:ORDER_INVERSION@0.3"),
-        case("the higher one confirmed first", f"{TOGETHER} A<2@0.1 A<1@0.2 ok2=m2@0.3 ok1=m1@0.4", "V:ORDER_INVERSION@0.4"),
-        case("late, then confirmed", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 A<1@0.25 ok1=m1@0.3", "V:ORDER_INVERSION@0.3"),
-        case("confirmed, then late", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 ok1=m1@0.3 A<1@0.4", "V:ORDER_GAP@0.3 V:ORDER_INVERSION@0.4"),
+        case("before any confirmation", f"{TOGETHER} A<2@0.1 A<1@0.2 ok1=m1@0.3 ok2=m2@0.3", "V:ORDER_INVERSION@0.2"),
+        case("the higher one confirmed first", f"{TOGETHER} A<2@0.1 A<1@0.2 ok2=m2@0.3 ok1=m1@0.4", "V:ORDER_INVERSION@0.2"),
+        case("late, then confirmed", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 A<1@0.25 ok1=m1@0.3", "V:ORDER_INVERSION@0.25"),
+        case("confirmed, then late", f"{TOGETHER} ok2=m2@0.1 A<2@0.2 ok1=m1@0.3 A<1@0.4", "V:ORDER_INVERSION@0.4"),
         case("primaries swapped behind their shadows", f"{TOGETHER} ok1=b1@0.3 ok2=b2@0.3 A<a1(1)@1 A<a2(2)@1.1 A<b2(2)@1.2 A<b1(1)@1.3", "V:ORDER_GAP V:ORDER_INVERSION"),
-        case("all backwards", f"{TOGETHER} P3@0 A<3@0.1 A<2@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5 V:ORDER_INVERSION@0.6"),
-        case("below the furthest, not below the latest", f"{TOGETHER} P3@0 A<2@0.1 A<3@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5 V:ORDER_INVERSION@0.6"),
-        case("above the furthest, though one was late", f"{TOGETHER} P3@0 A<2@0.1 A<1@0.2 A<3@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.5"),
+        case("all backwards", f"{TOGETHER} P3@0 A<3@0.1 A<2@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
+        case("below the furthest, not below the latest", f"{TOGETHER} P3@0 A<2@0.1 A<3@0.2 A<1@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
+        case("above the furthest, though one was late", f"{TOGETHER} P3@0 A<2@0.1 A<1@0.2 A<3@0.3 ok1=m1@0.4 ok2=m2@0.5 ok3=m3@0.6", "V:ORDER_INVERSION@0.3"),
+        case("with a filter, once it has come", "P1,2,3 A<1@1 A<3@1.1 A<2@1.2", "V:ORDER_INVERSION@1.2", filtered=True),
+        case("with a filter, on two streams at the same time", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 A<2@1.2", filtered=True),
+        case("with a filter, on two streams one after the other", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 A<2@9", "V:ORDER_INVERSION@9", filtered=True),
+        case("with a filter, lost on another stream", "open A of client a open B of client a P1,2,3 A<1@1 B<3@1.1 close A@1.2 B<2,3@9", filtered=True),
     ],
 )  # fmt: skip
 def test_inversion(one: Case) -> None:
@@ -65,6 +68,7 @@ def test_inversion(one: Case) -> None:
         case("its record came first, unconfirmed", "P1@0 A<1@0.02 ok1=m1@0.05 P2@0.1 ok2=m2@0.15 A<2@0.2"),
         case("seen before both confirmations", "P1@0 P2@0.1 A<a2(2)@0.2 A<1@0.3 ok1=m1@0.4 ok2=b2@0.5"),
         case("a republication is no later invocation", "P1@0 P2@0.1 info2@0.2 ok1=m1@0.25 P2'gen1@0.3 A<x2(2)@1 A<1@1.1 ok2'gen1=m2@1.2 A<2@1.3"),
+        case("with a filter, across epochs", "P1,2 A<1@1 P1[e2]@5 ok1=e2m1@5.1 A<e2m1(1)@6.1 A<2@6.2", "V:REALTIME_INVERSION", filtered=True),
     ],
 )  # fmt: skip
 def test_realtime(one: Case) -> None:
@@ -134,17 +138,3 @@ def test_what_is_missing_is_told_once() -> None:
     """The hole is in one finding, though more and more comes after it."""
     gaps = [f for f in findings("P1,2,3,4,5,6 A<1@1 A<4@1.1 A<5@1.2 A<6@1.3", Rules()) if f.kind == "ORDER_GAP"]
     assert [gap.facts["missing"] for gap in gaps] == [(2, 3)]
-
-
-def test_a_number_that_was_given_up_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order_module, "OVERTAKEN_MAX", 1)
-    line = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.3 A<2@1 abandon1@1.1 P3@2 P4@2 ok4=m4@2.1 A<4@3 ok3=m3@3.1"
-    assert say(line) == {"V:ORDER_GAP"}
-
-
-def test_beyond_a_bound_no_more_overtaken_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then a late one is not recognised any more, which hides the inversion and invents nothing."""
-    line = "P1@0 P2@0 P3@0 ok3=m3@0.1 A<3@0.2 ok2=m2@0.3 A<2@0.4"
-    assert say(line) == {"V:ORDER_GAP", "V:ORDER_INVERSION"}
-    monkeypatch.setattr(order_module, "OVERTAKEN_MAX", 1)
-    assert say(line) == set()

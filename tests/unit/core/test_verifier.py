@@ -12,9 +12,9 @@ from prober.core.collector import WITNESSES_MAX
 from prober.core.events import Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
-from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import across, findings, merged, observe, only, words
+from tests.unit.core.judging import judge
 
 
 def test_events_are_numbered_from_one() -> None:
@@ -103,10 +103,10 @@ def test_an_unacknowledged_message_is_not_owed_where_that_is_not_judged() -> Non
 
 
 def test_what_is_due_is_decided_before_the_first_later_event() -> None:
-    """The message arrives just after its deadline: both are told, the deadline first."""
-    found = findings("P1,2 A<1@1 A ack 1@1.1 A<2@121.5 A ack 2@121.6", Rules())
+    """The message arrives after its deadline, when the end of a stream that was dead until then would have been noticed."""
+    found = findings("P1,2 A<1@1 A ack 1@1.1 A<2@151.5 A ack 2@151.6", Rules())
     assert words(found, times=True) == {"L:STUCK@121"}
-    assert findings("P1,2 A<1@1 A ack 1@1.1 A<2@121 A ack 2@121.6", Rules()) == []
+    assert findings("P1,2 A<1@1 A ack 1@1.1 A<2@151 A ack 2@151.6", Rules()) == []
 
 
 def test_a_clock_that_stands_still_is_no_matter() -> None:
@@ -150,7 +150,7 @@ def test_what_was_seen_is_counted() -> None:
 
 def test_lease_expiries_are_counted() -> None:
     verifier = Verifier(Rules())
-    observe(verifier, history("P1,2 A<1,2@1 A ack 2@1.3 A<1,2@70 A nack 1@71 A<1,2@140"))
+    observe(verifier, history("P1,2 A<1,2@1 A ack 2@1.3 A<1,2@70 A ack 2@70.5 A nack 1@71 A<1,2@140"))
     assert verifier.counters["lease_expiries"] == 1  # the second time it had been refused
 
 

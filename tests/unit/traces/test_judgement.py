@@ -47,7 +47,7 @@ def kinds(judgement: RecordJudgement) -> list[Kind]:
     [
         ("P1,2,3 A<1@1 A<3@1.1", Kind.ORDER_GAP),
         ("P1,2,3 A<1@1 A<3@1.1 A<2@1.2", Kind.ORDER_GAP),
-        ("P1 P1[e2]@5 ok1=n1@5.1 A<n1(1)[e2]@6 A<1@7", Kind.REALTIME_INVERSION),
+        ("P1 P1[e2]@5 ok1=n1@5.1 A<n1(1)[e2]@6 A<1@7 A ack 1@60", Kind.REALTIME_INVERSION),
         ("P1,2 A<1@1 A ack 1@1.1 P1[e2]@60 ok1=n1@60.1 on k2 P1 A<1@60.2", Kind.STUCK),
     ],
 )

@@ -192,6 +192,7 @@ def test_everything_on_the_key_is_that_of_both_subscriptions_if_they_differ() ->
     checker = Judge(rules)
     for number, event in enumerate(events := sorted(both, key=lambda event: event.t), 1):
         checker.observe(event, number)
+    checker.finish(len(events))
     found = tuple(made for made in checker.findings.kept if made.finding.kind is Kind.ORDER_DIVERGENCE)
     outcome = result(verdict=Verdict.FAIL, findings=found, counts={found[0].sort: 1})
     (record,) = kept(outcome, KeptHistory(events, rules, len(events))).findings

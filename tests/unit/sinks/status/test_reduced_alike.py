@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.core.events import Event
+from prober.core.events import Event, Opened
 from prober.core.findings import Kind
 from prober.core.judge import Judge, RecordedFinding, Sort
 from prober.core.rules import Mode, Rules
@@ -92,7 +92,8 @@ def check_alike(judged: Judged) -> None:
 def test_of_a_trace(path: Path) -> None:
     with read_trace(path) as trace:
         events = list(trace)
-    check_alike(Judged(events, {trace.header.subscription: trace.header.rules}))
+    subscriptions = {trace.header.subscription, *(event.subscription for event in events if isinstance(event, Opened))}
+    check_alike(Judged(events, dict.fromkeys(sorted(subscriptions), trace.header.rules)))
 
 
 @pytest.mark.parametrize("fault", BROKEN)

@@ -1,0 +1,400 @@
+"""Accepted deliveries of one key in one publishing region: the learned log, the state behind it, and the window that may change places.
+
+Behind a *certain moment* the order of sends is the same in every legal explanation. The window holds what was accepted since, in the order
+in which it is taken to have been sent; a better explanation may give it another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.core.certainty import certain_count, has_one_order
+from prober.core.explanation import Step
+from prober.core.facts import Delivery, Session, hold_s, stands_before, surely_before
+from prober.core.findings import Kind
+from prober.core.idle import IdleLane
+from prober.core.late import stands_below
+from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
+from prober.core.model import Problem
+from prober.core.opportunities import Opportunities
+from prober.core.search import Search
+from prober.core.state import State
+
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+
+WINDOW_MAX: Final = 4096
+"""Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
+RECENT: Final = 128
+"""Deliveries of the window whose order is looked at first; that of all only if these have no legal one."""
+COMMIT_AT: Final = 16
+"""How many more deliveries there have to be before the certain moment is looked for again."""
+EPOCHS_KEPT: Final = 64
+ELSEWHERE_KEPT: Final = 256
+"""Records without a position that are remembered."""
+
+NOTHING: Final[frozenset[tuple[int, Kind]]] = frozenset()
+KEPT: Final = ACKED | REMOVED | ACK_CONFIRMED | UNPLACED | SHARED | STAYED
+"""The flags of a record that do not depend on its position."""
+
+
+class AcceptedDeliveries:
+    """See the head of this file.
+
+    log         positions of the region.
+    settled, now    the state at the last certain moment, and after all that was accepted: one object where the window is empty.
+    window      what was accepted since, in the order in which it is taken to have been sent.
+    waiting     what came and is not accepted yet.
+    opportunities   counts how often a broken promise could have been seen.
+    highest     the highest sequence number of a primary that was learned, by epoch.
+    elsewhere   records that were first sent before everything that is remembered: they have no position.
+    """
+
+    __slots__ = (
+        "_commit_at",
+        "_flags",
+        "_has_one_order",
+        "_hold_s",
+        "_key",
+        "_latest_invoked_t",
+        "_patience",
+        "_report",
+        "_reported",
+        "blurred_by",
+        "blurred_until_t",
+        "elsewhere",
+        "highest",
+        "log",
+        "now",
+        "opportunities",
+        "region",
+        "settled",
+        "waiting",
+        "window",
+    )
+
+    opportunities: Opportunities
+
+    def __init__(self, key: KeyChecker, region: str, report: Callable[[Delivery, Problem], None]) -> None:
+        """`report` files what is not simply legal about a delivery."""
+        self._key = key
+        self._report = report
+        self.region = region
+        self.log = Log(key.rules.window)
+        self.settled = self.now = State(releases=key.rules.dead_letter_max_attempts > 0)
+        self.window: list[Delivery] = []
+        self.waiting: list[Delivery] = []
+        self.blurred_until_t = -inf
+        self.blurred_by: Session | None = None
+        self.highest: dict[str, int] = {}
+        self.elsewhere: dict[tuple[int, int], None] = {}
+        self._commit_at = COMMIT_AT
+        self._latest_invoked_t = -inf
+        self._reported: frozenset[tuple[int, Kind]] = NOTHING
+        self._has_one_order = True
+        self._patience = 1
+        self._hold_s = hold_s(key.rules)
+        self._flags: dict[tuple[int, int], tuple[int, float]] | None = None
+
+    @property
+    def final(self) -> int:
+        """The positions up to this one keep their places, but for the order inside their groups."""
+        return self.log.final
+
+    @property
+    def final_t(self) -> float:
+        """When the places of all positions so far are final, if nothing is on hold; infinite if they are."""
+        rules = self._key.rules
+        if self.waiting or not self.window:
+            return inf
+        return self.window[-1].t + rules.delivery_delay_max_s + rules.clock_error_s
+
+    @property
+    def idle(self) -> IdleLane:
+        """The numbers that are kept while nothing is pending."""
+        return IdleLane(self.region, self.log.frontier, self._latest_invoked_t, tuple(self.highest.items()))
+
+    def resume(self, idle: IdleLane) -> None:
+        """Goes on behind what was forgotten while the key rested."""
+        self.log.floor = self.log.final = idle.frontier
+        self._latest_invoked_t = idle.latest_invoked_t
+        self.highest = dict(idle.highest)
+
+    def position_of(self, one: Delivery) -> int:
+        """The position of the record of a delivery, 0 if it is new."""
+        older = one.older
+        while older is not None:
+            if older.region == self.region and older.position and older.stamp == one.stamp and self.log.holds(older.position):
+                return older.position
+            older = older.older
+        return 0 if one.first else self.log.find(one.token, one.stamp)
+
+    def _remember(self, one: Delivery, known: int) -> None:
+        """The log states of a redelivery what is forgotten elsewhere: answers, and its publish, before which it was not sent (3)."""
+        if one.older is None:
+            one.answered_before_t = self.log.answered_t(known)
+        if one.publication is None:
+            one.earliest_t = min(one.t, max(one.earliest_t, self.log.invoked_t(known) - self._key.rules.clock_error_s))
+
+    def _may_stand_elsewhere(self, one: Delivery, known: int) -> bool:
+        """10: whether its record may have been sent before it was seen first, and so stand elsewhere in the log."""
+        if not known and (one.token, one.stamp) in self.elsewhere:
+            return True
+        subscription, publication = self._key.subscription, one.publication
+        if publication is None and one.first and self._key.may_be_older_record(one):
+            return True
+        if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self._is_blurred(one)):
+            return True
+        if known or publication is None or not one.first:
+            return False
+        if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
+            return not self._is_next(one)
+        if not subscription.losses:
+            return False
+        return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
+
+    def _is_next(self, one: Delivery) -> bool:
+        """Whether it is the primary behind the last one that was learned, of one epoch: L3."""
+        log, last = self.log, self.log.frontier
+        placed = log.flags_at(last) & (PRIMARY | UNPLACED) == PRIMARY
+        return placed and one.primary and log.epoch(last) == one.epoch and log.seq(last) == one.seq - 1
+
+    def _is_blurred(self, one: Delivery) -> bool:
+        """Whether something whose place is not known may have been sent before a delivery, or after it."""
+        sent_t = one.earliest_t - self._key.rules.clock_error_s
+        return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
+
+    def _bound(self, one: Delivery) -> int:
+        """10: see `Delivery.bound`; only if nothing of an unknown place may have been sent after it."""
+        log, position = self.log, one.position
+        certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self._is_blurred(one)
+        invoked_t = log.invoked_t(position)
+        if not certain or self._key.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
+            return 0  # what a control operation passed over need not follow
+        return stands_below(log, position - 1, one.epoch, one.seq, invoked_t)
+
+    def _take(self, one: Delivery, known: int) -> None:
+        """A delivery was sent."""
+        before, window = self.now.before, self.window
+        if window:
+            self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
+        position = one.position = known or self._learn(one)
+        if one.unplaced:
+            one.bound = self._bound(one)
+        self._note_answer(one, position)
+        self.opportunities.sent(one, position)
+        self._note_stay(one)
+        if before is not None and before.session is not one.session:
+            self._key.moved(self, one)
+        if not window:
+            if not self.waiting and self._key.subscription.alone(one.session):
+                self.settled.sent(position, one)
+                self.log.final = self.log.frontier
+                return
+            self.now, self._has_one_order = self.settled.copy(), True
+        elif not self._has_one_order:
+            self._join(one, position)
+        window.append(one)
+        self.now.sent(position, one)
+        self._commit_if_due(one.t)
+
+    def _learn(self, one: Delivery) -> int:
+        flags, invoked_t = 0, one.invoked_t
+        if one.primary:
+            flags = PRIMARY
+            self._note_highest(one)
+        if invoked_t > self._latest_invoked_t:
+            self._latest_invoked_t = invoked_t
+        if one.unplaced:
+            flags |= UNPLACED
+        floor = self.log.floor
+        position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
+        if self.log.floor > floor:
+            self.settled.forget(self.log.floor)
+            self.now.forget(self.log.floor)
+        if self._flags and (one.token, one.stamp) in self._flags:
+            learned, answered_t = self._flags[one.token, one.stamp]
+            self.log.mark(position, learned & KEPT)
+            self.log.answer(position, answered_t)
+        if one.copy:
+            for other in self.log.positions_of(one.token):
+                self.log.mark(other, SHARED)
+            for known in (*self.window, one):
+                known.shared = known.shared or known.token == one.token
+        return position
+
+    def _note_answer(self, one: Delivery, position: int) -> None:
+        """It may have been acknowledged while it was on hold."""
+        if one.acked_t < inf:
+            self.log.mark(position, ACKED)
+            self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
+
+    def _note_stay(self, one: Delivery) -> None:
+        """A delivery while a control operation settled may have been passed over since; a later one was not."""
+        if self._key.subscription.graces:
+            if self._key.subscription.stays(one):
+                self.log.mark(one.position, STAYED)
+            else:
+                self.log.unmark(STAYED, one.position)
+
+    def _join(self, one: Delivery, position: int) -> None:
+        """Marks positions before that of a delivery that may stand behind it in another legal order of sends.
+
+        Any delivery of a record may have been the first one.
+        """
+        if position <= self.log.final + 1:
+            return
+        lowest, rules = position, self._key.rules
+        sent_t, session = one.earliest_t - rules.clock_error_s, one.session
+        surely = {other.position for other in self.window if other.session is session or other.t < sent_t}
+        for other in self.window:
+            if not self.log.final < other.position < lowest or other.position in surely:
+                continue
+            if not stands_before(rules, other, one):
+                lowest = other.position
+        if lowest < position:
+            self.log.join(lowest, position)
+
+    def _note_highest(self, one: Delivery) -> None:
+        """A primary was learned."""
+        if one.seq > self.highest.get(one.epoch, 0):
+            if len(self.highest) > EPOCHS_KEPT and one.epoch not in self.highest:
+                del self.highest[next(iter(self.highest))]
+            self.highest[one.epoch] = one.seq
+
+    def _commit_if_due(self, now: float) -> None:
+        if len(self.window) >= self._commit_at:
+            self.commit(now)
+
+    def commit(self, now: float) -> None:
+        """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
+        rules = self._key.rules
+        if not self.window or (self.waiting and len(self.window) <= RECENT):
+            return  # few may still get other places when what waits is explained
+        delayed_t = now if now == inf else now - rules.delivery_delay_max_s
+        horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
+        self._has_one_order = self._has_one_order or has_one_order(rules, self.window)
+        if self._has_one_order and not self.waiting:
+            count = next((index for index, one in enumerate(self.window) if one.t >= horizon_t), len(self.window))
+        else:
+            count = certain_count(rules, self.window, self.waiting, horizon_t)
+        if len(self.window) - count >= WINDOW_MAX and not self.waiting:
+            count = self._give_up_order(len(self.window) // 2)
+        if count:
+            self._settle(count)
+        self._commit_at = len(self.window) + max(COMMIT_AT, len(self.window) // 4)
+
+    def _settle(self, count: int) -> None:
+        """The order of the first of the window is certain."""
+        certain = self.window[:count]
+        del self.window[:count]
+        self.log.final = max(self.log.final, *(one.position for one in certain))
+        if self.window:
+            for one in certain:
+                self.settled.sent(one.position, one)
+        else:
+            self.settled = self.now
+        if self._reported:
+            numbers = {one.number for one in self.window}
+            self._reported = frozenset(one for one in self._reported if one[0] in numbers)
+        if not self.waiting:
+            self._patience = 1
+
+    def _give_up_order(self, count: int) -> int:
+        """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
+        gone = self.window[:count]
+        self._blur(gone)
+        sessions = {one.session.name for one in self.window}
+        if len(sessions) > 1:
+            self.settled.reset()
+            self._key.counts.windows_full += 1
+            self._key.group.lose_order(self._key, self)
+            self.log.final = max(self.log.final, *(one.position for one in gone))
+            del self.window[:count]
+            self._has_one_order = False
+            self.now = self.settled.copy()
+            for one in self.window:
+                self.now.sent(one.position, one)
+            return 0
+        return count
+
+    def _state_behind(self, count: int) -> tuple[State, int]:
+        """The state behind the first of the window, so many, and the last position that was learned by then."""
+        if not count:
+            return self.settled, self.log.final
+        state, frontier = self.settled.copy(), self.log.final
+        for one in self.window[:count]:
+            state.sent(one.position, one)
+            frontier = max(frontier, one.position)
+        return state, frontier
+
+    def _adopt(self, search: Search, steps: tuple[Step, ...], kept: int = 0) -> None:
+        """Takes an explanation for what happened since the first of the window, so many."""
+        self._flags = {self.log.record(at): self.log.state(at) for at in self.log.between(search.frontier, self.log.frontier + 1)}
+        self.log.truncate(search.frontier)
+        window = set(map(id, self.window))
+        learned: dict[tuple[int, int], int] = {}
+        self.window, self._has_one_order = self.window[:kept], False
+        self.now = search.settled.copy()
+        for step in steps:
+            one = search.items[step.item]
+            one.position = search.known[step.item]
+            self._file(one, step.problems)
+            if not step.placed:
+                self._note_elsewhere(one)
+                continue
+            known = one.position or learned.get((one.token, one.stamp), 0)
+            one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
+            one.position = learned[one.token, one.stamp] = known or self._learn(one)
+            one.bound = self._bound(one) if one.unplaced else 0
+            self._note_answer(one, one.position)
+            if id(one) not in window:
+                self.opportunities.sent(one, one.position)
+                if self.now.before is not None and self.now.before.session is not one.session:
+                    self._key.moved(self, one)
+            self._note_stay(one)
+            self._join(one, one.position)
+            self.window.append(one)
+            self.now.sent(one.position, one)
+        self._flags = None
+
+    def _note_elsewhere(self, one: Delivery) -> None:
+        """A delivery was sent before everything that is remembered; a new record has no position then."""
+        if one.position or (one.token, one.stamp) in self.elsewhere:
+            return
+        self.elsewhere[one.token, one.stamp] = None
+        if len(self.elsewhere) > ELSEWHERE_KEPT:
+            del self.elsewhere[next(iter(self.elsewhere))]
+        self._key.group.lose_order(self._key, self)
+
+    def _blur(self, deliveries: list[Delivery]) -> None:
+        """Something else may have been sent among these, or before: what that does to the state is not known any more."""
+        if not deliveries:
+            return
+        sessions = {one.session for one in deliveries}
+        recent = self.blurred_until_t + self._hold_s >= deliveries[-1].t
+        self.blurred_by = sessions.pop() if len(sessions) == 1 and (not recent or self.blurred_by in sessions) else None
+        self.blurred_until_t = max(self.blurred_until_t, *(one.t for one in deliveries))
+
+    def reset(self, *since: Delivery) -> None:
+        """Nothing is known about the last send and the holds."""
+        if self.window:
+            self._key.group.lose_order(self._key, self)
+        before = self.now.before
+        self._blur([*self.window, *(() if before is None else (before,)), *since])
+        self.settled.reset()
+        self.log.final = self.log.frontier
+        self.window = []
+        self.now = self.settled
+
+    def _file(self, one: Delivery, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            if (one.number, problem.kind) not in self._reported:
+                self._reported |= {(one.number, problem.kind)}
+                self._report(one, problem)
+
+    def is_reported(self, one: Delivery, kind: Kind) -> bool:
+        """Whether a finding of a kind was filed about a delivery."""
+        return (one.number, kind) in self._reported

@@ -1,0 +1,131 @@
+"""Answers of clients: acknowledgements, nacks and leases, and which deliveries they may mean (docs/model.md, 7.4)."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.core import integrity, opportunities
+from prober.core.events import AckConfirmed, Acked, DeadLettered, LeaseModified, Nacked
+from prober.core.facts import Delivery, answered_by, hold_s
+from prober.core.log import ACK_CONFIRMED, ACKED, REMOVED
+
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+
+UNSEEN_KEPT: Final = 1024
+"""Messages that left the subscription before anything was known of them; beyond that the oldest are forgotten."""
+LIVE_KEPT: Final = 256, 2048
+"""Deliveries that are remembered as long as answers to them may come, twice the window between these; the oldest are forgotten first."""
+
+
+def acked(key: KeyChecker, event: Acked) -> None:
+    """An acknowledgement is sent."""
+    t = key.last_t = event.t
+    token = hash(event.message_id)
+    newest = key.live.get(token)
+    if newest is not None and newest.older is None and newest.session.name == event.session:
+        _ack(key, newest, t)
+        if newest.position and key.log_tells_answers:
+            del key.live[token]
+        return
+    answered = answered_by(newest, event.session)
+    for one in answered:
+        _ack(key, one, t)
+    if not answered:
+        _mark(key, event.message_id, ACKED, t)
+        key.liveness.acked_unseen(token)
+
+
+def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
+    if t < one.acked_t:
+        if not key.subscription.streaming:
+            opportunities.answered(key, one, t)
+        one.acked_t = t
+        key.liveness.acked(one, t)
+    lane = key.current_lane
+    if lane is not None and one.position and one.region == lane.region:
+        lane.log.mark(one.position, ACKED)
+        lane.log.answer(one.position, t)
+    else:
+        _mark(key, one.message_id, ACKED, t)
+
+
+def _mark(key: KeyChecker, message_id: str, flag: int, t: float) -> None:
+    token = hash(message_id)
+    for lane in key.lanes.values():
+        for position in lane.log.positions_of(token):
+            lane.log.mark(position, flag)
+            lane.log.answer(position, t)
+
+
+def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:
+    """A negative acknowledgement is sent."""
+    key.last_t = event.t
+    for one in answered_by(key.live.get(hash(event.message_id)), event.session):
+        opportunities.answered(key, one, event.t)
+        one.nacked_t = min(one.nacked_t, event.t)
+        key.liveness.nacked(one, event.t)
+
+
+def lease_modified(key: KeyChecker, event: LeaseModified) -> None:
+    """The lease of a delivery is changed."""
+    if event.seconds <= 0:
+        nacked(key, event)
+        return
+    key.last_t = event.t
+    answered = answered_by(key.live.get(hash(event.message_id)), event.session)
+    for one in answered:
+        by_end = sorted((*one.leases, (event.t, event.seconds)), key=sum)
+        one.leases = by_end[0], by_end[-1], (event.t, event.seconds)
+        key.liveness.leased(one, event.t)
+    if all(one.acked_t < inf for one in answered):
+        key.liveness.leased_after_answer(hash(event.message_id), event)
+
+
+def ack_confirmed(key: KeyChecker, event: AckConfirmed, number: int) -> None:
+    """An acknowledgement was confirmed."""
+    if key.rules.exactly_once and event.t > key.collector.grace_until_t:
+        key.counts.chances_confirmed += key.subscription.chances.certain(key.rules, event.t)
+        integrity.note_confirmation(key, event, number)
+        _mark(key, event.message_id, ACK_CONFIRMED, event.t)
+
+
+def dead_lettered(key: KeyChecker, event: DeadLettered) -> None:
+    """A message left the subscription."""
+    token = hash(event.message_id)
+    seen = False
+    for lane in key.lanes.values():
+        known = lane.log.positions_of(token)
+        key.collector.dead_letters += bool(known)
+        seen = seen or bool(known)
+        for position in known:
+            lane.log.mark(position, REMOVED)
+        for publication in [one for one in lane.pending if one.token == token]:
+            del lane.pending[publication]
+            key.excuse(publication)
+        lane.now.drop(token)
+        lane.settled.drop(token)
+    if not seen:
+        key.dead_lettered_ids[token] = None
+        if len(key.dead_lettered_ids) > UNSEEN_KEPT:
+            del key.dead_lettered_ids[next(iter(key.dead_lettered_ids))]
+    key.liveness.dead_lettered(token, event.t)
+
+
+def forget(key: KeyChecker, t: float) -> None:
+    """Forgets deliveries to which no answer of any consequence can come any more."""
+    rules = key.rules
+    until_t = t - rules.ack_settled_s - hold_s(rules)
+    kept = {token: one for token, one in key.live.items() if not _is_over(one, until_t)}
+    least, most = LIVE_KEPT
+    count = min(max(2 * rules.window, least), most)
+    if len(kept) > count:
+        kept = dict(list(kept.items())[-count:])
+    key.live = kept
+    key.forget_at = max(64, 2 * len(kept))
+
+
+def _is_over(one: Delivery, until_t: float) -> bool:
+    answered_t = min(one.acked_t, one.nacked_t)
+    return answered_t < until_t and one.t < until_t

@@ -1,0 +1,376 @@
+"""How long the service could deliver pending messages: the clocks of docs/model.md, 8.2 and 8.3.
+
+A clock adds up the time in which nothing may have been in the way. Whatever may have been counts as having been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.core.events import LONG_AGO
+from prober.core.facts import Delivery, Grace, Session, lease_until
+from prober.core.flow import Flow
+from prober.core.holds import Holds, Record, record_key
+from prober.core.rules import Mode
+from prober.core.spans import Spans, both, length, minus, reaches, union
+
+if TYPE_CHECKING:
+    from prober.core.subscription import Subscription
+
+LEFT: Final = 0.25
+"""The share of a deadline that has to be left when what a broken stream took with it is leased no more."""
+BACKED_OFF_KEPT: Final = 1024
+"""Deliveries of a key after which the retry policy may let the service wait; until the oldest beyond that are over, anything may wait."""
+LEASE_MAX_S: Final = 600.0
+"""The longest lease that a client can set at once: the longest acknowledgement deadline of Pub/Sub."""
+BREAKS_KEPT: Final = 32
+"""Ends of streams that are looked at one by one; of more only the last."""
+
+
+class Wait(NamedTuple):
+    """A pending delivery.
+
+    since_t     from when on it is.
+    seconds     its deadline.
+    sent_t      the service had it since then, so it may have gone into a stream that broke after that.
+    counts      whether the retry policy may let it wait behind a delivery.
+    """
+
+    since_t: float
+    seconds: float
+    sent_t: float
+    counts: Callable[[Delivery], bool] = lambda _: True
+
+
+class Verdict(NamedTuple):
+    """`passed_t`: when the deadline passed, infinite if it has not; `left_s`: it does not within so many seconds from now on."""
+
+    passed_t: float
+    left_s: float
+
+
+class Clocks:
+    """The clocks of all keys of one subscription.
+
+    active      the keys by when anything of them was sent last, the latest last.
+    leased_s    the longest that anything was leased at once.
+    """
+
+    __slots__ = ("_flows", "_latest", "_subscription", "active", "leased_s")
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self._flows: dict[Session, Flow] = {}
+        self.active: dict[Holds, None] = {}
+        self._latest: Holds | None = None
+        self.leased_s = subscription.rules.ack_deadline_s + subscription.rules.delivery_delay_max_s
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, holds: Holds, one: Delivery, size: int) -> None:
+        """Something of a key was delivered."""
+        if self._latest is not holds:
+            self.touch(holds)
+        session = one.session
+        if session.max_messages < inf or session.max_bytes < inf:
+            flow = self._flows.get(session)
+            if flow is None:
+                self._flows = {each: kept for each, kept in self._flows.items() if each.closed_t == inf}
+                flow = self._flows[session] = Flow(self._subscription.rules, session)
+            flow.delivered(record_key(one), one, size)
+
+    def answered(self, one: Delivery, t: float) -> None:
+        """A delivery was acknowledged or refused."""
+        flow = self._flows.get(one.session)
+        if flow is not None:
+            flow.answered(record_key(one), t)
+
+    def extended(self, holds: Holds, session: Session, token: int, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended, so that it may count as outstanding."""
+        self.touch(holds, until_t - t)
+        flow = self._flows.get(session)
+        if flow is not None:
+            flow.extended(token, t, until_t)
+
+    def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
+        """Something of a key was sent, or leased for so many seconds."""
+        self.leased_s = max(self.leased_s, leased_s)
+        self._latest = holds
+        self.active.pop(holds, None)
+        self.active[holds] = None
+
+    def forget(self, holds: Holds) -> None:
+        """A key rests: it is in the way of nothing."""
+        self.active.pop(holds, None)
+        if self._latest is holds:
+            self._latest = None
+
+    @property
+    def longest_s(self) -> float:
+        """For how long after something of a key was sent the key may be in the way of others."""
+        rules = self._subscription.rules
+        return self.leased_s + rules.retry_backoff_max_s + rules.ack_settled_s + rules.clock_error_s
+
+    # --- clocks --------------------------------------------------------------------------------------------------------------
+
+    def judge(self, key: KeyClock, wait: Wait, now: float, *, firm: bool) -> Verdict:
+        """Whether the service could deliver for longer than the deadline; `firm`: not counting while other keys may be in the way."""
+        seconds = wait.seconds + self._subscription.rules.clock_error_s
+        if now - wait.since_t <= seconds:
+            return Verdict(inf, wait.since_t + seconds - now)
+        breaks = self._breaks()
+        for stop in (*(t for t in breaks if wait.since_t < t < now), now):
+            free = self._free(key, wait, stop, firm=firm)
+            passed_t = reaches(free, wait.since_t, seconds)
+            if passed_t < inf:
+                lost = [t for t in breaks if wait.sent_t <= t < stop]
+                passed_t = max(passed_t, self._again_t(key, wait, seconds, free, lost))
+            if passed_t < inf:
+                return Verdict(passed_t, 0.0)
+        return Verdict(inf, max(seconds - length(free, wait.since_t), 0.0))
+
+    def _again_t(self, key: KeyClock, wait: Wait, seconds: float, free: Spans, breaks: list[float]) -> float:
+        """A broken stream excuses for one lease: of what was sent one delivery may have been lost, not all of them.
+
+        So does a lost pull or push request, for what the retry policy adds to that.
+        """
+        rules = self._subscription.rules
+        leased_s = rules.ack_deadline_s + rules.retry_backoff_max_s
+        if rules.retry_backoff_max_s and not self._subscription.streaming and self._may_have_lost_answer(wait.sent_t):
+            return reaches(free, wait.since_t, seconds + leased_s)
+        if not breaks:
+            return LONG_AGO
+        ends = [lease_until(rules, one) - rules.clock_error_s for one in key.holds.unacked.values()]
+        times = [self._left_t(free, t, wait.since_t, seconds) for t in ends if wait.since_t < t < inf]
+        lost_t = self._left_t(free, breaks[-1] + leased_s, wait.since_t, seconds)
+        return max(*times, min(lost_t, reaches(free, wait.since_t, seconds + leased_s)), LONG_AGO)
+
+    def _may_have_lost_answer(self, since_t: float) -> bool:
+        """Whether a pull was lost, or may turn out to be; a push request may be lost on its way to the endpoint at any time."""
+        subscription = self._subscription
+        lost = (one for one in subscription.ended if one.lost and one.closed_t >= since_t - subscription.rules.clock_error_s)
+        return subscription.rules.mode is Mode.PUSH or subscription.loss_may_show(inf) or any(lost)
+
+    def _left_t(self, free: Spans, t: float, since_t: float, seconds: float) -> float:
+        return reaches(free, max(t, since_t), seconds * LEFT)
+
+    def excused_until(self) -> float:
+        """Until when no event makes a message pending: a control operation had not settled, or the record has a hole."""
+        return max((stop for _, stop in self._graces()), default=LONG_AGO)
+
+    def pending_since(self, invoked_t: float) -> float:
+        """Since when what was published then has to come, but for its confirmation; infinite if it need not.
+
+        A control operation or a hole may have hidden it. A seek back restores it when that has settled.
+        """
+        graces = self._subscription.graces
+        for grace, (_, end_t) in zip(reversed(graces), reversed(self._graces()), strict=True) if graces else ():
+            restored = grace.since_t + self._subscription.rules.clock_error_s <= invoked_t
+            if restored or (grace.is_hole and grace.published_t < invoked_t <= end_t):
+                return end_t
+            if invoked_t <= end_t:
+                return inf
+        return LONG_AGO
+
+    # --- when the service could deliver --------------------------------------------------------------------------------------
+
+    def _free(self, key: KeyClock, wait: Wait, stop: float, *, firm: bool) -> Spans:
+        """When nothing may have been in the way of what waits."""
+        taken = (span for _, spans in self._obstacles(key, wait, stop) for span in spans)
+        free = minus(union(self._there_since(wait.since_t, stop)), taken)
+        return self._without_others(key, free) if firm else free
+
+    def _there_since(self, since_t: float, stop: float) -> Iterator[tuple[float, float]]:
+        return ((max(start, since_t), min(end, stop)) for start, end in self._there(stop))
+
+    def _obstacles(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[tuple[str, Iterable[tuple[float, float]]]]:
+        """Each thing that may be in the way of what waits, and when that may have been."""
+        yield "a seek, purge, filter change or hole in the record", [*self._graces(), *self._leased_unseen(key)]
+        yield "a lost session", self._unsteady(stop)
+        yield "nacks from before the record", [(LONG_AGO, key.unknown_until_t)]
+        yield "the retry policy", key.backed_off(wait.counts)
+        if not self._subscription.streaming:
+            yield "outstanding messages of the key", [(start, end) for start, end, _ in key.holds.held()]
+        else:
+            yield "flow control of the subscriber that holds the key", self._in_full_streams(key, stop)
+            yield "a change of the subscriber", self._handed_over(key, stop)
+        yield "a lease that was extended after a delivery elsewhere", key.holds.extended()
+
+    def reasons(self, key: KeyClock, wait: Wait, stop: float) -> Iterator[str]:
+        """The facts that rule out that something was in the way until a time: for how long it may have been."""
+        period = [(wait.since_t, stop)]
+        absent = "a missing stream or used up flow control" if self._subscription.streaming else "a missing session"
+        yield _not_delayed(wait, stop, absent, minus(period, self._there_since(wait.since_t, stop)))
+        for name, spans in self._obstacles(key, wait, stop):
+            yield _not_delayed(wait, stop, name, both(period, union(spans)))
+        free = self._free(key, wait, stop, firm=False)
+        yield _not_delayed(wait, stop, "outstanding messages of other keys", minus(free, self._without_others(key, free)))
+
+    def _there(self, stop: float) -> Iterator[tuple[float, float]]:
+        """When somebody was there to deliver to."""
+        subscription = self._subscription
+        if subscription.rules.mode is Mode.PUSH:
+            yield subscription.first_seen_t, inf
+            return
+        for session in self._sessions():
+            if subscription.streaming:
+                yield from self._room(session, stop)
+            elif not self._may_be_answered_unseen(session):
+                yield session.opened_t, min(session.answered_t, session.closed_t)
+
+    def _may_be_answered_unseen(self, session: Session) -> bool:
+        """Whether the answer of a pull may be in a hole of the record."""
+        pending = min(session.answered_t, session.closed_t) == inf
+        return pending and any(hole.is_hole and session.opened_t <= hole.until_t for hole in self._subscription.graces)
+
+    def _room(self, session: Session, stop: float) -> Spans:
+        """When a stream was open and its flow control was not used up."""
+        flow = self._flows.get(session)
+        opened = [(session.opened_t, self._dead_t(session))]
+        return opened if flow is None else minus(opened, flow.full(stop))
+
+    def _dead_t(self, session: Session) -> float:
+        """A stream may have been dead for some time when that was noticed."""
+        return session.closed_t - self._subscription.rules.close_detection_max_s
+
+    def _sessions(self) -> Iterator[Session]:
+        yield from self._subscription.ended
+        yield from self._subscription.sessions.values()
+
+    def _breaks(self) -> list[float]:
+        if not self._subscription.streaming:
+            return []
+        times = sorted(one.closed_t + self._subscription.rules.clock_error_s for one in self._subscription.ended)
+        return times[-BREAKS_KEPT:]
+
+    def _unsteady(self, stop: float) -> Iterator[tuple[float, float]]:
+        """When what was sent may have been lost: with a stream that broke around then, or with a pull that was lost."""
+        subscription, rules = self._subscription, self._subscription.rules
+        slack = rules.delivery_delay_max_s + rules.clock_error_s
+        if rules.mode is Mode.PULL:
+            for one in subscription.ended:
+                if one.lost:
+                    yield one.opened_t, one.closed_t + rules.ack_deadline_s + rules.delivery_delay_max_s
+        if not subscription.streaming or not subscription.ended:
+            return
+        again_t = self._opened_again(stop)
+        for one in subscription.ended:
+            until_t = one.closed_t + rules.ack_deadline_s + rules.retry_backoff_max_s + slack
+            yield self._dead_t(one) - slack, min(until_t, again_t)
+
+    def _opened_again(self, stop: float) -> float:
+        """When a stream was opened last while none was."""
+        latest_t, open_until_t = LONG_AGO, LONG_AGO
+        for one in sorted(self._sessions(), key=lambda each: each.opened_t):
+            if one.opened_t >= stop:
+                break
+            if one.opened_t >= open_until_t:
+                latest_t = one.opened_t
+            open_until_t = max(open_until_t, one.closed_t)
+        return latest_t
+
+    def _graces(self) -> list[tuple[float, float]]:
+        graces = self._subscription.graces
+        return [(one.until_t, self._hole_end(one)) if one.is_hole else (one.start_t, one.until_t) for one in graces]
+
+    def _hole_end(self, hole: Grace) -> float:
+        """A hole lasts until a session opens after it, or shows itself, and until the old streams are closed."""
+        sessions = list(self._sessions())
+        opened_t = min((one.opened_t for one in sessions if one.opened_t > hole.until_t), default=inf)
+        shown_t = min(opened_t, hole.shown_t)
+        if not self._subscription.streaming:
+            return shown_t
+        return max([shown_t, *(one.closed_t for one in sessions if one.opened_t <= hole.until_t < one.closed_t < inf)])
+
+    # --- what of the same key may be in the way ------------------------------------------------------------------------------
+
+    def _leased_unseen(self, key: KeyClock) -> Iterator[tuple[float, float]]:
+        """How long a message of the key may be held that was delivered in a hole: until a later one is sent, or its lease is over."""
+        rules = self._subscription.rules
+        slack = rules.delivery_delay_max_s + rules.clock_error_s
+        for hole in self._subscription.graces:
+            if hole.is_hole and key.last_t - slack <= hole.until_t:
+                yield hole.until_t, hole.until_t + max(LEASE_MAX_S, rules.ack_deadline_s) + slack
+
+    def _in_full_streams(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
+        """When the key was held by a subscriber, and a stream of that one had no room."""
+        for session, flow in self._flows.items():
+            full = both([(session.opened_t, self._dead_t(session))], union(flow.full(stop)))
+            if full:
+                held = ((start, end) for start, end, span in key.holds.held() if span.session.owner == session.owner)
+                yield from both(full, union(held))
+
+    def _handed_over(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
+        """When the key was held and another subscriber had come meanwhile, who may get what follows when nothing is held any more."""
+        rules = self._subscription.rules
+        if rules.delivery_delay_max_s == inf:
+            return
+        held = [one for one in key.holds.held() if one[0] < one[1]]
+        for start, end in union((start, end) for start, end, _ in held):
+            leased_t = max(end, *(min(one[2].leased_t, one[2].session.closed_t) for one in held if start <= one[0] <= end))
+            leased_t = min([leased_t, *(one[2].first_t for one in held if one[0] > end)])
+            for session in self._sessions():
+                opened_t = session.opened_t
+                if not start < opened_t + rules.clock_error_s or opened_t >= min(end, stop):
+                    continue
+                if all(one[2].session.owner == session.owner for one in held if start <= one[0] <= end):
+                    continue
+                went_on = opened_t + rules.delivery_deadline_s < key.last_t <= end
+                had = [(one[2].first_t, one[1]) for one in held if one[2].session.owner == session.owner]
+                yield from minus([(opened_t, key.last_t if went_on else leased_t)], had)
+
+    # --- other keys: 8.3 -----------------------------------------------------------------------------------------------------
+
+    def _without_others(self, key: KeyClock, free: Spans) -> Spans:
+        """The part of a time in which no other key was held that may have delayed this one."""
+        for holds in reversed(self.active):
+            if not free or holds.touched_t + self.longest_s < free[0][0]:
+                break
+            if holds is not key.holds:
+                free = minus(free, holds.delays())
+        return free
+
+
+def _not_delayed(wait: Wait, stop: float, name: str, spans: Spans) -> str:
+    waited_s, delayed_s = stop - wait.since_t, length(spans)
+    if not delayed_s:
+        return f"not delayed by {name}: none was in the way in these {waited_s:g} s"
+    return f"not delayed by {name}: {delayed_s:g} of these {waited_s:g} s are not counted"
+
+
+class KeyClock:
+    """The obstacles of one key to its own pending messages.
+
+    last_t          when anything of it was delivered last.
+    unknown_until_t what was refused before the record began may wait until then.
+    """
+
+    __slots__ = ("_backed_off", "_subscription", "holds", "last_t", "unknown_until_t")
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        self.holds = Holds(subscription)
+        self.last_t = self.unknown_until_t = LONG_AGO
+        self._backed_off: dict[Record, Delivery] = {}
+
+    def note(self, one: Delivery) -> None:
+        """With a retry policy: a delivery after which the service may wait."""
+        self._backed_off.pop(record_key(one), None)
+        self._backed_off[record_key(one)] = one
+        if len(self._backed_off) > BACKED_OFF_KEPT:
+            first = self._backed_off.pop(next(iter(self._backed_off)))
+            self.unknown_until_t = max(self.unknown_until_t, self._backed_off_until(first))
+
+    def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:
+        """When the retry policy may have let the service wait: after a refusal, or the end of a lease, until it comes again."""
+        rules = self._subscription.rules
+        for one in self._backed_off.values():
+            if counts(one):
+                since_t = min(one.earliest_t + rules.ack_deadline_s, one.nacked_t, *(t + seconds for t, seconds in one.leases))
+                yield since_t, self._backed_off_until(one)
+
+    def _backed_off_until(self, one: Delivery) -> float:
+        rules = self._subscription.rules
+        return lease_until(rules, one) - rules.clock_error_s + rules.retry_backoff_max_s

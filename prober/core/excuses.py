@@ -1,0 +1,124 @@
+"""Alternatives that may explain a problem of a send, and the recorded fact that rules it out where nothing does (docs/model.md, 14).
+
+Each `Excuse` states one rule once: `doubt` is the check, `fact` the sentence for a finding that the check could not excuse. The order of
+a table is the order in which its excuses are tried. Sentences are built for findings only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from prober.core.facts import Delivery
+from prober.core.rules import Mode, Rules
+
+DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
+LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
+HANDED_OVER: Final = "what was held may have been handed over to a newer stream of its subscriber, which broke"
+LOST_REQUEST: Final = (
+    "a request with what is missing may have been lost, and an earlier one was acknowledged before the next attempt"
+)
+BESIDE: Final = "what is missing may have been sent on another stream of the same subscriber, which broke"
+UNSEEN_ATTEMPTS: Final = "streams broke or pulls were lost, so the dead-letter policy may have removed what is missing"
+GRACE: Final = "{} may explain it"
+FILTERED: Final = "the subscription has a filter, which may exclude what is missing"
+CONFIRMED_AHEAD: Final = "its acknowledgement was confirmed, and exactly-once delivery does not say whether it comes again in a run"
+EXPIRED: Final = "it may be older than the retention"
+ANSWERED: Final = "it was acknowledged before"
+ADOPTED: Final = "it may have been acknowledged before the record began"
+UNSETTLED: Final = "a control operation or a hole in the record may have released what was held"
+LOWER: Final = "the redelivery may have begun with an earlier message, which was lost on its way"
+EARLIER_SEND: Final = "a delivery may have been sent before the last moment at which the order of sends was certain"
+
+NO_POLICY: Final = "not dead-lettered: the subscription has no dead-letter policy"
+NO_FILTER: Final = "not filtered out: the subscription has no filter"
+NO_DUPLICATE: Final = "not a duplicate: both messages have the ids of their confirmed publishes"
+NO_ORDER: Final = "not sent in another order: none of the orders that the bounds allow is legal"
+
+Case = TypeVar("Case")
+
+
+class Excuse(NamedTuple, Generic[Case]):
+    """One thing that may explain a breach.
+
+    doubt   why a case may be legal; empty if this does not excuse it.
+    fact    what rules that out: `not so: because`. The part before the colon is the same whatever the times are.
+    """
+
+    doubt: Callable[[Case], str]
+    fact: Callable[[Case], str]
+
+
+def doubt_of(excuses: Iterable[Excuse[Case]], case: Case) -> str:
+    """The first excuse of a case; empty if it has none."""
+    for excuse in excuses:
+        if doubt := excuse.doubt(case):
+            return doubt
+    return ""
+
+
+def ruled_out(excuses: Iterable[Excuse[Case]], case: Case) -> tuple[str, ...]:
+    """The facts that rule out each excuse of a case that has none; where an excuse cannot apply, its fact is empty and left out."""
+    return tuple(fact for excuse in excuses if (fact := excuse.fact(case)))
+
+
+def at(t: float) -> str:
+    """A time by the recorder's clock."""
+    return f"t={t:.3f} s" if -inf < t < inf else "the beginning of the record" if t < 0 else "its end"
+
+
+def between(since_t: float, until_t: float) -> str:
+    """A period by the recorder's clock."""
+    return f"between {at(since_t)} and {at(until_t)}"
+
+
+def seconds(value: float) -> str:
+    """A length of time."""
+    return f"{value:g} s"
+
+
+def within_retention(rules: Rules, invoked_t: float, what: str) -> str:
+    """Why something has not expired: 6.4."""
+    if rules.message_retention_s == inf:
+        return "not expired: the rules state no message retention"
+    return f"not expired: {what}, published at {at(invoked_t)}, was within the retention of {seconds(rules.message_retention_s)}"
+
+
+def none_lost(rules: Rules, since_t: float, until_t: float) -> str:
+    """Why nothing was lost: 6.3."""
+    if rules.mode is Mode.PUSH:
+        return (
+            "not lost on its way: a push request without an answer is a nack, and is repeated unless an earlier one is acknowledged"
+        )
+    if rules.mode is Mode.PULL:
+        return f"not lost on its way: no pull that was open {between(since_t, until_t)} ended without an answer"
+    seen_t = until_t + rules.close_detection_max_s + rules.delivery_delay_max_s
+    return f"not lost on its way: no other stream of the subscription ended {between(since_t, seen_t)}"
+
+
+def none_lost_beside(rules: Rules, one: Delivery | None) -> str:
+    """Why nothing was lost on another stream of the same subscriber: 6.5."""
+    if rules.mode is not Mode.STREAMING:
+        return "not lost in another session: a message that was not acknowledged has to be sent again first"
+    if one is None:
+        return "not lost on another stream: no stream of the subscription ended since it was published"
+    until_t = one.t + rules.close_detection_max_s + rules.delivery_delay_max_s
+    if one.owner is None:  # it may be anybody's
+        return f"not lost on any other stream: none of the subscription ended {between(one.earliest_t, until_t)}"
+    return f"not lost on another stream: no other stream of subscriber {one.owner} ended {between(one.earliest_t, until_t)}"
+
+
+def not_handed_over(rules: Rules, held: Delivery, one: Delivery, latest_t: float) -> str:
+    """Why no newer stream had what was held: 7.4; by pull and push there is none."""
+    if rules.mode is not Mode.STREAMING:
+        return ""
+    if one.session is held.session:
+        return f"not handed over: stream {one.session.name} goes on itself"
+    since_t = at(held.earliest_t)
+    return f"not handed over: no stream that its subscriber opened after {since_t} ended before {at(latest_t)}"
+
+
+def is_expired(rules: Rules, invoked_t: float, latest_t: float) -> bool:
+    """6.4: whether something is older than the retention."""
+    return latest_t - invoked_t > rules.message_retention_s

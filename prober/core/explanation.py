@@ -1,0 +1,49 @@
+"""Orders of sends as `search` finds them: what each costs, and what the best one assumes or cannot explain (docs/model.md, 14)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from prober.core.assumptions import Cost
+from prober.core.excuses import EARLIER_SEND, NO_ORDER
+from prober.core.model import Problem
+
+
+class Step(NamedTuple):
+    """One send of an explanation, of the delivery `item`. Not `placed`: it was sent before everything that is remembered."""
+
+    item: int
+    problems: tuple[Problem, ...]
+    placed: bool
+
+
+class Explanation(NamedTuple):
+    """The best order of sends. `gave_up`: there were too many, and this is the order of arrival."""
+
+    steps: tuple[Step, ...]
+    gave_up: bool
+
+    @property
+    def is_breach(self) -> bool:
+        """Whether it is none without a breach."""
+        return any(not problem.doubt for step in self.steps for problem in step.problems)
+
+
+def priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:
+    """The place of a situation in the queue: the lowest comes first."""
+    if ahead:
+        return cost.breaches, cost.strength, -depth, cost.assumptions
+    return cost.breaches, cost.strength, cost.assumptions, -depth
+
+
+def reasoned(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps of the best explanation, each problem with what the whole order of sends says about it."""
+    if not any(step.problems for step in steps):
+        return steps
+    assumed = [problem.doubt for step in steps for problem in step.problems if problem.doubt]
+    besides = *dict.fromkeys(assumed), *(() if all(step.placed for step in steps) else (EARLIER_SEND,))
+    return tuple(
+        step._replace(problems=tuple(replace(one, besides=besides if one.doubt else (NO_ORDER,)) for one in step.problems))
+        for step in steps
+    )

@@ -1,0 +1,317 @@
+"""The recorded facts about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
+
+Nothing here is a verdict. A time that nobody observed is given by its bounds: the earliest and the latest that it can have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from prober.core.events import LONG_AGO
+from prober.core.rules import Mode, Rules
+
+if TYPE_CHECKING:
+    from prober.core.events import Delivered
+    from prober.core.publications import Publication
+
+
+class Session:
+    """A stream, a pull response or a push request.
+
+    owner       who holds what it delivers: the client of a stream, else the session itself; None if its opening was not recorded.
+    opened_t    nothing was sent on it before.
+    closed_t    when its end was noticed, infinite while it is open.
+    lost        it is a pull that ended without an answer.
+    answered_t  when its first message came.
+    sent_t      what it has delivered was sent up to then, and what it has lost later.
+    """
+
+    __slots__ = ("answered_t", "closed_t", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner", "sent_t")
+
+    def __init__(self, name: str, owner: str | None, opened_t: float) -> None:
+        self.name = name
+        self.owner = owner
+        self.opened_t = self.sent_t = opened_t
+        self.closed_t = self.answered_t = inf
+        self.max_messages = self.max_bytes = inf
+        self.lost = False
+
+
+class Delivery:
+    """One delivery of a record.
+
+    number, t       its event.
+    token, stamp    the record: the hash of its message id, and of its publish time, `publish_time`.
+    earliest_t      the earliest that it can have been sent.
+    publication     its publish, None if that is not in the record.
+    position        its place in the log of its region, 0 while it has none.
+    region          where its record was published, None if nobody can tell.
+    first           whether it was the first delivery of its record.
+    copy            whether another record of the message id came before: the service stored the message twice.
+    shared          whether another record of the message id came, before or since: nobody knows which of them is the primary.
+    unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
+    bound           if it is unplaced, the first position that its record stands before; 0 if none is known.
+    acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
+    older           the delivery of the same message id before it, as long as that may be meant by an answer.
+    answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered.
+    """
+
+    __slots__ = (
+        "acked_t",
+        "answered_before_t",
+        "attempt",
+        "bound",
+        "copy",
+        "earliest_t",
+        "epoch",
+        "first",
+        "generation",
+        "leases",
+        "message_id",
+        "nacked_t",
+        "number",
+        "older",
+        "position",
+        "publication",
+        "publish_time",
+        "region",
+        "seq",
+        "session",
+        "shared",
+        "stamp",
+        "t",
+        "token",
+        "unplaced",
+    )
+
+    def __init__(
+        self,
+        event: Delivered,
+        number: int,
+        session: Session,
+        token: int,
+        stamp: int,
+        publication: Publication | None,
+        earliest_t: float,
+    ) -> None:
+        self.number = number
+        self.t = event.t
+        self.earliest_t = earliest_t
+        self.session = session
+        self.token = token
+        self.stamp = stamp
+        self.publish_time = event.publish_time
+        self.epoch = event.epoch
+        self.seq = event.seq
+        self.message_id = event.message_id
+        self.generation = event.generation
+        self.attempt = event.delivery_attempt
+        self.publication = publication
+        self.position = self.bound = 0
+        self.region: str | None = None
+        self.first = self.copy = self.shared = self.unplaced = False
+        self.acked_t = self.nacked_t = inf
+        self.answered_before_t = -inf
+        self.leases: tuple[tuple[float, float], ...] = ()
+        self.older: Delivery | None = None
+
+    @property
+    def owner(self) -> str | None:
+        """Who holds it."""
+        return self.session.owner
+
+    @property
+    def invoked_t(self) -> float:
+        """When the attempt that stored its record was invoked; long ago if that is not on record."""
+        publication = self.publication
+        if publication is None:
+            return LONG_AGO
+        return publication.ordered_t if self.primary else publication.invoked_of(self.generation)
+
+    @property
+    def primary(self) -> bool:
+        """Whether its record is the one that the confirmed publish named."""
+        return self.publication is not None and self.publication.token == self.token and not self.copy
+
+
+class Loss:
+    """A stream that broke, or a pull that ended without an answer: what was sent on it between two times may be lost."""
+
+    __slots__ = ("session", "since_t", "until_t")
+
+    def __init__(self, session: Session, since_t: float, until_t: float) -> None:
+        self.session = session
+        self.since_t = since_t
+        self.until_t = until_t
+
+
+def earliest_send(rules: Rules, t: float, session: Session, publication: Publication | None) -> float:
+    """The earliest that what came on a session at a time can have been sent: 3, "When was it sent?"."""
+    bound_t = t - rules.delivery_delay_max_s
+    if session.opened_t > bound_t:
+        bound_t = session.opened_t
+    if publication is not None and publication.invoked_t - rules.clock_error_s > bound_t:
+        bound_t = publication.invoked_t - rules.clock_error_s
+    return bound_t if bound_t < t else t
+
+
+class Ends(NamedTuple):
+    """When the hold of a delivery can have ended at the earliest, by what ends it; infinite if that is not on record: 7.4."""
+
+    lease: float
+    nack: float
+    stream: float
+    ack: float = inf
+    answer: float = inf
+
+
+def ends_of(rules: Rules, held: Delivery, newest: Delivery | None = None) -> Ends:
+    """The possible ends of the hold of a delivery, but for a redelivery at or below its position.
+
+    newest  the last delivery of the same message id, if answers count.
+    """
+    lease_t = held.earliest_t + rules.ack_deadline_s
+    for t, seconds in held.leases:
+        lease_t = min(lease_t, t + seconds)
+    stream_t = held.session.closed_t - rules.close_detection_max_s if rules.mode is Mode.STREAMING else inf
+    alone = held.answered_before_t == -inf and (newest is None or (newest is held and held.older is None))
+    if rules.exactly_once or alone:
+        return Ends(lease_t, held.nacked_t, stream_t, held.acked_t)  # exactly-once: an answer counts for its own delivery only
+    return Ends(lease_t, held.nacked_t, stream_t, held.acked_t, answered_elsewhere(rules, held, newest))
+
+
+def earliest_end(rules: Rules, held: Delivery) -> float:
+    """Before then nothing but an acknowledgement can have ended the hold of a delivery: 7.4."""
+    ends = ends_of(rules, held)
+    return min(ends.lease, ends.nack, ends.stream)
+
+
+def lease_until(rules: Rules, one: Delivery) -> float:
+    """When the lease of a delivery is certainly over, if nothing but time ends it: 7.4."""
+    end_t = one.t + rules.ack_deadline_s
+    for t, seconds in one.leases:
+        end_t = max(end_t, t + seconds)
+    return end_t + rules.delivery_delay_max_s + rules.clock_error_s
+
+
+def may_be_held_until(rules: Rules, one: Delivery) -> float:
+    """When a delivery is certainly not held any more: an answer is applied by then, or its lease is over, or its stream: 7.4."""
+    answered_t = min(one.acked_t, one.nacked_t)
+    if answered_t < inf:
+        return min(lease_until(rules, one), answered_t + rules.ack_settled_s + rules.clock_error_s)
+    end_t = lease_until(rules, one)
+    return min(end_t, one.session.closed_t + rules.clock_error_s) if rules.mode is Mode.STREAMING else end_t
+
+
+def provably_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether a delivery was sent before another, whatever the unknown times are: 3."""
+    if one.session is other.session:
+        return one.number < other.number
+    return one.t + rules.clock_error_s < other.earliest_t
+
+
+def must_precede(rules: Rules, one: Publication, other: Delivery) -> bool:
+    """L3 and L4: whether the primary of a publish stands before a record in every legal log of their region (section 4)."""
+    publication = other.publication
+    if one.token is None or publication is None or one is publication:
+        return False
+    eps = 0.0 if one.epoch is publication.epoch else rules.clock_error_s  # a publisher has one clock
+    return one.confirmed_t + eps < other.invoked_t or in_session(one, other)
+
+
+def in_session(one: Publication, other: Delivery) -> bool:
+    """L3: whether one publisher sent a publication before that of a primary."""
+    publication = other.publication
+    if publication is None or one.epoch is not publication.epoch:
+        return False
+    return other.primary and one.seq < publication.seq and one.ordered_t <= publication.ordered_t
+
+
+def is_too_late(rules: Rules, one: Publication, other: Delivery) -> bool:
+    """Whether neither a publication nor any that was invoked after it has to precede a record."""
+    publication = other.publication
+    if publication is not None and publication.attempts is None and one.rank >= publication.rank:
+        return True  # only a repeated attempt can begin after something that was invoked later is confirmed
+    return one.invoked_t > other.invoked_t + 2 * rules.clock_error_s
+
+
+def surely_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether a delivery was sent before another in every legal order of sends: by time, or since its record stands before the other."""
+    if one.session is other.session:
+        return one.number < other.number
+    if provably_before(rules, one, other):
+        return True
+    return one.first and other.first and stands_before(rules, one, other)
+
+
+def stands_before(rules: Rules, one: Delivery, other: Delivery) -> bool:
+    """Whether the record of a delivery stands before that of another in every legal log of their region (section 4)."""
+    publication = one.publication
+    return publication is not None and one.primary and not one.shared and must_precede(rules, publication, other)
+
+
+def hold_s(rules: Rules) -> float:
+    """How long after a delivery all that was sent before it has come, and a stream that was lost then is known to be."""
+    close_s = rules.close_detection_max_s if rules.mode is Mode.STREAMING else 0.0
+    return close_s + rules.delivery_delay_max_s + rules.clock_error_s
+
+
+def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
+    """A delivery and those of the same message id before it, as far as they are remembered."""
+    while newest is not None:
+        yield newest
+        newest = newest.older
+
+
+def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
+    """The deliveries that an answer may mean: on its session the last delivery of each record of its message id."""
+    found: dict[int, Delivery] = {}
+    for one in deliveries_of(newest):
+        if one.session.name == session:
+            found.setdefault(one.stamp, one)
+    return list(found.values())
+
+
+def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
+    """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
+    others = [other for other in deliveries_of(newest) if other is not held]
+    times = [held.answered_before_t, *(other.acked_t for other in others), *(other.nacked_t for other in others)]
+    recent_t = held.earliest_t - rules.ack_lag_max_s - rules.clock_error_s
+    return min((t if t >= held.t else held.earliest_t for t in times if t >= recent_t), default=inf)
+
+
+def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = None) -> float:
+    """Before then a delivery is provably held, unless a redelivery at or below its position ended that: 7.4.
+
+    newest  the last delivery of the same message id.
+    """
+    return min(ends_of(rules, held, newest))
+
+
+@dataclass(slots=True)
+class Grace:
+    """A time in which the record does not tell what happened: a control operation that settles, or a hole. Its limits hold by any clock.
+
+    start_t, until_t    what was sent between them is not judged.
+    begun_t     what was known before became uncertain.
+    published_t         what was published up to then may have been delivered, or passed over, unseen.
+    shown_t             the earliest that something was provably sent behind a hole.
+    """
+
+    start_t: float
+    begun_t: float
+    until_t: float
+    published_t: float
+    cause: str
+    is_hole: bool = False
+    since_t: float = field(default=inf)
+    shown_t: float = field(default=inf)
+
+
+def overlaps(periods: Iterable[Grace], since_t: float, until_t: float) -> Grace | None:
+    """A grace period that overlaps a time, the one that ends last."""
+    found = [one for one in periods if one.start_t <= until_t and since_t <= one.until_t]
+    return max(found, key=lambda one: one.until_t, default=None)

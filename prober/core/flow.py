@@ -1,0 +1,130 @@
+"""The flow control of a stream: the service sends no more while so much is unacknowledged on it (docs/model.md, 8.2)."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import Final
+
+from prober.core.facts import Delivery, Session, lease_until
+from prober.core.holds import Record
+from prober.core.rules import Rules
+from prober.core.spans import Spans
+
+OVERHEAD_BYTES: Final = 256
+"""The most that a message counts for beside its data: attributes, key, id."""
+FULL_KEPT: Final = 64
+"""Times in which it was used up that are remembered; beyond that the two oldest count as one."""
+
+
+class Flow:
+    """Deliveries that may be outstanding on one stream, and when they used up its flow control.
+
+    outstanding     what was not acknowledged, with its size, by record.
+    extended        until when what was acknowledged is leased all the same, by message id.
+    settling        when what was acknowledged counts no more, and its size, in order of time.
+    full            the times in which it was used up.
+    full_since_t    since when it is; infinite if it is not.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_check_t",
+        "_extended",
+        "_freed_t",
+        "_full",
+        "_full_since_t",
+        "_outstanding",
+        "_rules",
+        "_session",
+        "_settling",
+    )
+
+    def __init__(self, rules: Rules, session: Session) -> None:
+        self._rules = rules
+        self._session = session
+        self._outstanding: dict[Record, tuple[Delivery, int]] = {}
+        self._settling: deque[tuple[float, int]] = deque()
+        self._bytes = 0
+        self._full: Spans = []
+        self._full_since_t = inf
+        self._check_t = self._freed_t = -inf
+        self._extended: dict[int, float] = {}
+
+    def delivered(self, record: Record, one: Delivery, size: int) -> None:
+        """A message was delivered on the stream; one that comes twice is outstanding once."""
+        sent_t, size = one.earliest_t, size + OVERHEAD_BYTES
+        self._go_on(sent_t)
+        self._extended.pop(one.token, None)
+        if self._extended and self._is_full:
+            self._let_go(one.earliest_t)
+        before = self._outstanding.pop(record, None)
+        self._bytes += size - (0 if before is None else before[1])
+        self._outstanding[record] = one, size
+        if self._full_since_t == inf and self._is_full:
+            self._full_since_t = sent_t
+        if before is None and self._full_since_t < inf and one.t >= self._check_t:
+            self._expire(one.t)
+
+    def answered(self, record: Record, t: float) -> None:
+        """A message was acknowledged or refused: the service has applied that some time later."""
+        held = self._outstanding.pop(record, None)
+        if held is not None:
+            self._settling.append((t + self._rules.ack_settled_s + self._rules.clock_error_s, held[1]))
+
+    def extended(self, token: int, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended: the acknowledgement may have been lost."""
+        self._go_on(t)
+        self._expire(t)
+        self._extended[token] = max(until_t, self._extended.get(token, until_t))
+        if self._full_since_t == inf and self._is_full:
+            self._full_since_t = t
+
+    def _let_go(self, t: float) -> None:
+        """More was sent than there is room for beside what is extended: so that is not outstanding."""
+        self._extended.clear()
+        self._free(t, 0)
+
+    def full(self, now: float) -> Spans:
+        """When it was used up."""
+        self._go_on(now)
+        self._expire(now)
+        if self._full_since_t == inf:
+            return list(self._full)
+        return [*self._full, (self._full_since_t, inf)]
+
+    @property
+    def _is_full(self) -> bool:
+        count = len(self._outstanding) + len(self._settling) + len(self._extended)
+        used = self._bytes if not self._extended else inf  # its size is not known any more
+        return count >= self._session.max_messages or used >= self._session.max_bytes < inf
+
+    def _go_on(self, t: float) -> None:
+        while self._settling and self._settling[0][0] < t:
+            self._free(*self._settling.popleft())
+
+    def _free(self, t: float, size: int) -> None:
+        self._bytes -= size
+        self._freed_t = max(self._freed_t, t)
+        if self._full_since_t == inf or self._is_full:
+            return
+        if self._freed_t > self._full_since_t:
+            self._full.append((self._full_since_t, self._freed_t))
+        self._full_since_t = inf
+        if len(self._full) > FULL_KEPT:
+            first, second, *rest = self._full
+            self._full = [(first[0], second[1]), *rest]
+
+    def _expire(self, now: float) -> None:
+        """Unacknowledged deliveries count until their lease is over."""
+        self._check_t = now + self._rules.ack_deadline_s / 4
+        over = [(lease_until(self._rules, one), record) for record, (one, _) in self._outstanding.items()]
+        for t, record in sorted(over, key=lambda each: each[0]):
+            if t >= now:
+                break
+            _, size = self._outstanding.pop(record)
+            self._free(t, size)
+        for token, t in sorted(self._extended.items(), key=lambda each: each[1]):
+            if t < now:
+                del self._extended[token]
+                self._free(t, 0)

@@ -1,0 +1,289 @@
+"""When deliveries of one key may have been outstanding, and at whom: docs/model.md, 7.4.
+
+What is answered, or whose lease is over, is kept as spans only, so the size follows what is outstanding.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from prober.core.events import LONG_AGO
+from prober.core.facts import Delivery, Session, lease_until, may_be_held_until
+from prober.core.rules import Mode
+
+if TYPE_CHECKING:
+    from prober.core.subscription import Subscription
+
+SPANS_KEPT: Final = 128
+"""Spans of a key that are remembered; beyond that the oldest two count as one."""
+OUTSTANDING_KEPT: Final = 256, 4096
+"""Deliveries of a key that are remembered until they are answered: four times the window, between these.
+
+Beyond that the oldest count as held until their lease is over.
+"""
+
+AGAIN_KEPT: Final = 32
+"""Redeliveries of a key of which it is known what they released."""
+
+Record: TypeAlias = int | tuple[int, int]
+
+
+def record_key(one: Delivery) -> Record:
+    """The identity of the record of a delivery: the message id, with the publish time if that was stated."""
+    return (one.token, one.stamp) if one.stamp else one.token
+
+
+class Span:
+    """A time in which something may have been outstanding on a session.
+
+    start_t     the earliest that the first of it was sent.
+    first_t     when the first of it was received.
+    end_t       until when it may have been outstanding.
+    leased_t    the same if no answer arrived: until the last lease was over.
+    delays_t    until when it may have delayed other keys besides: after a nack, and longer if the retry policy lets the service wait.
+    extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
+    elsewhere_t when a redelivery elsewhere can first have ended the hold of what is extended all the same.
+    regions     the publishing regions of its messages.
+    """
+
+    __slots__ = ("delays_t", "elsewhere_t", "end_t", "extended_t", "first_t", "leased_t", "regions", "session", "start_t")
+
+    def __init__(self, session: Session, start_t: float, first_t: float, region: str | None = None) -> None:
+        self.session = session
+        self.regions: tuple[str | None, ...] = (region,)
+        self.start_t = start_t
+        self.first_t = first_t
+        self.elsewhere_t = inf
+        self.end_t = self.delays_t = self.leased_t = self.extended_t = LONG_AGO
+
+    def lasts(self, end_t: float, delays_t: float = LONG_AGO) -> None:
+        """Something of it may be outstanding until then."""
+        self.end_t = max(self.end_t, end_t)
+        self.delays_t = max(self.delays_t, delays_t)
+
+
+class Holds:
+    """Deliveries of one key that may be outstanding, see the head of this file.
+
+    unacked     the last delivery of each record that was never acknowledged, and whose redelivery is pending: the oldest first.
+    others      what is outstanding besides: it was acknowledged before, or is not judged.
+    touched_t   when something of it was sent, or its lease changed.
+    """
+
+    __slots__ = ("_again", "_kept_max", "_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
+
+    def __init__(self, subscription: Subscription) -> None:
+        self._subscription = subscription
+        least, most = OUTSTANDING_KEPT
+        self._kept_max = min(max(4 * subscription.rules.window, least), most)
+        self._past: list[Span] = []
+        self._latest: dict[Session, Span] = {}
+        self._span: Span | None = None
+        self.unacked: dict[Record, Delivery] = {}
+        self.others: dict[Record, Delivery] = {}
+        self.touched_t = LONG_AGO
+        self._again: deque[Delivery] = deque(maxlen=AGAIN_KEPT)
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, *, pending: bool) -> None:
+        """A message was delivered; `pending`: it is redelivered unless it is acknowledged."""
+        span = self._span
+        if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
+            span = self._begin(one)
+        if one.region not in span.regions:
+            span.regions += (one.region,)
+        rules = self._subscription.rules
+        leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
+        if leased_t > span.leased_t:
+            span.leased_t = leased_t
+        if not self._subscription.streaming:
+            span.lasts(leased_t)
+        record = record_key(one)
+        if not one.first or one.older is not None:
+            self._replace(record, one.t)
+            if self._subscription.streaming:
+                self._again.append(one)
+        kept = self.unacked if pending else self.others
+        if pending or self._subscription.streaming:
+            kept[record] = one
+            if len(kept) > self._kept_max:
+                self._fold(kept.pop(next(iter(kept))))
+        self.touched_t = one.t
+
+    def acked(self, one: Delivery, t: float) -> None:
+        """A delivery was acknowledged, and with it its record."""
+        record = record_key(one)
+        held = self.unacked.pop(record, None) or self.others.pop(record, None)
+        if held is None:
+            return
+        if held is not one:
+            self._fold(held)
+        elif self._subscription.streaming:
+            span = self._latest.get(one.session)
+            if span is not None:
+                end_t = t + self._subscription.rules.ack_settled_s + self._subscription.rules.clock_error_s
+                span.lasts(end_t)
+
+    def leased(self, one: Delivery) -> None:
+        """The lease of a delivery was changed, which may have been acknowledged before."""
+        self.touched_t = max(self.touched_t, one.t)
+        record = record_key(one)
+        again_t = self._came_again_elsewhere(one)
+        over = min(one.session.closed_t, again_t) < inf if self._subscription.streaming else one.session not in self._latest
+        if over or one not in (self.unacked.get(record), self.others.get(record)):
+            span = self._span_of(one)
+            span.elsewhere_t = min(span.elsewhere_t, again_t if self._subscription.streaming else one.leases[-1][0])
+            span.extended_t = max(span.extended_t, lease_until(self._subscription.rules, one))
+        if one.session in self._latest:
+            span, leased_t = self._latest[one.session], lease_until(self._subscription.rules, one)
+            span.leased_t = max(span.leased_t, leased_t)
+            if not self._subscription.streaming:
+                span.lasts(leased_t)
+
+    def extend(self, session: Session, t: float, until_t: float) -> None:
+        """The lease of something that was acknowledged is extended."""
+        span = self._latest.get(session)
+        if span is None:
+            span = self._latest[session] = Span(session, t, t)
+        span.extended_t = max(span.extended_t, until_t)
+        self.touched_t = max(self.touched_t, t)
+
+    def _came_again_elsewhere(self, one: Delivery) -> float:
+        """When a redelivery on another session, at its position or below, can have ended its hold; infinite if none did."""
+        later = (other for other in self._again if other.number > one.number and other.session is not one.session)
+        return min((other.earliest_t for other in later if not other.position or other.position <= one.position), default=inf)
+
+    def began_again_t(self, one: Delivery) -> float:
+        """When the key began again last at the position of a delivery or below: what is behind that comes after it."""
+        later = (other for other in reversed(self._again) if other.number > one.number)
+        return next((other.t for other in later if not other.position or other.position <= one.position), LONG_AGO)
+
+    def forget_pending(self) -> None:
+        """No redelivery is pending any more; deliveries so far may be outstanding."""
+        self.others |= self.unacked
+        self.unacked = {}
+
+    def drop(self, token: int, gone_t: float = inf) -> None:
+        """A message is pending no more: it left the subscription at `gone_t`, or was acknowledged unseen."""
+        for kept in (self.unacked, self.others):
+            for record in [record for record, one in kept.items() if one.token == token]:
+                self._fold(kept.pop(record), gone_t)
+
+    def tidy(self, now: float) -> None:
+        """Deliveries that are neither pending nor outstanding are kept as a span only."""
+        over = [record for record, one in self.others.items() if self.held_until(one) < now]
+        for record in over:
+            self._fold(self.others.pop(record))
+
+    # --- what is known -------------------------------------------------------------------------------------------------------
+
+    def held_until(self, one: Delivery) -> float:
+        """When a delivery is certainly not outstanding any more; by pull and push an answer alone proves nothing."""
+        rules = self._subscription.rules
+        if rules.mode is not Mode.STREAMING or (one.older is not None and one.older.stamp != one.stamp):
+            return lease_until(rules, one)
+        return min(may_be_held_until(rules, one), one.session.closed_t + rules.clock_error_s)
+
+    def spans(self) -> Iterator[Span]:
+        """The times in which something of the key may have been outstanding, as far as is known now."""
+        for kept in (self.unacked, self.others):
+            for one in kept.values():
+                self._fold(one)
+        yield from self._past
+        yield from self._latest.values()
+
+    def delays(self) -> Iterator[tuple[float, float]]:
+        """The times in which the key may have delayed others."""
+        for span in self.spans():
+            yield span.start_t, max(self._end_of(span), span.delays_t, span.extended_t)
+
+    def held(self) -> Iterator[tuple[float, float, Span]]:
+        """The times in which the key may have been held, each with its span."""
+        for span in self.spans():
+            yield span.start_t, self._end_of(span), span
+
+    def extended(self) -> Iterator[tuple[float, float]]:
+        """The times in which a client may have held messages of a stream that was over, or that had come again elsewhere."""
+        for span in (*self._past, *self._latest.values()):
+            over_t = span.session.closed_t - self._subscription.rules.close_detection_max_s
+            yield min(over_t, span.elsewhere_t) if self._subscription.streaming else span.elsewhere_t, span.extended_t
+
+    def _end_of(self, span: Span) -> float:
+        if not self._subscription.streaming:
+            return span.end_t
+        return max(min(span.end_t, span.session.closed_t + self._subscription.rules.clock_error_s), span.extended_t)
+
+    def _delays_until(self, one: Delivery) -> float:
+        """8.3: a nack may have been lost, so its message is unacknowledged until the lease is over, and longer by the retry policy."""
+        backoff_s = self._subscription.rules.retry_backoff_max_s
+        return lease_until(self._subscription.rules, one) + backoff_s if backoff_s or one.nacked_t < inf else LONG_AGO
+
+    # --- spans ---------------------------------------------------------------------------------------------------------------
+
+    def _is_over(self, span: Span, one: Delivery) -> bool:
+        """Whether everything was certainly over when a delivery was sent."""
+        return not self.unacked and not self.others and span.end_t < one.t - self._subscription.rules.delivery_delay_max_s
+
+    def _begin(self, one: Delivery) -> Span:
+        """A delivery on another session than before, or after everything was over."""
+        if not self._subscription.streaming:
+            self._hand_over(one)
+        known = self._latest.get(one.session)
+        if known is not None and not self._is_over(known, one):
+            self._span = known
+            return known
+        if known is not None:
+            self._put_away(self._latest.pop(one.session))
+        span = self._span = self._latest[one.session] = Span(one.session, one.earliest_t, one.t, one.region)
+        if len(self._latest) > 8:
+            self._put_away(self._latest.pop(next(iter(self._latest))))
+        return span
+
+    def _hand_over(self, one: Delivery) -> None:
+        """By pull and push a later delivery elsewhere shows that what came before from its region is not outstanding any more."""
+        end_t = one.t + self._subscription.rules.clock_error_s
+        for session, span in list(self._latest.items()):
+            if session is not one.session and all(region in (one.region, None) for region in span.regions):
+                span.end_t, span.delays_t = min(span.end_t, end_t), min(span.delays_t, end_t)
+                self._put_away(self._latest.pop(session))
+
+    def _put_away(self, span: Span) -> None:
+        past = self._past
+        if past and not self._subscription.streaming and span.start_t <= past[-1].end_t:
+            past[-1].lasts(span.end_t, span.delays_t)
+            return
+        past.append(span)
+        if len(past) > SPANS_KEPT:
+            first = past.pop(0)
+            past[0].start_t, past[0].first_t = min(first.start_t, past[0].start_t), min(first.first_t, past[0].first_t)
+            past[0].lasts(first.end_t, first.delays_t)
+            past[0].leased_t = max(first.leased_t, past[0].leased_t)
+
+    def _span_of(self, one: Delivery) -> Span:
+        """The span of a delivery; if that is put away, one of its own."""
+        span = self._latest.get(one.session)
+        if span is not None:
+            return span
+        for past in reversed(self._past):
+            if past.session is one.session or (not self._subscription.streaming and past.start_t <= one.t <= past.end_t):
+                return past
+        span = Span(one.session, one.earliest_t, one.t)
+        self._past.append(span)
+        return span
+
+    def _replace(self, record: Record, t: float) -> None:
+        """A record is redelivered: its earlier deliveries are neither outstanding nor pending."""
+        for kept in (self.unacked, self.others):
+            before = kept.pop(record, None)
+            if before is not None:
+                self._fold(before, t)
+
+    def _fold(self, one: Delivery, again_t: float = inf) -> None:
+        """Its span lasts as long as the delivery, at most until it came again."""
+        end_t = self.held_until(one) if self._subscription.streaming else LONG_AGO
+        if self._subscription.streaming or self._subscription.rules.retry_backoff_max_s:
+            self._span_of(one).lasts(min(end_t, again_t), min(self._delays_until(one), again_t))

@@ -1,0 +1,305 @@
+"""The rules of a legal service: docs/model.md in code. The numbers in this file are its sections.
+
+Other modules state the sections about deadlines (8: `clocks`, `liveness`, `runs`), incomplete records (10: `baseline`, `accepted`,
+`subscription`), several subscriptions (12: `divergence`) and streams without recorded publishes (13: `unrecorded`).
+
+A `Send` is one delivery with the state that it is sent into. Each rule answers with the problems that it sees: a problem with a `doubt`
+rests on something that was not recorded, one without cannot be explained. A legal send has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Final, Protocol
+
+from prober.core.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
+from prober.core.facts import Delivery, Ends, ends_of
+from prober.core.findings import Kind
+from prober.core.rules import Mode, Rules
+from prober.core.send_excuses import (
+    ABSENCE,
+    AGAIN,
+    DEAD_LETTERED,
+    DROPPED,
+    EXPIRY,
+    FILTER,
+    HANDOVER,
+    PASSED_EXPIRY,
+    PASSED_OVER,
+    PUSHED,
+    SETTLED,
+    Absent,
+    Again,
+    Holding,
+    Passed,
+    no_restart,
+    not_released,
+    passed_by_control,
+    stored_before,
+)
+from prober.core.situation import held_below
+
+if TYPE_CHECKING:
+    from prober.core.publications import Publication
+    from prober.core.subscription import Subscription
+
+OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
+
+
+def _nothing() -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a send is not simply legal.
+
+    doubt       what may explain it all the same; empty: nothing does.
+    positions   the records that it is about: those skipped, or held.
+    publications    those that are missing.
+    others      deliveries that it is about: the one before, those held.
+    alternatives    gives what was tried in vain to explain it, each with the fact that rules it out.
+    besides     what else is assumed with it, or rules an explanation out: that is not a matter of this send alone.
+    """
+
+    kind: Kind
+    doubt: str = ""
+    positions: tuple[int, ...] = ()
+    publications: tuple[Publication, ...] = ()
+    others: tuple[Delivery, ...] = ()
+    alternatives: Callable[[], tuple[str, ...]] = field(default=_nothing, compare=False, repr=False)
+    besides: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The assumptions of the best explanation, the doubt first; of what cannot be explained, what rules each alternative out."""
+        if not self.doubt:
+            return *self.alternatives(), *self.besides
+        return self.doubt, *(one for one in self.besides if one != self.doubt)
+
+
+class View(Protocol):
+    """The log that a delivery is sent from."""
+
+    def skipped(self, after: int, before: int) -> Sequence[int]:
+        """The positions between two that are still to be delivered: not dead-lettered, and not unplaced."""
+
+    def low(self, position: int) -> int:
+        """The first position of the group of a position."""
+
+    def high(self, position: int) -> int:
+        """The last position of the group of a position."""
+
+    def is_open(self, one: int, other: int) -> bool:
+        """Whether two positions behind which the order is certain may have changed places."""
+
+    def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
+        """Whether an acknowledgement that may have meant a position was sent by a time, and after another."""
+
+    def ack_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position may have been confirmed by a time."""
+
+    def provably_confirmed(self, position: int, by_t: float) -> bool:
+        """Whether an acknowledgement of a position was confirmed of a delivery before a time."""
+
+    def stays(self, position: int) -> bool:
+        """Whether no control operation has passed over a position, though it was published before that had settled."""
+
+    def invoked_t(self, position: int) -> float:
+        """When the publish of a position was invoked."""
+
+    def holds(self, position: int) -> bool:
+        """Whether what is known of a position is not forgotten."""
+
+    def seq(self, position: int) -> int:
+        """The sequence number of a position."""
+
+
+@dataclass(slots=True)
+class Send:
+    """A delivery that is sent next.
+
+    position    of its record; if that is new, the next one.
+    before      the send before it in its region, if that is known.
+    held        what may be held, the highest position first.
+    missing     publications that had to be in the log before it and are not.
+    latest_t    it was sent by then; `by_t` allows for the clock error.
+    newest      the last delivery of a message id.
+    stands_behind_missing   whether a message stands before its record, which is known, that was not received.
+    """
+
+    subscription: Subscription
+    view: View
+    delivery: Delivery
+    position: int
+    before: Delivery | None
+    before_position: int
+    held: Iterable[tuple[int, Delivery]]
+    missing: Sequence[Publication]
+    latest_t: float
+    newest: Callable[[int], Delivery | None]
+    stands_behind_missing: bool = False
+    rules: Rules = field(init=False)
+    by_t: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rules = self.subscription.rules
+        self.by_t = self.latest_t + self.rules.clock_error_s
+
+    def problems(self) -> list[Problem]:
+        """Everything that is not simply legal about it."""
+        return self._settled([*self.order(), *self.step(), *self.holder(), *self.exactly_once()])
+
+    def alone(self) -> list[Problem]:
+        """Its problems whatever else was sent."""
+        return self._settled(self.exactly_once())
+
+    def missing_only(self) -> list[Problem]:
+        """Its problems in any order of sends that has no more than `missing`."""
+        return self._settled(self.order())
+
+    def _settled(self, found: list[Problem]) -> list[Problem]:
+        """The problems, in doubt where a control operation had not settled."""
+        grace = self.subscription.grace_of(self.delivery)
+        if grace is None:
+            return found
+        return [replace(one, doubt=GRACE.format(grace.cause)) for one in found]
+
+    # --- 4: order ------------------------------------------------------------------------------------------------------------
+
+    def order(self) -> list[Problem]:
+        """L3 and L4: nothing that was confirmed and stands before it is missing."""
+        absent = [self._absent(one) for one in self.missing]
+        doubts = {case: doubt_of(ABSENCE, case) for case in absent}
+        breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)
+        if breaches:
+            return [Problem(Kind.ORDER_GAP, "", publications=breaches, alternatives=partial(self._not_absent, breaches[0]))]
+        counted: dict[str, tuple[Publication, ...]] = {}
+        for case, doubt in doubts.items():
+            if self._is_counted(case):
+                counted[doubt] = *counted.get(doubt, ()), case.missing
+        return [Problem(Kind.ORDER_GAP, doubt, publications=missing) for doubt, missing in counted.items()]
+
+    def _absent(self, missing: Publication) -> Absent:
+        return Absent(self.subscription, missing, self.delivery, self.delivery.t, self.by_t)
+
+    def _not_absent(self, missing: Publication) -> tuple[str, ...]:
+        return *stored_before(missing, self.delivery), *ruled_out(ABSENCE, self._absent(missing))
+
+    def _is_counted(self, case: Absent) -> bool:
+        """Whether the doubt is worth a finding: what is too old, or filtered out, is simply not in the log."""
+        return not FILTER.doubt(case) and not EXPIRY.doubt(case)
+
+    # --- 6.2: the step -------------------------------------------------------------------------------------------------------
+
+    def step(self) -> list[Problem]:
+        """The position of a send is at most one above that of the send before it."""
+        before = self.before
+        if before is None or self._may_stand_elsewhere() or not self.rules.redelivery_promised:
+            return []
+        inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session
+        if inside and self.position <= self.before_position and not before.bound:
+            same_group = self.view.high(self.position) > self.view.low(self.before_position)
+            return [] if same_group else [Problem(Kind.PULL_BATCH_ORDER, others=(before,), alternatives=self._not_back)]
+        lowest, highest = self.view.low(self.position), self.view.high(self.before_position)
+        if lowest <= highest + 1:
+            return []
+        passed = [Passed(self, one, before, inside) for one in self.view.skipped(highest, lowest)]
+        passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
+        doubts = [passed_by_control(case) or doubt_of(PASSED_OVER, case) for case in passed]
+        kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
+        if "" in doubts:
+            pending = passed[doubts.index("")]
+            return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, pending))]
+        counted = [doubt for doubt in doubts if doubt != CONFIRMED_AHEAD]
+        return [Problem(kind, counted[0], positions, others=(before,))] if counted else []
+
+    def _not_passed(self, case: Passed) -> tuple[str, ...]:
+        return no_restart(case), *ruled_out(PASSED_OVER, case), PASSED_EXPIRY.fact(case)
+
+    def _not_back(self) -> tuple[str, ...]:
+        return (f"not a restart of the redelivery: pull response {self.delivery.session.name} had not ended",)
+
+    def _may_stand_elsewhere(self) -> bool:
+        """10: its place in the log is not known; in a grace period all is in doubt anyway."""
+        return self.delivery.unplaced and self.subscription.grace_of(self.delivery) is None
+
+    def may_have_lost(self, since_t: float) -> bool:
+        """Whether something that was sent since a time may have been lost before this was sent: 6.3."""
+        return self.subscription.may_have_lost(since_t, self.latest_t, self.delivery.session)
+
+    def may_have_handed_over(self, held: Delivery) -> bool:
+        """Whether a newer stream took over what is held, and ended before this was sent: 7.4."""
+        return self.subscription.may_have_handed_over(held, self.delivery.session, self.by_t)
+
+    # --- 7: holders ----------------------------------------------------------------------------------------------------------
+
+    def holder(self) -> list[Problem]:
+        """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
+        if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
+            return []
+        below = [one for one in held_below(self.held, self.delivery.owner, self.position) if self._matters(*one)]
+        if not below:
+            return []
+        if self.rules.mode is Mode.PUSH:
+            return self._push([Holding(self, *one) for one in below])
+        held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))
+        certain = [case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))]
+        if not certain:
+            return []
+        doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
+        return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, certain[0]))]
+
+    def _push(self, below: Sequence[Holding]) -> list[Problem]:
+        """7.3: push goes on only after success."""
+        found: dict[Kind, list[Holding]] = {}
+        for case in below:
+            if not doubt_of(PUSHED, case):
+                found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.may_be_released(case.held) else Kind.PUSH_OVERLAP, []).append(
+                    case
+                )
+        return [self._overlap(kind, cases, "", partial(self._not_done, kind, cases[0])) for kind, cases in found.items()]
+
+    def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
+        positions, others = tuple(case.position for case in cases), tuple(case.held for case in cases)
+        return Problem(kind, doubt, positions, others=others, alternatives=alternatives)
+
+    def _not_free(self, case: Holding) -> tuple[str, ...]:
+        return *not_released(case), SETTLED.fact(case), *ruled_out(DROPPED, case), DEAD_LETTERED.fact(case)
+
+    def _not_done(self, kind: Kind, case: Holding) -> tuple[str, ...]:
+        if kind is not Kind.PUSH_OVERLAP:
+            return ruled_out(PUSHED, case)
+        return *ruled_out(PUSHED, case), *not_released(case)
+
+    def may_be_released(self, held: Delivery) -> bool:
+        """Whether anything but a redelivery may have ended a hold: 7.4."""
+        return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
+
+    def _matters(self, position: int, held: Delivery) -> bool:
+        known = self.view.holds(position) and not self.view.is_open(position, self.position)
+        return known and held.owner is not None and self.delivery.owner is not None
+
+    # --- 9: exactly-once delivery --------------------------------------------------------------------------------------------
+
+    def exactly_once(self) -> list[Problem]:
+        """A run does not begin with what is provably outstanding; what follows in a run is dragged along."""
+        before = self.before
+        if not self.rules.exactly_once or before is None or self.position > self.before_position:
+            return []
+        if self.view.is_open(self.position, self.before_position):
+            return []
+        for position, held in self.held:
+            if position != self.position or min(ends := ends_of(self.rules, held)) <= self.by_t:
+                continue
+            case = Holding(self, position, held)
+            if not (HANDOVER.doubt(case) or doubt_of(AGAIN, Again(self, before))):
+                again = partial(self._not_again, case, ends, before)
+                return [Problem(Kind.EOD_REDELIVERY_WHILE_OUTSTANDING, "", (position,), others=(held,), alternatives=again)]
+        return []
+
+    def _not_again(self, case: Holding, ends: Ends, before: Delivery) -> tuple[str, ...]:
+        return *not_released(case, ends), HANDOVER.fact(case), *ruled_out(AGAIN, Again(self, before))

@@ -1,0 +1,249 @@
+"""How often each promise could have been seen broken: the counters of `prober.core.chances`, and of what redeliveries did.
+
+A *chance* is a decision of the service that would have been told as a violation if it had been wrong. What would be in doubt is none.
+Counted is by the order in which deliveries are taken to have been sent, when that is decided first.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from prober.core.facts import Delivery, deliveries_of, earliest_release, lease_until, provably_before
+from prober.core.log import ACK_CONFIRMED, ACKED, REMOVED
+from prober.core.rules import Mode, Rules
+from prober.core.sought import Seek
+
+if TYPE_CHECKING:
+    from prober.core.coverage import Coverage
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
+    from prober.core.state import State
+    from prober.core.subscription import Subscription
+
+STEPS: Final = 16
+"""Into how many counts that which is not certain yet is divided."""
+LOOKED_AT: Final = 32
+"""Messages behind a redelivery of which it is asked whether they were acknowledged."""
+
+
+class Uncertain:
+    """Chances that are not certain yet: how many there are up to each of at most `STEPS` moments within a time."""
+
+    __slots__ = ("_counts", "_step_s")
+
+    def __init__(self, within_s: float) -> None:
+        self._step_s = within_s / STEPS
+        self._counts: list[tuple[float, int]] = []
+
+    def add(self, t: float) -> None:
+        """One more."""
+        step_s = self._step_s
+        until_t = (t // step_s + 1.0) * step_s if 0.0 < step_s < inf else t if not step_s else inf
+        if self._counts and self._counts[-1][0] == until_t:
+            self._counts[-1] = (until_t, self._counts[-1][1] + 1)
+        else:
+            self._counts.append((until_t, 1))
+
+    def take_before(self, t: float) -> int:
+        """Those before a moment, and forgets them."""
+        taken = sum(count for until_t, count in self._counts if until_t < t)
+        self._counts = [one for one in self._counts if one[0] >= t]
+        return taken
+
+    def take_all(self) -> int:
+        """All of them, and forgets them."""
+        return self.take_before(inf) + self._clear()
+
+    def _clear(self) -> int:
+        rest, self._counts = sum(count for _, count in self._counts), []
+        return rest
+
+
+class SubscriptionChances:
+    """Chances of one subscription that later events decide.
+
+    confirmed   acknowledgements that were confirmed, until what comes was certainly sent later.
+    splits      chances to see a split, as long as the end of a stream would put them in doubt.
+    """
+
+    __slots__ = ("confirmed", "splits")
+
+    def __init__(self, rules: Rules) -> None:
+        self.confirmed = Uncertain(rules.delivery_delay_max_s)
+        self.splits = Uncertain(rules.close_detection_max_s)
+
+    def split(self, rules: Rules, t: float) -> None:
+        """A split could have been seen."""
+        self.splits.take_before(t - rules.close_detection_max_s - rules.clock_error_s)
+        self.splits.add(t)
+
+    def certain(self, rules: Rules, t: float) -> int:
+        """How many acknowledgements were confirmed so long ago by `t` that what comes was sent later; each is told once."""
+        return self.confirmed.take_before(t - rules.delivery_delay_max_s - rules.clock_error_s)
+
+
+def opened(counts: Coverage, subscription: Subscription) -> None:
+    """A session is opened: what comes from now on was sent later, if no other is open."""
+    rules = subscription.rules
+    counts.pulls_concurrent += rules.mode is Mode.PULL and bool(subscription.sessions)
+    if not subscription.sessions and not rules.clock_error_s:
+        counts.chances_confirmed += subscription.chances.confirmed.take_all()
+
+
+def closed(counts: Coverage, subscription: Subscription, t: float) -> None:
+    """A session is over. It may have been so for some time, so what it received since is no chance."""
+    rules, splits = subscription.rules, subscription.chances.splits
+    splits.take_before(t - rules.close_detection_max_s - rules.clock_error_s)
+    counts.chances_affinity -= splits.take_all()
+
+
+def answered(key: KeyChecker, one: Delivery, t: float) -> None:
+    """A delivery is acknowledged or refused. If it is the last of its batch, another one would have overlapped until now."""
+    rules, lane = key.rules, key.lanes.get(one.region or "")
+    if rules.mode is Mode.STREAMING or lane is None or not lane.pending or t <= key.collector.grace_until_t:
+        return
+    held = [other for _, other in lane.now.outstanding() if other.session is one.session and other.nacked_t == inf]
+    if held != [one] or earliest_release(rules, one, key.newest(one.token)) <= t + rules.clock_error_s:
+        return
+    waits = any(session.answered_t == inf for session in key.subscription.sessions.values())
+    key.counts.chances_overlap += rules.mode is Mode.PUSH or waits
+
+
+class Opportunities:
+    """Those of one key in one region.
+
+    _begun      the delivery with which the key began again below its frontier, until it goes on; None if that is no chance.
+    _begun_t    when it began again the last time.
+    _acked      whether something that must come again had been acknowledged.
+    """
+
+    __slots__ = ("_acked", "_begun", "_begun_t", "_key", "_lane", "_seek")
+
+    def __init__(self, key: KeyChecker, lane: Lane) -> None:
+        self._key = key
+        self._lane = lane
+        self._begun: Delivery | None = None
+        self._begun_t = -inf
+        self._acked = False
+        self._seek: Seek | None = None
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def sent(self, one: Delivery, position: int) -> None:
+        """A delivery is taken as sent next; the state is still that before it."""
+        subscription, state, rules = self._key.subscription, self._lane.now, self._key.rules
+        several = len(subscription.sessions) > 1
+        self._key.counts.deliveries_among_several += several and subscription.streaming
+        if self._seek is not None:
+            self._brought_back(self._seek, one, position)
+        if state.before is None:
+            self._begun = None
+            return
+        if position <= state.before_position:
+            self._begins_again(one, position, state.before)
+            return
+        if self._begun is not None:
+            self._goes_on(self._begun, one, state.before)
+        if (several and subscription.streaming) or rules.exactly_once:
+            self._may_have_gone_elsewhere(one, position, state)
+
+    def came_again(self, one: Delivery) -> None:
+        """A message is delivered again."""
+        last = one.older
+        if last is not None and last.acked_t == last.nacked_t:
+            rules = self._key.rules
+            self._key.counts.lease_expiries += lease_until(rules, last) - rules.delivery_delay_max_s - rules.clock_error_s <= one.t
+
+    def control(self) -> None:
+        """A control operation, or a hole in the record."""
+        self._begun = self._seek = None
+
+    def sought(self, seek: Seek) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        self._seek = seek
+
+    # --- redelivery: 6.2 -----------------------------------------------------------------------------------------------------
+
+    def _begins_again(self, one: Delivery, position: int, before: Delivery) -> None:
+        counts, log = self._key.counts, self._lane.log
+        counts.rewinds += 1
+        counts.rewinds_to_acked += log.flagged(position, ACKED)
+        counts.rewinds_inside_a_run += self._lane.now.before_position < log.frontier
+        if self._key.rules.mode is Mode.PUSH:
+            self._count_push_again(one, before)
+        over = before.session is not one.session and before.t < one.session.opened_t
+        since_t, self._begun_t = self._begun_t, one.t
+        promised = not over and position < log.frontier and self._is_promised(one)
+        self._begun = one if promised else None
+        if promised:
+            self._acked = self._passes_acked(one, position, since_t)
+
+    def _is_promised(self, one: Delivery) -> bool:
+        """Whether nothing but the service itself decides what comes next."""
+        key = self._key
+        if key.rules.dead_letter_max_attempts or not key.rules.redelivery_promised or one.t <= key.collector.grace_until_t:
+            return False
+        last_t = self._lane.log.invoked_t(self._lane.log.frontier)
+        return not key.subscription.graces or key.subscription.may_have_come_unseen(last_t, one.t) is None
+
+    def _passes_acked(self, one: Delivery, position: int, since_t: float) -> bool:
+        """Whether something behind it was acknowledged since the key began again the last time, and before this was answered."""
+        log = self._lane.log
+        refused = (older.nacked_t for older in deliveries_of(one.older) if older.nacked_t < inf)
+        answered_t = max(log.answered_t(position), next(refused, -inf))
+        until_t = answered_t if answered_t > since_t else one.t
+        later = log.between(position, min(log.frontier, position + LOOKED_AT) + 1)
+        acked = (at for at in later if log.flagged(at, ACKED) and not log.flagged(at, ACK_CONFIRMED))
+        return any(since_t <= log.answered_t(at) <= until_t for at in acked)
+
+    def _goes_on(self, begun: Delivery, one: Delivery, before: Delivery) -> None:
+        """The key goes on from where it began again, unless something else may have been sent in between."""
+        self._begun = None
+        key, rules = self._key, self._key.rules
+        if before is not begun or one.t <= key.collector.grace_until_t:
+            return
+        if self._lane.log.flagged(begun.position + 1, ACK_CONFIRMED):
+            return  # with exactly-once delivery it may be left out
+        others = (other for other in self._lane.window if other is not begun and other.session is not one.session)
+        if not all(provably_before(rules, other, begun) for other in others):
+            return
+        key.counts.chances_redelivery += 1
+        if self._acked and not key.subscription.may_have_lost(begun.earliest_t, one.t):
+            key.counts.chances_redelivery_acked += 1
+
+    def _count_push_again(self, one: Delivery, before: Delivery) -> None:
+        """7.3: after a failed request the same message comes again, or an earlier one; a later one waits."""
+        lane, key = self._lane, self._key
+        failed = before.nacked_t <= one.t and not lane.log.flagged(lane.now.before_position, ACKED | REMOVED)
+        key.counts.chances_push_failed += failed and bool(lane.pending) and self._is_promised(one)
+
+    # --- holders: 7 ----------------------------------------------------------------------------------------------------------
+
+    def _may_have_gone_elsewhere(self, one: Delivery, position: int, state: State) -> None:
+        """A message that was published after the last had come is sent while its subscriber certainly holds something of the key."""
+        key, before = self._key, state.before
+        rules, subscription = key.rules, key.subscription
+        eps = rules.clock_error_s
+        if not one.first or before is None or self._lane.log.invoked_t(position) <= before.t + eps:
+            return
+        if before.owner is None or before.owner != one.owner or one.t <= key.collector.grace_until_t:
+            return
+        if not any(earliest_release(rules, held, key.newest(held.token)) > one.t + eps for _, held in state.outstanding()):
+            return
+        key.counts.chances_outstanding += rules.exactly_once and not rules.dead_letter_max_attempts
+        if subscription.streaming and any(session.owner != one.owner for session in subscription.sessions.values()):
+            key.counts.chances_affinity += 1
+            subscription.chances.split(rules, one.t)
+
+    # --- seeks: 6.4 ----------------------------------------------------------------------------------------------------------
+
+    def _brought_back(self, seek: Seek, one: Delivery, position: int) -> None:
+        state = self._lane.now
+        if one.t <= seek.settled_t:
+            self._seek = None
+            return
+        certain = seek.start <= position <= seek.target and seek.brings(self._lane.log, position, self._key.rules)
+        self._key.counts.chances_seek += certain and state.before is not None and position == state.before_position + 1
+        if position == seek.target or seek.target < seek.start:
+            self._seek = None

@@ -1,0 +1,92 @@
+"""The contents of a liveness finding: facts, causes of a removal, and facts that exclude them (docs/model.md, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from prober.core.collector import SEQS_SHOWN
+from prober.core.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, UNSEEN_ATTEMPTS, within_retention
+from prober.core.facts import Delivery, deliveries_of
+from prober.core.findings import Fact, Kind
+
+if TYPE_CHECKING:
+    from prober.core.clocks import KeyClock, Wait
+    from prober.core.key import KeyChecker
+    from prober.core.publications import Publication
+    from prober.core.rules import Rules
+    from prober.core.subscription import Subscription
+
+HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
+
+
+def removed_unseen(subscription: Subscription) -> str:
+    """Why the dead-letter policy may have removed a message that was never delivered; empty if it has not."""
+    unseen = subscription.rules.dead_letter_max_attempts and subscription.may_have_attempted_unseen()
+    return UNSEEN_ATTEMPTS if unseen else ""
+
+
+def removed_after(subscription: Subscription, one: Delivery) -> str:
+    """Why the dead-letter policy may have removed a message after a delivery; empty if it has not."""
+    most = subscription.rules.dead_letter_max_attempts
+    if not most:
+        return ""
+    attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.attempt)
+    return DEAD_LETTER if attempts >= most - 1 or removed_unseen(subscription) else ""
+
+
+def not_removed(rules: Rules) -> str:
+    """The fact that rules `removed_unseen` out."""
+    return "not dead-lettered: no attempt to deliver went unseen" if rules.dead_letter_max_attempts else NO_POLICY
+
+
+def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:
+    """The facts that exclude a legal explanation of a wait: those of its kind, its age, and each obstacle."""
+    retained = within_retention(subscription.rules, wait.sent_t, "the message")
+    return *facts, retained, *subscription.clocks.reasons(clock, wait, passed_t)
+
+
+def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
+    """STUCK: of the pending messages, `first` was judged."""
+    shown = [first, *(one for one in pending if one is not first)][:SEQS_SHOWN]
+    facts = seqs([(one.seq, one.epoch.name) for one in shown], len(pending)) | times(wait, passed_t)
+    witnesses = (first.invoked_number, first.confirmed_number, key.liveness.last_number)
+    key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt, _never_delivered(key, wait, passed_t, doubt))
+
+
+def lost(key: KeyChecker, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
+    """LOST_OVERTAKEN."""
+    facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
+    witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
+    reasons = _never_delivered(key, wait, passed_t, doubt)
+    key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | times(wait, passed_t), doubt, reasons)
+
+
+def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doubt: str) -> None:
+    """UNACKED_STALL: deliveries, each with its wait and when its deadline passed."""
+    _, wait, passed_t = min(found, key=lambda each: each[2])
+    shown = [one for one, _, _ in found][:SEQS_SHOWN]
+    facts = seqs([(one.seq, one.epoch) for one in shown], len(found)) | times(wait, passed_t)
+    never = f"not acknowledged: no acknowledgement of message {shown[0].seq} is on record"
+    told = () if doubt else reasons_of(key.subscription, key.liveness.clock, wait, passed_t, never, not_removed(key.rules))
+    key.collector.liveness(Kind.UNACKED_STALL, passed_t, [one.number for one in shown[:5]], facts, doubt, told)
+
+
+def _never_delivered(key: KeyChecker, wait: Wait, passed_t: float, doubt: str) -> tuple[str, ...]:
+    if doubt:
+        return ()
+    return reasons_of(key.subscription, key.liveness.clock, wait, passed_t, not_removed(key.rules), NO_FILTER)
+
+
+def seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
+    """Messages, as sequence numbers with their epochs, the first one first."""
+    facts: dict[str, Fact] = {"seqs": tuple(seq for seq, _ in shown), "count": count, "epoch": shown[0][1]}
+    if len({epoch for _, epoch in shown}) > 1:
+        facts["seqs_epochs"] = tuple(epoch for _, epoch in shown)
+    return facts
+
+
+def times(wait: Wait, passed_t: float) -> dict[str, Fact]:
+    """The wait and how long it took."""
+    return {"since_t": wait.since_t, "seconds": passed_t - wait.since_t}

@@ -1,0 +1,244 @@
+"""Problems as findings: the facts that a sentence needs, and the events that prove it. Nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from prober.core.collector import SEQS_SHOWN
+from prober.core.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
+from prober.core.facts import Delivery, deliveries_of, earliest_release, in_session, may_be_held_until
+from prober.core.findings import Fact, Facts, Kind
+from prober.core.integrity import record_of
+from prober.core.log import PRIMARY, UNPLACED
+from prober.core.model import OVERLAP, Problem
+from prober.core.publications import Publication
+from prober.core.rules import Mode
+from prober.core.send_excuses import ABSENCE, Absent, stored_before
+
+if TYPE_CHECKING:
+    from prober.core.accepted import AcceptedDeliveries
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
+
+EARLY: Final = "the service may redeliver from the lowest message held, or below, before its lease is over"
+RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+
+
+def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """Messages are missing before a delivery: ORDER_GAP; and what came late meanwhile."""
+    came = {missing: lane.arrival_of(missing) for missing in problem.publications}
+    absent = [missing for missing, arrival in came.items() if _was_missing(key, missing, one, arrival)]
+    if absent:
+        _gap(key, one, absent, problem)
+    if problem.doubt:
+        lane.pending.update((missing, True) for missing in problem.publications if missing in lane.pending)
+        return
+    for missing, arrival in came.items():
+        lane.overtaken[missing] = one
+        if arrival is not None:
+            late(key, lane, missing, arrival, one)
+
+
+def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: Delivery | None) -> bool:
+    """Whether it was missing when the order of the two was known; across epochs, whether it has not come at all."""
+    if arrival is None:
+        return True
+    if not in_session(missing, one):
+        return False
+    assert one.publication is not None
+    return arrival.t > max(one.t, missing.confirmed_t, one.publication.confirmed_t)
+
+
+def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem: Problem) -> None:
+    shown = missing[:SEQS_SHOWN]
+    witnesses = [one.number, *(() if one.publication is None else (one.publication.confirmed_number,))]
+    for publication in shown[:3]:
+        witnesses += [publication.invoked_number, publication.confirmed_number]
+    facts: Facts = {
+        "seq": one.seq,
+        "epoch": one.epoch,
+        "missing": tuple(publication.seq for publication in shown),
+        "missing_count": len(missing),
+        "missing_epoch": missing[0].epoch.name,
+    }
+    key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, problem.doubt, problem.reasons)
+
+
+def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, early: Delivery) -> None:
+    """A message that was missing before `early` came late."""
+    before = early.publication
+    of_one_epoch = before is not None and before.epoch is publication.epoch
+    eps = 0.0 if of_one_epoch else key.rules.clock_error_s
+    facts: dict[str, Fact] = {
+        "seq": publication.seq,
+        "epoch": publication.epoch.name,
+        "after": early.seq,
+        "after_epoch": early.epoch,
+    }
+    confirmed = 0 if before is None else before.confirmed_number
+    reasons = (*stored_before(publication, early), f"not a missing message: message {one.seq} came later, at {at(one.t)}", NO_ORDER)
+    if in_session(publication, early):
+        witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
+        key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts, "", reasons)
+    if before is not None and publication.confirmed_t + eps < before.ordered_t:
+        times: Facts = {**facts, "confirmed_t": publication.confirmed_t, "invoked_t": before.ordered_t}
+        witnesses = (publication.confirmed_number, before.invoked_number, early.number, one.number)
+        key.collector.violation(Kind.REALTIME_INVERSION, one.t, witnesses, times, "", reasons)
+        return
+    lane.commit(one.t)
+    position = _published_after(lane, publication, key.rules.clock_error_s)
+    if position:
+        log = lane.log
+        times = {**facts, "after": log.seq(position), "after_epoch": log.epoch(position)}
+        times |= {"confirmed_t": publication.confirmed_t, "invoked_t": log.invoked_t(position)}
+        proof = publication.confirmed_number, log.number(position), one.number
+        key.collector.violation(Kind.REALTIME_INVERSION, one.t, proof, times, "", (NO_ORDER,))
+
+
+def _published_after(lane: Lane, publication: Publication, eps: float) -> int:
+    """The first position with a final place whose publish was invoked after the confirmation of a publication; 0 if there is none."""
+    log = lane.log
+    final = (one for one in log.between(0, lane.final + 1) if not log.flagged(one, UNPLACED))
+    return next((one for one in final if log.invoked_t(one) > publication.confirmed_t + eps), 0)
+
+
+def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, confirmed: Publication) -> None:
+    """Two records are in the wrong order, or one is missing before the other: `late`."""
+    seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
+    missing = behind if isinstance(behind, Publication) else confirmed
+    first = (one for one in deliveries_of(key.newest(lane.log.token(early))) if one.first and one.position == early)
+    absent = Absent(key.subscription, missing, next(first, None), key.last_t, key.last_t)
+    doubt = doubt_of(ABSENCE, absent)
+    if isinstance(behind, Publication):
+        facts: Facts = {
+            "seq": seq,
+            "epoch": epoch,
+            "missing": (behind.seq,),
+            "missing_count": 1,
+            "missing_epoch": behind.epoch.name,
+        }
+        witnesses = (number, behind.invoked_number, behind.confirmed_number)
+        reasons = () if doubt else (_confirmed_late(behind), *ruled_out(ABSENCE, absent))
+        key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt, reasons)
+        return
+    late_epoch = lane.log.epoch(behind)
+    inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
+    witnesses = number, lane.log.number(behind), confirmed.confirmed_number
+    of_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
+    kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if of_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
+    if not of_session:
+        inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": lane.log.invoked_t(early)}
+    key.collector.violation(kind, key.last_t, witnesses, inversion, doubt, () if doubt else reasons)
+
+
+def _confirmed_late(publication: Publication) -> str:
+    return f"not an unknown outcome: the publish of message {publication.seq} was confirmed at {at(publication.confirmed_t)}"
+
+
+def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """REDELIVERY_SKIP and PULL_BATCH_ORDER."""
+    log, shown = lane.log, problem.positions[:SEQS_SHOWN]
+    (before,) = problem.others
+    facts: dict[str, Fact] = {
+        **record_of(one),
+        "after": before.seq,
+        "skipped": tuple(log.seq(position) for position in shown),
+        "skipped_count": len(problem.positions),
+        "subscriber": one.session.owner or one.session.name,
+        "mode": key.rules.mode.value,
+    }
+    epochs = tuple(log.epoch(position) for position in shown)
+    if any(epoch != one.epoch for epoch in epochs):
+        facts["skipped_epochs"] = epochs
+    if before.epoch != one.epoch:
+        facts["after_epoch"] = before.epoch
+    witnesses = (before.number, *(log.number(position) for position in shown[:5]), one.number)
+    key.collector.violation(problem.kind, one.t, witnesses, facts, problem.doubt, problem.reasons)
+
+
+def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP."""
+    if key.rules.mode is Mode.STREAMING and not problem.doubt:
+        key.counts.affinity_moves_outstanding_yes += 1
+    _overlap(key, lane, one, problem.others, problem.doubt, reasons=problem.reasons)
+
+
+def _overlap(
+    key: KeyChecker,
+    lane: AcceptedDeliveries,
+    one: Delivery,
+    held: Sequence[Delivery],
+    doubt: str,
+    holder: str = "",
+    reasons: Sequence[str] = (),
+) -> None:
+    shown = sorted(held, key=lambda other: other.position)[:SEQS_SHOWN]
+    facts: dict[str, Fact] = {
+        **record_of(one),
+        "subscriber": one.session.owner or one.session.name,
+        "holder": (shown[0].session.owner or shown[0].session.name) if shown else holder,
+        "held": tuple(other.seq for other in shown),
+    }
+    epochs = tuple(other.epoch for other in shown)
+    if any(epoch != one.epoch for epoch in epochs):
+        facts["held_epochs"] = epochs
+    before = lane.now.before
+    witnesses = (*(other.number for other in held[:5]), 0 if before is None else before.number, one.number)
+    key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt, reasons)
+
+
+def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """PUSH_ADVANCE_PAST_NACK."""
+    (position, *_), (nacked, *_) = problem.positions, problem.others
+    facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch}
+    witnesses = (lane.log.number(position), nacked.number, one.number)
+    key.collector.violation(Kind.PUSH_ADVANCE_PAST_NACK, one.t, witnesses, facts, problem.doubt, problem.reasons)
+
+
+def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """EOD_REDELIVERY_WHILE_OUTSTANDING."""
+    del lane
+    (held,) = problem.others
+    facts: Facts = {
+        **record_of(one),
+        "subscriber": one.session.owner or one.session.name,
+        "holder": held.session.owner or held.session.name,
+        "mode": key.rules.mode.value,
+    }
+    key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt, problem.reasons)
+
+
+def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
+    """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held."""
+    if lane.is_reported(one, OVERLAP[key.rules.mode]):
+        return
+    eps, before = key.rules.clock_error_s, lane.now.before
+    assert before is not None
+    certain = [
+        held for at, held in others if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
+    ]
+    perhaps = bool(certain) or any(may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
+    streaming = key.rules.mode is Mode.STREAMING
+    if certain or perhaps:
+        key.counts.early_redeliveries += bool(certain)
+        key.counts.affinity_moves_outstanding_unknown += streaming
+        doubt = EARLY if certain else RELEASED
+        _overlap(key, lane, one, certain, doubt, before.session.owner or before.session.name)
+    elif streaming and None not in (before.owner, one.owner):
+        key.counts.affinity_moves_outstanding_no += 1
+        facts: Facts = {"seq": one.seq, "epoch": one.epoch, "subscriber": one.owner or "", "holder": before.owner or ""}
+        key.collector.info(Kind.AFFINITY_MOVE, one.t, (before.number, one.number), facts)
+
+
+Report = Callable[["KeyChecker", "Lane", Delivery, Problem], None]
+
+REPORTS: Final[Mapping[Kind, Report]] = MappingProxyType(
+    {
+        Kind.REDELIVERY_SKIP: skip,
+        Kind.PULL_BATCH_ORDER: skip,
+        Kind.PUSH_ADVANCE_PAST_NACK: past_nack,
+        Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: held_twice,
+    }
+)

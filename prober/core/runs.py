@@ -1,0 +1,211 @@
+"""Redeliveries that have to come as far as the key had come before, and what a seek back restores (docs/model.md, 6.2 and 8.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from prober.core.events import LONG_AGO
+from prober.core.excuses import DEAD_LETTER, NO_POLICY, Excuse, doubt_of, none_lost, ruled_out
+from prober.core.facts import Delivery, lease_until
+from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
+from prober.core.sought import Seek
+
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+    from prober.core.lane import Lane
+
+RECENT_KEPT: Final = 64
+"""The last deliveries of a region that are remembered, beginning with what may have been sent after the first redelivery."""
+
+LOST: Final = "a stream broke or a pull was lost since the run began, and what is missing had been acknowledged before"
+RACING: Final = "what is missing was first delivered out of order, so its place is not known"
+
+
+class Run(NamedTuple):
+    """A redelivery that came as far as `reached`, and has to come to `target`.
+
+    number      the delivery that began it, 0 for a seek.
+    began_t     nothing of it was sent before.
+    since_t     it is pending from then on, whatever is delivered meanwhile.
+    """
+
+    lane: Lane
+    number: int
+    began_t: float
+    reached: int
+    target: int
+    since_t: float = LONG_AGO
+
+
+class Ending(NamedTuple):
+    """A run, and the time until which it was seen."""
+
+    runs: Runs
+    run: Run
+    now: float
+
+
+def _races(case: Ending) -> str:
+    log, run = case.run.lane.log, case.run
+    both = log.flagged(run.reached, PRIMARY) and log.flagged(run.target, PRIMARY)
+    return RACING if both and log.epoch(run.reached) == log.epoch(run.target) and log.seq(run.reached) > log.seq(run.target) else ""
+
+
+ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
+    Excuse(lambda case: DEAD_LETTER if case.runs.dead_letters() else "", lambda _: NO_POLICY),
+    Excuse(_races, lambda _: "not first delivered out of order: the places of both ends of the run are known"),
+    Excuse(
+        lambda case: case.runs.lost_acked(case.run, case.now),
+        lambda case: case.runs.not_lost(case.run, case.now),
+    ),
+)
+"""Why a run may end where it does."""
+
+
+class Runs:
+    """The last deliveries of one key by region, and the messages that a seek restored, by id with their places."""
+
+    __slots__ = ("_key", "_number", "_recent", "_restored", "_sought_t")
+
+    def __init__(self, key: KeyChecker) -> None:
+        self._key = key
+        self._recent: dict[Lane, deque[Delivery]] = {}
+        self._restored: dict[int, tuple[Lane, int]] = {}
+        self._sought_t, self._number = LONG_AGO, 0
+
+    # --- what happens --------------------------------------------------------------------------------------------------------
+
+    def delivered(self, one: Delivery, lane: Lane | None) -> None:
+        """A message was delivered; `lane` is None if it has no place in the record."""
+        if self._restored:
+            self._restored.pop(one.token, None)
+        if lane is None:
+            return
+        recent = self._recent.get(lane)
+        if one.position == lane.log.frontier and self._key.subscription.alone(one.session):
+            if recent is not None:
+                del self._recent[lane]  # the key has come as far as it ever had
+            return
+        if recent is not None:
+            recent.append(one)
+        elif not one.first:
+            before = sorted((other for other in (*lane.window, *lane.waiting) if other is not one), key=lambda other: other.number)
+            self._recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
+
+    def gone(self, token: int) -> None:
+        """A message left the subscription, or was acknowledged."""
+        self._restored.pop(token, None)
+
+    def clear(self) -> None:
+        """A control operation, or a hole in the record."""
+        self._recent.clear()
+        self._restored.clear()
+
+    def sought(self, seek: Seek) -> None:
+        """A seek back: what was published since then is to be delivered again."""
+        self._sought_t, self._number, rules = seek.sought_t, seek.number, self._key.rules
+        for lane in self._key.lanes.values():
+            log = lane.log
+            for position in range(log.floor + 1, log.frontier + 1):
+                if seek.brings(log, position, rules) and self._must_come(lane, position):
+                    self._restored[log.tokens[position - log.floor - 1]] = lane, position
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a run may still have to go on."""
+        return bool(self._recent or self._restored)
+
+    # --- what is missing -----------------------------------------------------------------------------------------------------
+
+    def unfinished(self, excused_t: float) -> Iterator[Run]:
+        """The runs that did not come to their target; deliveries up to `excused_t` begin none."""
+        for lane, recent in [each for each in self._recent.items() if not each[0].waiting]:
+            target = self._target(lane)
+            begun = next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
+            if begun is None:
+                del self._recent[lane]
+            elif begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
+                yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
+
+    def not_brought_back(self) -> Iterator[Run]:
+        """Messages that a seek restored and that were not delivered, as a run to the last of them."""
+        if self._key.rules.filtered:
+            return
+        last: dict[Lane, int] = {}
+        for lane, position in self._restored.values():
+            if lane.log.holds(position):
+                last[lane] = max(position, last.get(lane, 0))
+        for lane, position in last.items():
+            since_t = max(self._key.collector.grace_until_t, self._leased_until(lane))
+            yield Run(lane, self._number, self._sought_t, position - 1, position, since_t)
+
+    def _leased_until(self, lane: Lane) -> float:
+        """Until when a client may hold something that a seek restored."""
+        held = (self._key.newest(token) for token, (other, _) in self._restored.items() if other is lane)
+        return max((lease_until(self._key.rules, one) for one in held if one is not None), default=LONG_AGO)
+
+    def has_pending(self, excused_t: float) -> bool:
+        """Whether a delivery of a run is provably pending."""
+        return any(not self.doubt_of(run, inf) for run in (*self.unfinished(excused_t), *self.not_brought_back()))
+
+    def doubt_of(self, run: Run, now: float) -> str:
+        """Why a run may legally end where it does, empty if it may not."""
+        return doubt_of(ENDINGS, Ending(self, run, now))
+
+    def ruled_out(self, run: Run, now: float) -> tuple[str, ...]:
+        """The facts that exclude a legal end of a run."""
+        return ruled_out(ENDINGS, Ending(self, run, now))
+
+    def dead_letters(self) -> bool:
+        """Whether the subscription has a dead-letter policy."""
+        return self._key.rules.dead_letter_max_attempts > 0
+
+    def lost_acked(self, run: Run, now: float) -> str:
+        """Why an acknowledged rest of a run may have been lost."""
+        missing = (one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one))
+        acked = all(run.lane.log.flagged(one, ACKED) for one in missing)
+        return LOST if acked and self._key.subscription.may_have_lost(run.began_t, now) else ""
+
+    def not_lost(self, run: Run, now: float) -> str:
+        """The fact that excludes that."""
+        log = run.lane.log
+        unacked = (
+            one for one in range(run.reached + 1, run.target + 1) if self._must_come(run.lane, one) and not log.flagged(one, ACKED)
+        )
+        first = next(unacked, 0)
+        if first:
+            return f"not acknowledged: no acknowledgement of message {log.seq(first)} is on record, so it has to come again"
+        return none_lost(self._key.rules, run.began_t, now)
+
+    def _target(self, lane: Lane) -> int:
+        """The highest position that a run has to come to."""
+        target = lane.log.frontier
+        while target > lane.log.floor and not self._must_come(lane, target):
+            target -= 1
+        return target
+
+    def _must_come(self, lane: Lane, position: int) -> bool:
+        confirmed = ACK_CONFIRMED if self._key.rules.exactly_once else 0
+        if lane.log.flagged(position, REMOVED | UNPLACED | confirmed):
+            return False
+        passed_over = self._key.subscription.graces and self._key.subscription.control_since(lane.log.invoked_t(position))
+        return not passed_over or lane.log.stays(position)
+
+    def _stops_short(self, lane: Lane, one: Delivery, target: int) -> bool:
+        """Whether it was a redelivery, and nothing that may have been sent after it came as far as the target."""
+        log, position = lane.log, one.position
+        if not position or log.number(position) == one.number or not log.holds(target) or log.number(target) > one.number:
+            return False
+        if log.high(position) >= target:
+            return False
+        recent, sent_t = self._recent[lane], one.earliest_t - self._key.rules.clock_error_s
+        if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
+            return False
+        return not any(
+            other.number > one.number if other.session is one.session else other.t >= sent_t
+            for other in recent
+            if other.position >= target or not other.position
+        )

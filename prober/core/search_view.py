@@ -1,0 +1,78 @@
+"""The log of a key as a send of the search sees it: what was learned for certain, and behind it what the situation has learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prober.core.search import Search
+    from prober.core.situation import Situation
+
+
+@dataclass(slots=True)
+class SearchView:
+    """The log in a situation."""
+
+    search: Search
+    situation: Situation
+
+    def skipped(self, after: int, before: int) -> list[int]:
+        """See `model.View`."""
+        search = self.search
+        committed = [one for one in search.log.between(after, min(before, search.frontier + 1)) if search.log.may_be_pending(one)]
+        uncommitted = range(max(after, search.frontier) + 1, before)
+        return [*committed, *(one for one in uncommitted if not search.is_unplaced(self.situation, one))]
+
+    def low(self, position: int) -> int:
+        """See `model.View`."""
+        return position if position > self.search.frontier else self.search.log.low(position)
+
+    def high(self, position: int) -> int:
+        """See `model.View`."""
+        search = self.search
+        return position if position > search.frontier else min(search.log.high(position), search.frontier)
+
+    def is_open(self, one: int, other: int) -> bool:
+        """See `model.View`."""
+        return self.search.log.is_open(one, other)
+
+    def acked(self, position: int, by_t: float, since_t: float = -inf) -> bool:
+        """See `model.View`."""
+        if any(since_t < one.acked_t <= by_t for one in self.search.deliveries_at(self.situation, position)):
+            return True
+        return position <= self.search.frontier and self.search.log.acked(position, by_t, since_t)
+
+    def ack_confirmed(self, position: int, by_t: float) -> bool:
+        """See `model.View`."""
+        log, token = self.search.log, self.search.token_at(self.situation, position)
+        return any(log.ack_confirmed(one, by_t) for one in log.positions_of(token))
+
+    def provably_confirmed(self, position: int, by_t: float) -> bool:
+        """See `model.View`."""
+        came = self.search.deliveries_at(self.situation, position)
+        return all(one.t <= by_t for one in came) and self.ack_confirmed(position, by_t)
+
+    def stays(self, position: int) -> bool:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.stays(position)
+        return self.search.subscription.stays(self.search.first_at(self.situation, position))
+
+    def invoked_t(self, position: int) -> float:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.invoked_t(position)
+        one = self.search.first_at(self.situation, position)
+        return -inf if one.publication is None else one.publication.invoked_t
+
+    def holds(self, position: int) -> bool:
+        """See `model.View`."""
+        return position > self.search.frontier or self.search.log.holds(position)
+
+    def seq(self, position: int) -> int:
+        """See `model.View`."""
+        if position <= self.search.frontier:
+            return self.search.log.seq(position)
+        return self.search.first_at(self.situation, position).seq
