@@ -234,8 +234,8 @@ class KeyChecker:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
         if publication is not None:
             return publication.invoked_t == LONG_AGO or publication.may_predate(one.generation)
-        epoch = self.group.epochs.get(one.epoch)
-        return epoch is None or epoch.may_predate(one.seq)
+        epoch, known = self.group.epochs.get(one.epoch), one.older is not None and one.older.region is not None
+        return not known and (epoch is None or epoch.may_predate(one.seq))  # L5: a known message id is of a recorded publish
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
         """13: a record that nobody recorded as published comes for the first time."""

@@ -264,18 +264,18 @@ class Lane(AcceptedDeliveries):
         """A search for an order of the window and what is new; the first of the window, so many, are kept in their places."""
         settled, frontier = self._state_behind(kept)
         mandatory = sorted((*self.window[kept:], *new), key=lambda one: one.number)
-        items, known = [*mandatory, *optional], []
+        items = [*mandatory, *optional]
         note_late(self._key.subscription, items)
-        for one in items:
-            position = self.position_of(one) if not one.position else one.position
-            known.append(position if position <= frontier else 0)
+        positions = (one.position or self.position_of(one) for one in items)
+        known = [position if position <= frontier else 0 for position in positions]
         searched = {one.number for one in items}
         later = (one.publication for one in self.waiting if one.first and one.primary and one.number not in searched)
         pending = sorted((*self.pending, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, len(mandatory), settled, frontier, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
-            *(self.overtaken.__contains__, lambda one: self.pending.get(one, False), self._reported),
+            lambda one: one in self.overtaken or one.token in {token for token, _ in self.elsewhere},
+            *(lambda one: self.pending.get(one, False), self._reported),
         )
 
     def _give_up(self, one: Delivery) -> None:
