@@ -223,10 +223,10 @@ class Lane(AcceptedDeliveries):
         """Looks for a legal order; where there is none, tells the breach: only if no order of the whole window is one."""
         first, *rest = self.waiting
         eps = self._key.rules.clock_error_s
-        beside = [one for one in rest if one.session is not first.session and one.earliest_t <= first.t + eps]
-        optional = beside[:OPTIONAL_MAX]
+        others_t = max((one.t for one in self.window if one.session is not first.session), default=-inf)
+        beside = [one for one in rest if one.earliest_t <= (others_t if one.session is first.session else first.t) + eps]
         for kept in self._may_be_kept():
-            search = self._search([first], optional, kept)
+            search = self._search([first], beside[:OPTIONAL_MAX], kept)
             explanation = search.run(soon=kept > 0)
             if not (explanation.gave_up or explanation.is_breach):
                 break

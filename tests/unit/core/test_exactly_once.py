@@ -19,6 +19,7 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
     "one",
     [
         case("delivered again", f"{CONFIRMED} A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
+        case("explained by a later delivery of its own stream", "open A1 of client A open A2 of client A P1,2,3,4 A1<1,2,3,4@1 A1 nack 1,2,4@2 A1<2@3.2 A2<2@3.3 A1<4@3.32 A2<1@3.4 stop @100", "V:REDELIVERY_SKIP", exactly_once=True),
         case("each time", f"{CONFIRMED} A<1,2@30 A ack 1,2@30.2 A<1,2@60", "V:EOD_REDELIVERY_AFTER_ACK@30 V:EOD_REDELIVERY_AFTER_ACK@60", **EOD),
         case("on another stream", f"{CONFIRMED} B<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK", **EOD),
         case("perhaps sent before the confirmation", f"{CONFIRMED} A<1,2@6.5", "I:EOD_REDELIVERY_AFTER_ACK", **EOD),
