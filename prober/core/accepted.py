@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.core.certainty import certain_count, has_one_order
+from prober.core.effort import RECENT, Effort
 from prober.core.explanation import Step
 from prober.core.facts import Delivery, Session, hold_s, stands_before, surely_before
 from prober.core.findings import Kind
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 WINDOW_MAX: Final = 4096
 """Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
-RECENT: Final = 128
-"""Deliveries of the window whose order is looked at first; that of all only if these have no legal one."""
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
 EPOCHS_KEPT: Final = 64
@@ -54,12 +53,12 @@ class AcceptedDeliveries:
 
     __slots__ = (
         "_commit_at",
+        "_effort",
         "_flags",
         "_has_one_order",
         "_hold_s",
         "_key",
         "_latest_invoked_t",
-        "_patience",
         "_report",
         "_reported",
         "blurred_by",
@@ -94,7 +93,7 @@ class AcceptedDeliveries:
         self._latest_invoked_t = -inf
         self._reported: frozenset[tuple[int, Kind]] = NOTHING
         self._has_one_order = True
-        self._patience = 1
+        self._effort = Effort()
         self._hold_s = hold_s(key.rules)
         self._flags: dict[tuple[int, int], tuple[int, float]] | None = None
 
@@ -300,7 +299,7 @@ class AcceptedDeliveries:
             numbers = {one.number for one in self.window}
             self._reported = frozenset(one for one in self._reported if one[0] in numbers)
         if not self.waiting:
-            self._patience = 1
+            self._effort = Effort()
 
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
@@ -386,7 +385,7 @@ class AcceptedDeliveries:
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()
         self.log.final = self.log.frontier
-        self.window = []
+        self.window, self._effort = [], Effort()
         self.now = self.settled
 
     def _file(self, one: Delivery, problems: Iterable[Problem]) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.accepted import RECENT, AcceptedDeliveries
+from prober.core.accepted import AcceptedDeliveries
 from prober.core.events import LONG_AGO
 from prober.core.facts import Delivery, Grace, in_session, is_too_late, must_precede, provably_before
 from prober.core.findings import Kind
@@ -52,7 +52,7 @@ class Lane(AcceptedDeliveries):
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_across_publishers", "_recent", "_seek", "deferred", "due_t", "overtaken", "pending")
+    __slots__ = ("_in_grace", "_is_across_publishers", "_seek", "deferred", "due_t", "overtaken", "pending")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
@@ -61,7 +61,6 @@ class Lane(AcceptedDeliveries):
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_across_publishers = False
-        self._recent = RECENT
         self._seek: Seek | None = None
         self.opportunities = Opportunities(key, self)
 
@@ -80,14 +79,14 @@ class Lane(AcceptedDeliveries):
             self.waiting.append(one)
             if len(self.waiting) > WAITING_MAX:
                 self._resolve(inf)
-            elif len(self.waiting) == self._patience:
+            elif len(self.waiting) == self._effort.patience:
                 self._resolve_all(one.t)
         elif not self._accept(one, known):
             self.waiting.append(one)
             self.due_t = self._due_of(one)
             if self.due_t <= one.t:
                 self._resolve(inf)
-            elif self._patience == 1:
+            elif self._effort.patience == 1:
                 self._resolve_all(one.t)
 
     def _was_not_alone(self, one: Delivery) -> bool:
@@ -204,7 +203,7 @@ class Lane(AcceptedDeliveries):
 
     def _resolve_all(self, now: float) -> bool:
         """Looks for a legal order of what waits, less often the more often that was needed since the last certain moment."""
-        self._patience *= 2
+        self._effort.patience *= 2
         several, rest = self.waiting[:TOGETHER_MAX], self.waiting[TOGETHER_MAX:]
         for kept in self._may_be_kept():
             search = self._search(several, (), kept)
@@ -244,10 +243,10 @@ class Lane(AcceptedDeliveries):
 
     def _may_be_kept(self) -> Iterator[int]:
         """How many of the window are kept in their places at first, and then: none. Fewer if none was needed the last time."""
-        kept = len(self.window) - self._recent
+        kept = len(self.window) - self._effort.recent
         if kept > 0:
             yield kept
-            self._recent *= 2  # there was no legal order with these
+            self._effort.recent *= 2  # there was no legal order with these
         yield 0
 
     def _go_on(self) -> None:
@@ -275,7 +274,7 @@ class Lane(AcceptedDeliveries):
             *(self._key.subscription, self.log, items, len(mandatory), settled, frontier, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             lambda one: one in self.overtaken or one.token in {token for token, _ in self.elsewhere},
-            *(lambda one: self.pending.get(one, False), self._reported),
+            *(lambda one: self.pending.get(one, False), self._reported, self._effort),
         )
 
     def _give_up(self, one: Delivery) -> None:

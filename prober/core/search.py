@@ -17,6 +17,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.core.assumptions import ASSUMPTION, UNPLACED, Cost, cost_of
+from prober.core.effort import Effort
 from prober.core.explanation import Explanation, Step, priority, reasoned
 from prober.core.facts import Delivery, Session, in_session, is_too_late, must_precede
 from prober.core.findings import Kind
@@ -32,11 +33,11 @@ from prober.core.subscription import Subscription
 if TYPE_CHECKING:
     from prober.core.state import State
 
-SITUATIONS_MAX: Final = 4_000
-"""Situations that are looked at; beyond that nothing is said about what could not be explained so far."""
-PRECISE: Final = 1_000
-"""Situations that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
-GLANCE: Final = 500
+SENDS_MAX: Final = 6_000
+"""Sends that are looked at; beyond that nothing is said about what could not be explained so far."""
+PRECISE: Final = 2_000
+"""Sends that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
+GLANCE: Final = 1_000
 """The same for a search that may be repeated later."""
 
 INEVITABLE_MAX: Final = 8
@@ -71,6 +72,7 @@ class Search:
     waived: Callable[[Publication], bool]
     excused: Callable[[Publication], bool]
     reported: Set[tuple[int, Kind]]
+    effort: Effort
     _lows: list[float] = field(default_factory=list)
     _records: list[int] = field(default_factory=list)
     _by_record: dict[int, list[Delivery]] = field(default_factory=dict)
@@ -117,18 +119,18 @@ class Search:
     def run(self, *, soon: bool = False) -> Explanation:
         """The best explanation; `soon`: one that is found soon, if there is."""
         inevitable = self._inevitable()
-        precise, most = (GLANCE, GLANCE) if soon else (PRECISE, SITUATIONS_MAX)
+        precise, most = (GLANCE, GLANCE) if soon else (PRECISE, SENDS_MAX)
         found = self._look(inevitable, precise) or self._look(inevitable, most, ahead=True)
         return found or Explanation((), gave_up=True)
 
     def glance(self) -> Explanation | None:
         """An explanation without any problem, if there is one that is found soon."""
-        return self._look(self._inevitable(), max(GLANCE, 2 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
+        return self._look(self._inevitable(), max(GLANCE, 8 * len(self.items)), Cost(0, 0, UNPLACED * len(self.items)))
 
     def _look(
-        self, inevitable: Mapping[Publication, Cost], situations_max: int, cost_max: Cost | None = None, *, ahead: bool = False
+        self, inevitable: Mapping[Publication, Cost], sends_max: int, cost_max: Cost | None = None, *, ahead: bool = False
     ) -> Explanation | None:
-        """The best explanation that costs no more than `cost_max`; None if too many situations were looked at.
+        """The best explanation that costs no more than `cost_max`; None if too many sends were looked at.
 
         ahead   of several with the same breaches, what has come furthest is looked at first, whatever it assumes.
         """
@@ -139,7 +141,8 @@ class Search:
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
-        while queue and len(done) <= situations_max:
+        least = max(self.effort.sends - sends_max, 0)
+        while queue and self.effort.sends > least:
             _, displaced, _, cost, rest, situation = heappop(queue)
             key = situation.key
             if key in done:
@@ -210,6 +213,7 @@ class Search:
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         settled = not situation.learned and situation.before is self.settled.before  # what was sent before comes first
         for index in self._candidates(situation):
+            self.effort.sends -= 1
             if settled and self._may_be_before(index):
                 yield self._send_before(situation, index)
             yield self._send(situation, index)

@@ -1,0 +1,25 @@
+"""How much work may go into the order of one window of deliveries: so the cost of a history is bounded, whatever the service does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+RECENT: Final = 128
+"""Deliveries of a window whose order is looked at first; that of all only if these have no legal one."""
+SENDS_PER_WINDOW: Final = 20_000
+"""Sends that are looked at, in all searches together, until the order of a window is certain or given up."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """What may still be done for a window; each begins with a new one.
+
+    patience    how many deliveries may wait until a legal order of all is looked for.
+    recent      how many of the last deliveries are looked at first.
+    sends       how many sends may still be looked at.
+    """
+
+    patience: int = 1
+    recent: int = RECENT
+    sends: int = SENDS_PER_WINDOW
