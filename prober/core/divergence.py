@@ -66,8 +66,8 @@ class Side:
         """Everything up to a position was compared."""
         self.base = position
         self.looked_at = max(self.looked_at, position)
-        if self.breaks is not None and self.breaks[1] < position:
-            self.breaks = None
+        if self.breaks is not None and self.breaks[1] < position:  # what may stand before it may stand behind this record too
+            self.breaks = (self.breaks[0], position) if self.log.flagged(position, UNPLACED) else None
 
     def certain(self, after: int, upto: int) -> Iterator[int]:
         """The positions from behind one to another that have a certain place."""
@@ -327,8 +327,8 @@ class DivergenceCheck:
 
     def lose_order(self, checker: KeyChecker, lane: AcceptedDeliveries) -> None:
         """The last deliveries are not final: they may have been sent in another order, also before later ones."""
-        upto = lane.log.frontier
-        first = min(lane.final, upto)
+        first = min(lane.final, lane.log.frontier)
+        upto = lane.log.frontier + len(lane.waiting)  # what is on hold may stand before it too
         known = self._breaks_of(checker, lane.region)
         self._breaks[checker.subscription.index, lane.region] = (first if known is None else min(known[0], first), upto)
         for comparison in self._comparisons.values():

@@ -49,6 +49,8 @@ def diverging(*lines: str, each: dict[str, Rules] | None = None, **rules: Any) -
         pytest.param(f"{TWO} A<1@1 C<2@1.5 A<3@9", "B<2,1,3@2", id="two streams, of which either may have been sent first"),
         pytest.param("P1@0 ok1=a@0.1 P1[e2]@0.05 ok1=b@0.15 A<a(1)@2 C<b(1)[e2]@2.5", "B<b(1)[e2]@1 B<a(1)@1.1", id="the same where both were confirmed"),
         pytest.param(f"{OTHER} A<1@1 A<f1(1)[e3]@1.1 A<x(1)[e2]@1.2", "B<1@2 B<x(1)[e2]@2.2", id="what another run published is of no log"),
+        pytest.param("P1/eu@0 ok1=m1@0.1 P2/eu@0.2 ok2=m2@0.3 P3/us@0.5 ok3=m3@0.6 C<1@10.5 A<2@10 C<z2(2)@10.6 stop @100", "B<1@1 B<z2(2)@1.1 B<2@1.2", id="a copy of a region that is not known, while a message was on hold that may stand behind it"),
+        pytest.param("P1/eu@0 ok1=m1@0.1 P2/eu@0.2 ok2=m2@0.3 P3/eu@0.35 ok3=m3@0.4 P4/eu@0.45 ok4=m4@0.48 P5/us@0.5 ok5=m5@0.6 C<1,2@9 A<z2(2)@10 C<3@10.1 C<4@16 stop @100", "B<1,2,3@1 B<z2(2)@1.4 B<4@1.5", id="a copy of a region that is not known, and a message that may have been sent before it"),
         pytest.param(f"{TWO} A<1@1 A<q7(7)@1.1 A<3@1.2", "B<1@2 B<2@2.1 B<3@2.2", id="a phantom may have been anything"),
     ],
 )  # fmt: skip
