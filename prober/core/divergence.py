@@ -174,8 +174,8 @@ class Comparison:
 
     def _move(self, at: int, beside: int) -> None:
         for side, position in zip(self.sides, (at, beside), strict=True):
-            if side.log.high(position) != position or side.log.low(position) != position:
-                side.start = position
+            if side.log.high(position) != side.log.low(position):
+                side.start = side.log.high(position)  # its place inside its group is not known
             side.move(position)
 
     def _count(self, at: int, beside: int) -> None:

@@ -127,6 +127,11 @@ def test_a_dead_letter_policy_may_have_removed_it() -> None:
     assert one.doubt == DEAD_LETTER
 
 
+def test_two_records_of_which_either_may_have_been_sent_first_follow_an_excuse() -> None:
+    each = {"s": rules_of(), "t": rules_of(dead_letter_max_attempts=5)}
+    assert listed(diverging(f"{TWO} P4@0 A<1,2,3,4@1", "B<3@2 C<2@2.1 B<3@30 end @60", each=each)) == ["I:ORDER_DIVERGENCE@2"]
+
+
 def test_it_may_be_older_than_the_retention() -> None:
     (one,) = diverging("P1@0 P2@0 P3@90 A<1,2@1 A<3@91", "B<3@92 stop @93", message_retention_s=60)
     assert one.doubt == EXPIRED
