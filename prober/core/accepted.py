@@ -146,13 +146,14 @@ class AcceptedDeliveries:
             return True
         if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self._is_blurred(one)):
             return True
-        if known or publication is None or not one.first:
+        if known or not one.first:
             return False
-        if subscription.graces and subscription.may_have_come_unseen(publication.invoked_t, one.t) is not None:
+        of_id = max(map(self.log.invoked_t, self.log.positions_of(one.token)), default=inf)  # L5: of one publish
+        invoked_t = of_id if publication is None else publication.invoked_t
+        if subscription.graces and subscription.may_have_come_unseen(invoked_t, one.t) is not None:
             return not self._is_next(one)
-        if not subscription.losses:
-            return False
-        return one.invoked_t < self._latest_invoked_t and subscription.may_have_lost_one(one.invoked_t, one)
+        late = publication is not None and one.invoked_t < self._latest_invoked_t
+        return late and len(subscription.losses) > 0 and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _is_next(self, one: Delivery) -> bool:
         """Whether it is the primary behind the last one that was learned, of one epoch: L3."""
