@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core import integrity, opportunities
 from prober.core.events import AckConfirmed, Acked, DeadLettered, LeaseModified, Nacked
-from prober.core.facts import Delivery, answered_by, hold_s
+from prober.core.facts import Delivery, answered_by, counts_from, deliveries_of, hold_s
 from prober.core.log import ACK_CONFIRMED, ACKED, REMOVED
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def acked(key: KeyChecker, event: Acked) -> None:
             del key.live[token]
         return
     answered = answered_by(newest, event.session)
+    if any(one.acked_t < t for one in answered):
+        _note_repeated(key, newest, t)
     for one in answered:
         _ack(key, one, t)
     if not answered:
@@ -49,6 +51,13 @@ def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
         lane.log.answer(one.position, t)
     else:
         _mark(key, one.message_id, ACKED, t)
+
+
+def _note_repeated(key: KeyChecker, newest: Delivery | None, t: float) -> None:
+    """7.4: a repeated answer, or one to another copy under its message id, counts for what was delivered since the first."""
+    for one in deliveries_of(newest):
+        if one.answered_before_t < counts_from(key.rules, one):
+            one.answered_before_t = t
 
 
 def _mark(key: KeyChecker, message_id: str, flag: int, t: float) -> None:

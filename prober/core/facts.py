@@ -56,7 +56,8 @@ class Delivery:
     bound           if it is unplaced, the first position that its record stands before; 0 if none is known.
     acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
-    answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered.
+    answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered; or when an
+                    earlier delivery was answered once more.
     """
 
     __slots__ = (
@@ -279,8 +280,13 @@ def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) ->
     """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
     others = [other for other in deliveries_of(newest) if other is not held]
     times = [held.answered_before_t, *(other.acked_t for other in others), *(other.nacked_t for other in others)]
-    recent_t = held.earliest_t - rules.ack_lag_max_s - rules.clock_error_s
+    recent_t = counts_from(rules, held)
     return min((t if t >= held.t else held.earliest_t for t in times if t >= recent_t), default=inf)
+
+
+def counts_from(rules: Rules, held: Delivery) -> float:
+    """From when on an answer to another delivery of the same message id may be applied while this one is held."""
+    return held.earliest_t - rules.ack_lag_max_s - rules.clock_error_s
 
 
 def earliest_release(rules: Rules, held: Delivery, newest: Delivery | None = None) -> float:

@@ -116,6 +116,7 @@ MANY = " ".join(f"P{n}@{n + 3} ok{n}=m{n}@{n + 3}.1 A1<{n}@{n + 4}" for n in ran
         legal("an attempt that the record does not show", "info1@0.1 P1@0.2 ok1=b1@0.3 P2@0.4 ok2=m2@0.5 A<b1(1)@1 A<2@1.1 A<a1(1)@20 A<b1(1)@20.1 A<2@20.2 P3@20.3 ok3=m3@20.4 A<3@21"),
         legal("a message that was sent before a seek had settled is not missing behind it", "P1,2 A<1,2@1 B<1,2@1.2 seek 1@1.5 P3@2 ok3=m3@2.1 B<2@2.1 A<2@2.2 P4@2.55 ok4=m4@2.6 P4'gen1@2.62 A<3@2.65 A<4@2.7 P5@3.1 ok5=m5@3.2 A<5@3.3 A<3@8 A<5@8.1 A<4@9 A<3@9.2 P6@9.25 ok6=m6@9.28 A<6@9.3 stop @100", dead_letter_max_attempts=5),
         legal("a copy under a known message id after a hole", "open A1 of client A open A2 of client A P1@0 ok1=m1@0.1 hole @1 P2@30 P3@30 ok2=m2@30.1 ok3=m3@30.2 A1<1@34 A1<3~4@34.5 A1<2~9@34.6 A2<2~3@34.7 stop @100"),
+        legal("answered once more after it was delivered again", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 pull b1@0.5 b1<1~1@1 b1<1~9@1 b1 ack 1@1.1 pull b2@40 b2<1~9@40 b2<2~2@40 b1 ack 1@45 pull b3@50 b3<2~2@51 stop @200", mode=PULL),
         legal("a copy under a known message id that may have been delivered in a hole", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 pull b1@0.5 b1<1~1@1 b1 ack 1@1.1 pull b2@1.2 hole @2 b2<2~9@2 pull b3@100 b3<1~1@101 b3<2~3@101 b3<2~9@101 stop @200", mode=PULL),
     ],
 )  # fmt: skip
