@@ -36,6 +36,7 @@ CONFIRMED = "P1,2 A<1,2@1 A ack 1,2@1.3 A ackOK 1@1.5"
         case("beyond the window", "P1,2,3 A<1@1 A ack 1@1.3 A ackOK 1@1.5 A<2,3@2 A<1@30 A<2,3@30.1", "V:EOD_REDELIVERY_AFTER_ACK", window=1, **EOD),
         case("a seek back unconfirms", f"{CONFIRMED} seek 10@3 A<1,2@30", **EOD),
         case("a confirmation while it settles may be of before", "P1,2 A<1,2@1 A ack 1,2@1.3 seek 10@2 A ackOK 1@3 A<1,2@30", **EOD),
+        case("a confirmation while it settles, of a key that appeared meanwhile", "seek 10@2 P1@3 ok1=m1@3.1 A<1@4 A ack 1@4.1 A ackOK 1@4.5 A<1@30", **EOD),
         case("a confirmation when it has settled", "P1,2 A<1,2@1 A ack 1,2@1.3 seek 10@2 A<1@13 A<2@13.1 A ack 1@14 A ackOK 1@15 A<1,2@30", "V:EOD_REDELIVERY_AFTER_ACK@30", **EOD),
     ],
 )  # fmt: skip
