@@ -217,9 +217,8 @@ class KeyChecker:
         forgot = any(lane.log.floor for lane in self.lanes.values())
         if publication is None:
             return forgot
-        if any((early.token, early.stamp) == (one.token, one.stamp) for early in publication.early_on(self.subscription.index)):
-            return True
-        return forgot and publication.token == one.token
+        early = ((early.token, early.stamp) for early in publication.early_on(self.subscription.index))
+        return (one.token, one.stamp) in early or (forgot and publication.token == one.token)
 
     def _is_copy(self, one: Delivery, publication: Publication | None) -> bool:
         """Whether another record of its message id came before."""
@@ -227,14 +226,15 @@ class KeyChecker:
             return True
         if one.stamp and any(lane.log.find(one.token, 0) for lane in self.lanes.values()):
             return True
-        named = publication is not None and publication.token == one.token
-        return named and bool(publication is not None and publication.received >> self.subscription.index & 1)
+        named = publication if publication is not None and publication.token == one.token else None
+        return named is not None and bool(named.received >> self.subscription.index & 1)
 
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
         if publication is not None:
             return publication.invoked_t == LONG_AGO or publication.may_predate(one.generation)
-        epoch, known = self.group.epochs.get(one.epoch), one.older is not None and one.older.region is not None
+        placed = any(lane.log.positions_of(one.token) for lane in self.lanes.values())
+        epoch, known = self.group.epochs.get(one.epoch), placed or (one.older is not None and one.older.region is not None)
         return not known and (epoch is None or epoch.may_predate(one.seq))  # L5: a known message id is of a recorded publish
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:

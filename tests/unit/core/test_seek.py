@@ -163,6 +163,7 @@ def test_a_hole_in_what_a_seek_brings_back_names_that_and_the_seek() -> None:
         case("a split since", "P1 A<1@1 hole @5 open A of client A@6 open B of client B@6 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 A<3@12 B<4@18", "V:AFFINITY_SPLIT"),
         case("published since, on a stream that was not seen to open again", "P1,2 A<1,2@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 P5@11.4 ok5=m5@11.5 A<3@12 A<5@12.1", "V:ORDER_GAP"),
         case("stuck since", "P1 A<1@1 hole @5 P3@11 ok3=m3@11.1 P4@11.2 ok4=m4@11.3 A<3@12 A ack 3@12.1 end @500", "L:STUCK"),
+        case("a copy of what was acknowledged since", "P1@0 ok1=m1@0.1 A<1~1@1 hole @2 P2@20 ok2=m2@20.1 P3@20.2 ok3=m3@20.3 P4@20.4 ok4=m4@20.5 A<2~2@21 A ack 2@21.1 A<2~3@21.2 A<3~4@21.3 A<2~2@31 A<2~3@31.1 A<3~4@31.2 A<4~5@31.3 stop @200"),
         case("the past is foreign to nobody", "P1,2 A<1@1 hole @5 A<2@11 A ack 2@11.1 A<2@12"),
     ],
 )  # fmt: skip
