@@ -195,7 +195,7 @@ def test_a_hole_that_the_recorder_marked_is_enough(spark: SparkSession) -> None:
     run.ended(0.0, 10.0, "PASS", events=13)
     rows = again(spark, run)
     assert [(kind, status) for _, kind, status, _ in found_in(rows)] == [("ORDER_GAP", "indeterminate")]
-    assert [row["events"] for row in rows] == [13]
+    assert [row["events"] for row in rows if row["kind"] is None] == [13]
 
 
 def test_an_event_that_is_there_twice_counts_once(spark: SparkSession) -> None:
