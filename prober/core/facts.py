@@ -279,7 +279,8 @@ def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
 def answered_elsewhere(rules: Rules, held: Delivery, newest: Delivery | None) -> float:
     """When an answer to another delivery of the same message id may first have ended the hold of this one: N2, 7.4."""
     others = [other for other in deliveries_of(newest) if other is not held]
-    times = [held.answered_before_t, *(other.acked_t for other in others), *(other.nacked_t for other in others)]
+    times = [one.answered_before_t for one in (held, *others)]
+    times += [t for other in others for t in (other.acked_t, other.nacked_t)]
     recent_t = counts_from(rules, held)
     return min((t if t >= held.t else held.earliest_t for t in times if t >= recent_t), default=inf)
 

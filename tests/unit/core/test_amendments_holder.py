@@ -167,6 +167,7 @@ RUN = "P1,2,3,4 A<1,2,3,4@1 A ack 1,3,4@1.5 A nack 2@1.6"
         legal("a copy that is late stands before it, but for one that raced", f"{RACED} A1<2@40 A1<4@40.2 A2<3@43 A1 ack 2,4@44 A2 ack 3@44 end @60"),
         legal("the run begins again before the copies of another stream come", "open A1 of client A open A2 of client A P1,2,3,4,5 A1<1,2,3,4@1 A1 ack 2,3,4@2 A1 nack 1@2.1 A1<1@20 A1<3@20.1 A1<5@20.2 A1 nack 1@20.21 A1<1@20.25 A2<2,4@20.4 A1<2,3,4,5@20.6 A1 ack 1,2,3,4,5@22 A2 ack 2,4@22 end @90"),
         legal("an early copy and its own late acknowledgement", "P1,2,3 A<1,2@1 A ack 1@9 B<1,2@10 A ack 2@10.1 A<3@24"),
+        legal("the second redelivery and the late acknowledgement of the first delivery", "P1,2 A<1@1 A ack 1@9 A<1@12 A<1@18 B<2@30"),
     ],
 )  # fmt: skip
 def test_an_excuse_that_a_release_explains(one: Case | Definite) -> None:
