@@ -108,8 +108,7 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
     """Two records are in the wrong order, or one is missing before the other: `late`."""
     seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
     missing = behind if isinstance(behind, Publication) else confirmed
-    first = (one for one in deliveries_of(key.newest(lane.log.token(early))) if one.first and one.position == early)
-    absent = Absent(key.subscription, missing, next(first, None), key.last_t, key.last_t)
+    absent = Absent(key.subscription, missing, _first_at(key, lane, early, confirmed), key.last_t, key.last_t)
     doubt = doubt_of(ABSENCE, absent)
     if isinstance(behind, Publication):
         facts: Facts = {
@@ -131,6 +130,12 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
     if not of_session:
         inversion = {**inversion, "confirmed_t": confirmed.confirmed_t, "invoked_t": lane.log.invoked_t(early)}
     key.collector.violation(kind, key.last_t, witnesses, inversion, doubt, () if doubt else reasons)
+
+
+def _first_at(key: KeyChecker, lane: Lane, position: int, confirmed: Publication) -> Delivery | None:
+    """The first delivery at a position, if it is remembered: for answers, or by the publication that was just confirmed."""
+    remembered = (*deliveries_of(key.newest(lane.log.token(position))), *confirmed.early_on(key.subscription.index))
+    return next((one for one in remembered if one.first and one.position == position), None)
 
 
 def _confirmed_late(publication: Publication) -> str:

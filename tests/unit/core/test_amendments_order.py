@@ -71,6 +71,7 @@ def test_a_send_order_explains_the_race(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        wrong("a swap on one stream, confirmed late, when a stream of another client breaks", "open A of client A open B of client B P1@0 P2@0 A<2@0.2 ok1=m1@0.3 ok2=m2@0.3 A ack 2@0.4 A<1@1 A ack 1@1.1 close B@1.8 end @100", "V:ORDER_INVERSION"),
         wrong("a swap on one stream of a client, whose other one only stays open, confirmed late", "open A1 of client A open A2 of client A P1 A2<1@1 A2 ack 1@1.2 P2@100 P3@100.1 A2<3@101 ok3=m3@102 A2<2@130 ok2=m2@131 A2 ack 2,3@132 end @500", "V:ORDER_INVERSION"),
         wrong("a swap of two streams of a client, far apart, confirmed late", "open A1 of client A open A2 of client A P1 A2<1@1 A2 ack 1@1.2 P2@100 P3@100.1 A2<3@101 ok3=m3@102 A1<2@130 ok2=m2@131 A1 ack 2@132 A2 ack 3@132 end @500", "V:ORDER_INVERSION"),
         wrong("the other never comes", f"{RACE} A1<1@1 A2<3@1.1 end @500", "V:ORDER_GAP"),
