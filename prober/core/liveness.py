@@ -250,7 +250,7 @@ class Liveness:
             return
         first, known_t = min(oldest, key=lambda one: one[1])
         wait = Wait(max(known_t, self.clock.last_t), deadline_s, first.invoked_t)
-        until_t, unseen = self._expires(first.invoked_t, now), removed_unseen(self._key.subscription)
+        until_t, unseen = self._expires(first.invoked_t, now), removed_unseen(self._key.subscription, first, now)
         verdict, doubt = self._judge(Kind.STUCK, None, wait, until_t, unseen)
         if verdict.passed_t < inf:
             pending = [one for one, t in self._judged(now) if t <= verdict.passed_t]
@@ -272,12 +272,12 @@ class Liveness:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
             for publication, by in lane.overtaken.items():
-                if publication not in lane.pending or publication in self._told_lost:
-                    continue
-                if not self._may_be_pending(publication, self._key.baseline_t):
+                is_open = publication in lane.pending and publication not in self._told_lost
+                if not is_open or not self._may_be_pending(publication, self._key.baseline_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
-                until_t, unseen = self._expires(publication.invoked_t, now), removed_unseen(self._key.subscription)
+                unseen = removed_unseen(self._key.subscription, publication, now)
+                until_t = self._expires(publication.invoked_t, now)
                 verdict, doubt = self._judge(Kind.LOST_OVERTAKEN, publication, wait, until_t, unseen)
                 if verdict.passed_t < inf:
                     overdue.lost(self._key, publication, by, wait, verdict.passed_t, doubt)
@@ -320,7 +320,7 @@ class Liveness:
         for one in list(self.clock.holds.unacked.values()):
             if one.t <= excused_t or one.number in self._told:
                 continue
-            wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one)
+            wait, doubt = self._wait_of(one), removed_after(self._key.subscription, one, now)
             until_t = self._expires(wait.sent_t, now)
             is_early = wait.since_t >= early.get(doubt, inf) and not self._key.rules.retry_backoff_max_s
             if is_early or (until_t < now and until_t - wait.since_t <= deadline_s):

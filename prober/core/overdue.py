@@ -21,24 +21,21 @@ if TYPE_CHECKING:
 HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
 
 
-def removed_unseen(subscription: Subscription) -> str:
+def removed_unseen(subscription: Subscription, missing: Publication, now: float) -> str:
     """Why the dead-letter policy may have removed a message that was never delivered; empty if it has not."""
-    unseen = subscription.rules.dead_letter_max_attempts and subscription.may_have_attempted_unseen()
-    return UNSEEN_ATTEMPTS if unseen else ""
+    return UNSEEN_ATTEMPTS if subscription.may_have_dead_lettered(0, missing.invoked_t, now) else ""
 
 
-def removed_after(subscription: Subscription, one: Delivery) -> str:
+def removed_after(subscription: Subscription, one: Delivery, now: float) -> str:
     """Why the dead-letter policy may have removed a message after a delivery; empty if it has not."""
     most = subscription.rules.dead_letter_max_attempts
-    if not most:
-        return ""
     attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.attempt)
-    return DEAD_LETTER if attempts >= most - 1 or removed_unseen(subscription) else ""
+    return DEAD_LETTER if subscription.may_have_dead_lettered(attempts, one.invoked_t, now) else ""
 
 
 def not_removed(rules: Rules) -> str:
     """The fact that rules `removed_unseen` out."""
-    return "not dead-lettered: no attempt to deliver went unseen" if rules.dead_letter_max_attempts else NO_POLICY
+    return "not dead-lettered: too few attempts to deliver went unseen" if rules.dead_letter_max_attempts else NO_POLICY
 
 
 def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t: float, *facts: str) -> tuple[str, ...]:

@@ -83,15 +83,14 @@ def _absent_beside(case: Absent) -> str:
 
 
 def _attempted_unseen(case: Absent) -> str:
-    subscription = case.subscription
-    unseen = subscription.rules.dead_letter_max_attempts and subscription.may_have_attempted_unseen()
-    return UNSEEN_ATTEMPTS if unseen else ""
+    removed = case.subscription.may_have_dead_lettered(0, case.missing.invoked_t, case.latest_t)
+    return UNSEEN_ATTEMPTS if removed else ""
 
 
 def _not_attempted(case: Absent) -> str:
     if not case.subscription.rules.dead_letter_max_attempts:
         return NO_POLICY
-    return f"not dead-lettered: no attempt to deliver {case.what} is on record, and none went where the record has a gap"
+    return f"not dead-lettered: no attempt to deliver {case.what} is on record, and too few can have gone unseen"
 
 
 EXPIRY: Final = Excuse[Absent](

@@ -175,11 +175,23 @@ class Subscription:
         newer = (loss for loss in self.losses if loss.until_t <= ended_t and first_t < loss.session.opened_t <= last_t)
         return any(loss.session is not held.session and _may_be_of_one(loss.session, held.session) for loss in newer)
 
-    def may_have_attempted_unseen(self) -> bool:
-        """Whether attempts to deliver may have gone where nobody saw them."""
+    def may_have_dead_lettered(self, attempts: int, invoked_t: float, now: float) -> bool:
+        """6.4: whether the policy may have removed what was published at `invoked_t` and delivered so often."""
+        most = self.rules.dead_letter_max_attempts
+        return most > 0 and attempts + self._unseen_attempts(invoked_t, now) >= most - 1
+
+    def _unseen_attempts(self, since_t: float, now: float) -> float:
+        """The most attempts to deliver what was published at `since_t` that nobody saw; by push a request may be lost anywhere."""
+        rules = self.rules
+        since_t -= rules.clock_error_s
+        if rules.mode is Mode.PUSH or since_t <= self.lost_upto_t:
+            return inf
+        lost = [loss.until_t - max(loss.since_t, since_t) for loss in self.losses if loss.until_t >= since_t]
         if self.streaming:
-            return bool(self.losses) or self.lost_upto_t > LONG_AGO
-        return self.rules.mode is Mode.PUSH or bool(self.losses) or bool(self.sessions)
+            return sum(1 + span_s // rules.ack_deadline_s for span_s in lost)
+        waiting = [one.opened_t for one in self.sessions.values() if one.answered_t == inf]
+        leases = 1 + (now - max(min(waiting, default=now), since_t)) // rules.ack_deadline_s
+        return len(lost) + min(len(waiting), leases)
 
     # --- control operations --------------------------------------------------------------------------------------------------
 

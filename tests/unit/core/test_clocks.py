@@ -248,7 +248,8 @@ def test_what_is_told() -> None:
 def test_why_something_is_in_doubt() -> None:
     (held,) = findings(f"{OTHER} on k P1@1 ok1=m1@1.1 A<1@330 A ack 1@331 end @600")
     (lost,) = findings(f"{STALLED} close A@3 open B of client A@4 end @500")
-    (unseen,) = findings("P1 pull b@0.5 close b@0.6 pull c@0.7 pull d@1 lose d@2 end @500", mode=PULL, dead_letter_max_attempts=5)
+    pulls = "P1 pull b@0.5 lose b@1 pull c@1 lose c@2 pull d@2 lose d@3 pull f@4 end @500"
+    (unseen,) = findings(pulls, mode=PULL, dead_letter_max_attempts=5)
     assert (held.doubt, lost.doubt, unseen.doubt) == (HELD_ELSEWHERE, LOST, UNSEEN_ATTEMPTS)
 
 
