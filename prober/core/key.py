@@ -40,7 +40,7 @@ class KeyChecker:
     baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
     compare_t   when to compare what it received with other subscriptions.
-    told_of_acked   whether it was told that the key went on elsewhere while an acknowledgement may have been under way.
+    told_of_acked   regions with a finding that the key went on elsewhere while an acknowledgement may have been under way.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class KeyChecker:
         self.liveness = Liveness(self)
         self.queued_t = inf
         self.compare_t = inf
-        self.told_of_acked = False
+        self.told_of_acked: frozenset[str] = frozenset()
         self.numbers = None if self.rules.publishes_recorded else NumbersCheck(collector)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -393,8 +393,8 @@ class KeyChecker:
         position = one.position or lane.log.frontier
         held = lane.now.held if self.subscription.streaming else lane.now.outstanding()
         others = [(at, other) for at, other in held if other.owner != one.owner]
-        if not others and not self.subscription.streaming:
-            if self.told_of_acked:
-                return  # by pull and push that is the rule, and told once
-            self.told_of_acked = True
-        report.move(self, lane, one, position, others)
+        answered = not others and not self.subscription.streaming
+        if answered and lane.region in self.told_of_acked:
+            return  # by pull and push that is the rule, and told once
+        if report.move(self, lane, one, position, others) and answered:
+            self.told_of_acked |= {lane.region}

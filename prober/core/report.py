@@ -215,10 +215,13 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
     key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt, problem.reasons)
 
 
-def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> None:
-    """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held."""
+def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> bool:
+    """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held.
+
+    Returns whether a doubt was reported.
+    """
     if lane.is_reported(one, OVERLAP[key.rules.mode]):
-        return
+        return False
     eps, before = key.rules.clock_error_s, lane.now.before
     assert before is not None
     certain = [
@@ -226,7 +229,7 @@ def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int
     ]
     perhaps = bool(certain) or any(may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
     streaming = key.rules.mode is Mode.STREAMING
-    if certain or perhaps:
+    if perhaps:
         key.counts.early_redeliveries += bool(certain)
         key.counts.affinity_moves_outstanding_unknown += streaming
         doubt = EARLY if certain else RELEASED
@@ -235,6 +238,7 @@ def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int
         key.counts.affinity_moves_outstanding_no += 1
         facts: Facts = {"seq": one.seq, "epoch": one.epoch, "subscriber": one.owner or "", "holder": before.owner or ""}
         key.collector.info(Kind.AFFINITY_MOVE, one.t, (before.number, one.number), facts)
+    return perhaps
 
 
 Report = Callable[["KeyChecker", "Lane", Delivery, Problem], None]

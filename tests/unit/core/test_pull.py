@@ -75,6 +75,7 @@ def test_what_comes_by_another_clock_fills_no_hole_inside_a_response() -> None:
         case("one of it was refused, the pulls were sent together", "P1,2,3,4 pull b1@0.9 pull b2@0.95 b1<1,2,3@1 b1 nack 3@1.1 b2<3,4@1.2 b1 ack 1,2@2 b2 ack 3,4@2 end @20", "V:PULL_OVERLAP", mode=PULL),
         case("after a refusal", f"{BATCH} b1 nack 1,2,3@1.1 pull b2@1.5 b2<1,2,3@1.6", "I:PULL_OVERLAP", mode=PULL),
         case("acknowledgements under way", f"{DONE} pull b2@1.5 b2<4@1.6", "I:PULL_OVERLAP", mode=PULL),
+        case("an acknowledgement under way, after one that had settled", "P1,2,3 pull b1@0.9 b1<1@1 b1 ack 1@1.1 pull b2@90 b2<2@90.1 b2 ack 2@90.2 pull b3@91 b3<3@91.1", "I:PULL_OVERLAP@91.1", mode=PULL),
         case("leases perhaps over", f"{BATCH} pull b2@57 b2<1,2,3@58", "I:PULL_OVERLAP", mode=PULL),
         case("leases certainly over", f"{BATCH} pull b2@67 b2<1,2,3@68", mode=PULL),
         case("acknowledgements settled", f"{DONE} pull b2@20 b2<4@20.1", mode=PULL),
@@ -117,7 +118,8 @@ def test_a_hole_in_a_response_names_what_is_missing_and_its_proof() -> None:
 def test_nothing_in_a_response_was_sent_before_the_pull_was_sent() -> None:
     """The pull comes after a rewind elsewhere was received: so its message certainly followed that rewind."""
     before = f"{DONE} pull b2@20 b2<1@20.1 b2 ack 1@20.2"
-    assert [f.kind for f in findings(f"{before} pull b3@20.15 b3<4@20.3", Rules(mode=Mode.PULL))] == ["REDELIVERY_SKIP"]
+    found = findings(f"{before} pull b3@20.15 b3<4@20.3", Rules(mode=Mode.PULL))
+    assert [finding.kind for finding in found if finding.status is Status.VIOLATION] == ["REDELIVERY_SKIP"]
     assert findings(f"{before} pull b3@1.2 b3<4@20.3", Rules(mode=Mode.PULL)) == []
 
 
