@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from prober.core import events as ev
 from prober.core.findings import EPOCHS, Finding, Kind, Status
+from prober.core.overdue import HELD_ELSEWHERE
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
 from tests.judging import SUBSCRIPTION, judge
@@ -65,9 +66,12 @@ def essence(findings: Iterable[Finding], events: Sequence[ev.Event]) -> Counter[
 
 
 def safety_and_kinds(findings: Iterable[Finding], events: Sequence[ev.Event]) -> tuple[Counter[Verdict], set[Verdict]]:
-    """The findings; of liveness only whether there are any, since overdue messages are told together when the clock is looked at."""
+    """The findings; of liveness only whether there are any, since overdue messages are told together when the clock is looked at.
+
+    The doubt that another key's messages cast on a wait is told only if the clock is looked at before the proof is there.
+    """
     parted: tuple[list[Finding], list[Finding]] = ([], [])
-    for finding in findings:
+    for finding in (one for one in findings if one.doubt != HELD_ELSEWHERE):
         parted[finding.status is Status.LIVENESS].append(finding)
     return essence(parted[False], events), {(finding.kind, finding.key) for finding in parted[True]}
 
