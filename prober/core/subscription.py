@@ -186,12 +186,12 @@ class Subscription:
         since_t -= rules.clock_error_s
         if rules.mode is Mode.PUSH or since_t <= self.lost_upto_t:
             return inf
-        lost = [loss.until_t - max(loss.since_t, since_t) for loss in self.losses if loss.until_t >= since_t]
-        if self.streaming:
-            return sum(1 + span_s // rules.ack_deadline_s for span_s in lost)
-        waiting = [one.opened_t for one in self.sessions.values() if one.answered_t == inf]
-        leases = 1 + (now - max(min(waiting, default=now), since_t)) // rules.ack_deadline_s
-        return len(lost) + min(len(waiting), leases)
+        spans = [(loss.since_t, loss.until_t) for loss in self.losses if loss.until_t >= since_t]
+        if not self.streaming:
+            waiting = (one.opened_t for one in self.sessions.values() if one.answered_t == inf)
+            spans.append((since_t if self.unseen else min(waiting, default=inf), now))
+        began = [(max(begin_t, since_t), until_t) for begin_t, until_t in spans if begin_t <= until_t]
+        return sum(1 + (until_t - begin_t) // rules.ack_deadline_s for begin_t, until_t in began)
 
     # --- control operations --------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ MANY = " ".join(f"P{n}@{n + 3} ok{n}=m{n}@{n + 3}.1 A1<{n}@{n + 4}" for n in ran
         legal("a second copy before the first, within the clock error", "P1,2 pull x@9 pull y@9 x<2~6@10 x<1~7@10 y<1~5@10.5 y ack 1@10.6", mode=PULL, clock_error_s=1),
         legal("a second copy when the first has expired", "P1@0 ok1=m1@0.1 P2@1 ok2=m2@1.1 pull x@70 x<2~1@71 x<1~2@71", mode=PULL, message_retention_s=60),
         legal("dead-lettered where lost pulls are not on record", "P1,2 pull a@1 pull b@2 pull c@3 pull d@4 pull x@300 x<2@301", mode=PULL, dead_letter_max_attempts=5),
+        legal("dead-lettered where pulls are not on record before their answers", "P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 x<2@301 x ack 2@301.1 end @310", mode=PULL, dead_letter_max_attempts=5),
         legal("dead-lettered before it was received, and nothing stuck", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P2@2 ok2=m2@2.1 end @900", mode=PUSH, dead_letter_max_attempts=5),
         legal("a lost request waits for its back-off", "P1@0 ok1=m1@0.1 a<1@1 a ack 1@1.1 P2@90 ok2=m2@90.1 b<2@760 b ack 2@761 end @800", mode=PUSH, retry_backoff_max_s=600),
         legal("a lease that is prolonged after its position was forgotten", "P1,2,3 pull a@0.5 a<1,2@1 a ack 2@1.2 a modack 1 400s@2 pull b@3 b<3@390 b ack 3@390.1 end @400", mode=PULL, window=1),
