@@ -46,8 +46,8 @@ class Lane(AcceptedDeliveries):
 
     waiting     what came since something could not be accepted, that first.
     due_t       when that is decided at the latest.
-    pending     confirmed publications of the region that have not come, in the order of their invocations, and whether what was missing
-                them had an excuse.
+    pending     confirmed publications of the region that have not come, in the order of their invocations, each with the delivery
+                that it was missing before with an excuse.
     overtaken   publications of which a finding says that they are missing before a delivery.
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
@@ -57,7 +57,7 @@ class Lane(AcceptedDeliveries):
     def __init__(self, key: KeyChecker, region: str) -> None:
         super().__init__(key, region, partial(key.report, self))
         self.due_t = inf
-        self.pending: dict[Publication, bool] = {}
+        self.pending: dict[Publication, Delivery | None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_across_publishers = False
@@ -159,7 +159,7 @@ class Lane(AcceptedDeliveries):
         for other, excused in self.pending.items():
             if is_too_late(self._key.rules, other, one):
                 break
-            if not excused and other not in self.overtaken and must_precede(self._key.rules, other, one):
+            if excused is None and other not in self.overtaken and must_precede(self._key.rules, other, one):
                 found.append(other)
         if self.waiting:
             found += [other for other in self._waiting_before(one, publication) if other not in self.overtaken]
@@ -274,7 +274,7 @@ class Lane(AcceptedDeliveries):
             *(self._key.subscription, self.log, items, len(mandatory), settled, frontier, known, pending),
             *(self.blurred_until_t, self.blurred_by, self._key.newest),
             lambda one: one in self.overtaken or one.token in {token for token, _ in self.elsewhere},
-            *(lambda one: self.pending.get(one, False), self._reported, self._effort),
+            *(lambda one: self.pending.get(one) is not None, self._reported, self._effort),
         )
 
     def _give_up(self, one: Delivery) -> None:
@@ -334,7 +334,7 @@ class Lane(AcceptedDeliveries):
         if delivery is None:
             late = publication.seq < self.highest.get(publication.epoch.name, 0)
             last = next(reversed(self.pending), None)
-            self.pending[publication] = False
+            self.pending[publication] = None
             if self._key.rules.filtered and len(self.pending) > self._key.rules.window:
                 hidden = next(iter(self.pending))  # the filter may exclude it for ever
                 del self.pending[hidden]

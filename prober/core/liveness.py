@@ -224,8 +224,8 @@ class Liveness:
         if self._key.rules.filtered:
             return
         for lane in self._key.lanes.values():
-            for publication in lane.pending:
-                if publication not in lane.overtaken and self._may_be_pending(publication, self._key.baseline_t):
+            for publication, by in lane.pending.items():
+                if by is None and publication not in lane.overtaken and self._may_be_pending(publication, self._key.baseline_t):
                     yield publication, max(publication.confirmed_t, clocks.pending_since(publication.invoked_t))
         for publication, t in self._proven.values():
             if publication.token is None and self._may_be_pending(publication, self._key.baseline_t):
@@ -271,9 +271,9 @@ class Liveness:
     def _lost(self, now: float) -> Iterator[float]:
         """LOST_OVERTAKEN: what others overtook; that the key moves on does not restart this deadline."""
         for lane in self._key.lanes.values():
-            for publication, by in lane.overtaken.items():
+            for publication, by in (*lane.overtaken.items(), *islice(lane.pending.items(), OLDEST)):
                 is_open = publication in lane.pending and publication not in self._told_lost
-                if not is_open or not self._may_be_pending(publication, self._key.baseline_t):
+                if by is None or not is_open or not self._may_be_pending(publication, self._key.baseline_t):
                     continue
                 wait = Wait(max(by.t, publication.confirmed_t), self._key.rules.delivery_deadline_s, publication.invoked_t)
                 unseen = removed_unseen(self._key.subscription, publication, now)

@@ -33,7 +33,7 @@ def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     if absent:
         _gap(key, one, absent, problem)
     if problem.doubt:
-        lane.pending.update((missing, True) for missing in problem.publications if missing in lane.pending)
+        lane.pending.update((missing, one) for missing in problem.publications if missing in lane.pending)
         return
     for missing, arrival in came.items():
         lane.overtaken[missing] = one

@@ -61,6 +61,7 @@ def test_what_waits_for_the_batch_in_front_is_not_late(one: Definite) -> None:
 @pytest.mark.parametrize(
     "one",
     [
+        wrong("it was lost on a stream that broke, and later messages go on", "open A1 of client A open A2 of client A P1,2,3 A1<1@1 A1 ack 1@1.02 close A2@1.05 A1<3@1.1 A1 ack 3@1.3 P4@60 ok4=m4@60.1 A1<4@61 A1 ack 4@62 P5@120 ok5=m5@120.1 A1<5@121 A1 ack 5@122 P6@180 ok6=m6@180.1 A1<6@181 A1 ack 6@182 P7@240 ok7=m7@240.1 A1<7@241 A1 ack 7@242 end @250", "L:LOST_OVERTAKEN"),
         wrong("nothing is held any more", f"{ONE} {WAITING} {kept('b', 1, (50, 100))} b ack 1@110 close c@400 end @410", "L:STUCK", mode=PULL),
         wrong("it comes in the end, but late", f"{ONE} {WAITING} {kept('b', 1, (50, 100))} b ack 1@110 c<2@300 c ack 2@301 end @310", "L:STUCK", mode=PULL),
         wrong("the lease is over", f"{ONE} {WAITING} b modack 1 60s@50 close c@400 end @410", "L:UNACKED_STALL|L:STUCK", mode=PULL),
