@@ -49,13 +49,13 @@ _DESCRIPTIONS: Final = (
     Description(
         "swap_in_batch",
         "Two neighbouring messages of one publish request and key are stored in the wrong order.",
-        findings=("ORDER_GAP", "ORDER_INVERSION"),
+        findings=("ORDER_GAP", "ORDER_INVERSION", "PUSH_OVERLAP"),
     ),
     Description(
         "swap_across_batches",
         "The last message of a publish request is stored behind the first message of the next request of its key, if that comes "
         "within 2 s.",
-        findings=("ORDER_GAP", "ORDER_INVERSION", "REALTIME_INVERSION"),
+        findings=("ORDER_GAP", "ORDER_INVERSION", "REALTIME_INVERSION", "PUSH_OVERLAP"),
     ),
     Description(
         "hole",
