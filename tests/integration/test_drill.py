@@ -108,12 +108,12 @@ LOST = Fault("drop", key="ordering-1", count=1)
         (
             Elsewhere("drop", DrillSort.INTEGRITY, ProbeName.ORDERING, LOST),
             Verdict.FAIL,
-            "finding: ORDER_GAP was found where nothing was planted",
+            "finding: LOST_OVERTAKEN, ORDER_GAP was found where nothing was planted",
         ),
         (
             Calm("drop", DrillSort.BENIGN, ProbeName.ORDERING, LOST),
             Verdict.FAIL,
-            "finding: ORDER_GAP was found although no promise was broken",
+            "finding: LOST_OVERTAKEN, ORDER_GAP was found although no promise was broken",
         ),
     ],
     ids=["never", "missed", "elsewhere", "false alarm"],
@@ -172,7 +172,7 @@ def test_the_command_prints_a_table_and_what_nobody_looked_at() -> None:
     heading, drop, found, control, end = result.stdout.splitlines()
     assert heading.split()[:4] == ["drill", "verdict", "finding", "counter"]
     assert drop.split()[:2] == ["drop", "PASS"]
-    assert found == "    found: ORDER_GAP"
+    assert found == "    found: LOST_OVERTAKEN, ORDER_GAP"
     assert control.split() == [CONTROL, "PASS", "quiet", "quiet", "-", "-", "-"]
     assert end == "PASS; not followed: rule, alertmanager, receiver"
 
