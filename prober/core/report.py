@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -227,7 +228,9 @@ def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int
     certain = [
         held for at, held in others if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
     ]
-    perhaps = bool(certain) or any(may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
+    unbounded = key.rules.delivery_delay_max_s == inf  # nobody knows when it was sent
+    held_then = (may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
+    perhaps = bool(certain) or unbounded or any(held_then)
     streaming = key.rules.mode is Mode.STREAMING
     if perhaps:
         key.counts.early_redeliveries += bool(certain)

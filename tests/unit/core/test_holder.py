@@ -14,7 +14,7 @@ from prober.core.report import EARLY
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from tests.notation import history
-from tests.unit.core.cases import Case, case, observe, only, say, words
+from tests.unit.core.cases import Case, case, counted, observe, only, say, words
 from tests.unit.core.judging import judge
 
 ONE_ACKED = "P1,2,3 A<1,2@1 A ack 1@1.4"  # 2 is outstanding at A
@@ -301,3 +301,9 @@ def test_a_copy_that_explains_a_skip_was_held_when_what_it_explains_was_sent() -
 def test_a_delivery_may_have_been_sent_before_a_redelivery_that_came_first(line: str) -> None:
     """2 was sent to C, then the service began again with 1 at B; both were under way."""
     assert "V:AFFINITY_SPLIT" not in say(line)
+
+
+def test_without_a_bound_on_the_delay_a_move_after_the_end_of_a_stream_is_in_doubt() -> None:
+    line = "open B of client B P1,2 A<1@1 close A@2 B<2@30"
+    assert counted(line).get("affinity_moves_outstanding_no") == 1
+    assert "affinity_moves_outstanding_no" not in counted(line, delivery_delay_max_s=inf)
