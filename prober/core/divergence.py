@@ -6,7 +6,7 @@ missing before it on the other. Inside a group of joined positions any order may
 anything else in it.
 
 Only the first deviation of a pair is told: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
-seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison begins anew at the
+seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison starts over at the
 next record that both have.
 """
 

@@ -13,7 +13,7 @@ SENDS_PER_WINDOW: Final = 20_000
 
 @dataclass(slots=True)
 class Effort:
-    """What may still be done for a window; each begins with a new one.
+    """The work that is left for a window; each begins with a new one.
 
     patience    how many deliveries may wait until a legal order of all is looked for.
     recent      how many of the last deliveries are looked at first.

@@ -207,7 +207,7 @@ class Holds:
             yield span.start_t, self._end_of(span), span
 
     def extended(self) -> Iterator[tuple[float, float]]:
-        """The times in which a client may have held messages of a stream that was over, or that had come again elsewhere."""
+        """The times in which a client may have held messages of a stream that was over, or that had been redelivered elsewhere."""
         for span in (*self._past, *self._latest.values()):
             over_t = span.session.closed_t - self._subscription.rules.close_detection_max_s
             yield min(over_t, span.elsewhere_t) if self._subscription.streaming else span.elsewhere_t, span.extended_t

@@ -300,7 +300,7 @@ class KeyChecker:
                 del lane.pending[publication]
             for position in lane.log.between(0, lane.log.frontier + 1):
                 if lane.log.epoch(position) == epoch.name:
-                    lane.log.mark(position, UNPLACED)  # it would not be recognised if it came again
+                    lane.log.mark(position, UNPLACED)  # a redelivery would not be recognised
 
     def newest(self, token: int) -> Delivery | None:
         """The last delivery of a message id."""
@@ -395,6 +395,6 @@ class KeyChecker:
         others = [(at, other) for at, other in held if other.owner != one.owner]
         answered = not others and not self.subscription.streaming
         if answered and lane.region in self.told_of_acked:
-            return  # by pull and push that is the rule, and told once
+            return  # by pull and push that is the rule, and reported once
         if report.move(self, lane, one, position, others) and answered:
             self.told_of_acked |= {lane.region}

@@ -311,7 +311,7 @@ class Liveness:
     # --- what was not acknowledged -------------------------------------------------------------------------------------------
 
     def _unacked(self, now: float, excused_t: float) -> Iterator[float]:
-        """UNACKED_STALL: whose lease is over, and what was not acknowledged, has to come again."""
+        """UNACKED_STALL: an unacknowledged message, or one whose lease is over, has to be redelivered."""
         deadline_s = self._key.rules.unacked_deadline_s
         if deadline_s == inf:
             return
@@ -352,7 +352,7 @@ class Liveness:
         return lambda other: not one.position or other.position <= one.position
 
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
-        """Files what is overdue. What is certainly so is told once, and in doubt once while the key stands still."""
+        """Files overdue deliveries: certain ones once, those in doubt once while the key stands still."""
         for one, _, _ in found:
             if not doubt:
                 self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))

@@ -17,8 +17,8 @@ from prober.core.events import Event
 from prober.core.findings import Finding, Status
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
+from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
-from tests.unit.core.judging import SUBSCRIPTION, judge
 
 LIMIT = pytest.mark.xfail(strict=True, reason="a limit of the judge, named in docs/findings.md: it says unknown, or nothing")
 

@@ -12,9 +12,9 @@ from prober.core.events import Acked, Delivered, Event
 from prober.core.publications import EPOCHS_KEPT
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, observe, owed, words
-from tests.unit.core.judging import judge
 
 ADOPTED: dict[str, Any] = {"subscription_predates_first_publish": False}
 UNCONFIRMED = "open A1 of client A@5 open A2 of client A@5 P1@0 P2@0.1 P2'gen1@4 P3@4.1 A1<1@6 A2<3@6.1"

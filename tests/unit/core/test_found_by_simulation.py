@@ -12,9 +12,9 @@ import pytest
 from prober.core.events import Closed, Opened
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
+from tests.judging import SUBSCRIPTION, judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Definite, definitely, legal, wrong
-from tests.unit.core.judging import SUBSCRIPTION, judge
 
 TWO = "open A1 of client A open A2 of client A"
 THREE = f"{TWO} open A3 of client A P1@0 P2@0 ok1=m1@1.5 ok2=m2@1.5"

@@ -13,9 +13,9 @@ from prober.core.events import Closed, Delivered, Opened
 from prober.core.report import EARLY
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import Case, case, counted, observe, only, say, words
-from tests.unit.core.judging import judge
 
 ONE_ACKED = "P1,2,3 A<1,2@1 A ack 1@1.4"  # 2 is outstanding at A
 ALL_ACKED = "P1,2,3 A<1,2@1 A ack 1,2@1.4"

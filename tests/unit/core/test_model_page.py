@@ -12,8 +12,8 @@ import pytest
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
 from tests.commands import ROOT
+from tests.judging import FAILURES, judge, kinds
 from tests.notation import history
-from tests.unit.core.judging import FAILURES, judge, kinds
 
 PAGE = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
 ROW = re.compile(

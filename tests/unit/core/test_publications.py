@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import merged, observe, say, words
-from tests.unit.core.judging import judge
 
 
 def test_too_many_records_before_an_outcome_are_not_judged() -> None:

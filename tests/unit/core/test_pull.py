@@ -11,9 +11,9 @@ import pytest
 from prober.core.events import Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode, Rules
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, Case, case, definitely, findings, only, rules_of
-from tests.unit.core.judging import judge
 
 BATCH = "P1,2,3,4 pull b1@0.9 b1<1,2,3@1"
 DONE = f"{BATCH} b1 ack 1,2,3@1.1"

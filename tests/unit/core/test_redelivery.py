@@ -11,9 +11,9 @@ import pytest
 from prober.core.events import Acked, Closed, Delivered, Event, Opened
 from prober.core.rules import ONE_RECORD_PER_ID, Rules
 from prober.core.verifier import Verifier
+from tests.judging import FAILURES, judge
 from tests.notation import history
 from tests.unit.core.cases import Case, Definite, case, findings, observe, only, words, wrong
-from tests.unit.core.judging import FAILURES, judge
 
 RETRIED = "P1@0 P2@0 ok1=b1@0.3 ok2=b2@0.3 P3@0.5 ok3=m3@0.55 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<3@1.4"
 ACKED = "P1,2,3,4,5 A<1,2,3@1 A ack 1,2,3@1.4"

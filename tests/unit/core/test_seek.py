@@ -12,9 +12,9 @@ from prober.core.excuses import GRACE
 from prober.core.rules import Rules
 from prober.core.subscription import FILTER_CHANGE, SEEK
 from prober.core.verifier import Verifier
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import PULL, PUSH, Case, across, case, observe, only, owed, words
-from tests.unit.core.judging import judge
 
 FOUR = "P1,2,3,4 A<1,2,3,4@1 A ack 1,2,3,4@1.5"
 BACK = f"{FOUR} close A@19 seek 5/0.05@20 open B of client B@26"

@@ -12,9 +12,9 @@ from prober.core.collector import WITNESSES_MAX
 from prober.core.events import Delivered, Event, Opened, PublishInvoked
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
+from tests.judging import judge
 from tests.notation import history
 from tests.unit.core.cases import across, findings, merged, observe, only, words
-from tests.unit.core.judging import judge
 
 
 def test_events_are_numbered_from_one() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from prober.core.findings import Finding
 from prober.core.rules import Rules
+from tests.judging import FAILURES
 from tests.unit.core.cases import Case, across, case, findings, words
-from tests.unit.core.judging import FAILURES
 
 
 def hides_and_invents_nothing(one: Case) -> None:
