@@ -74,6 +74,15 @@ SPARK_TYPES: Final[Mapping[Type, DataType]] = {
     Type.FLOAT64_MAP: MapType(StringType(), DoubleType()),
     Type.CHECKS: _structs(("indicator",), ("good", "bad", "undecided")),
     Type.FINDING_COUNTS: _structs(("kind", "status"), ("count",)),
+    Type.REDELIVERIES: ArrayType(
+        StructType(
+            [
+                StructField("received_at", TimestampType()),
+                StructField("due_at", TimestampType()),
+                StructField("lagged_us", LongType()),
+            ]
+        )
+    ),
 }
 
 

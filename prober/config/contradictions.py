@@ -21,7 +21,7 @@ from prober.config.sections import Drills, HistorySettings, Monitoring, PushSett
 from prober.config.values import EMBEDDED, write_duration
 from prober.config.workloads import MESSAGES_PER_S, PULL_TIMEOUT_S, busy_share
 
-_TABLES: Final = ("events", "runs", "findings", "_spool")
+_TABLES: Final = ("events", "runs", "findings", "messages", "_spool")
 """The folders of a history, which its retention, its readers and `compact` take for their own."""
 _LOCAL: Final = ("", "file")
 _LOOK_BACK: Final = timedelta(days=8)

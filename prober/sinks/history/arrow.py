@@ -33,9 +33,14 @@ ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
         pa.struct([("indicator", pa.string()), ("good", pa.int64()), ("bad", pa.int64()), ("undecided", pa.int64())])
     ),
     Type.FINDING_COUNTS: pa.list_(pa.struct([("kind", pa.string()), ("status", pa.string()), ("count", pa.int64())])),
+    Type.REDELIVERIES: pa.list_(
+        pa.struct(
+            [("received_at", pa.timestamp("us", tz="UTC")), ("due_at", pa.timestamp("us", tz="UTC")), ("lagged_us", pa.int64())]
+        )
+    ),
 }
 
-_ASCENDING: Final = {"time", "number"}
+_ASCENDING: Final = {"time", "number", "intended_at"}
 _EVERY_ONE_DIFFERENT: Final = {"message_id"}
 
 

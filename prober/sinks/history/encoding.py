@@ -29,7 +29,9 @@ from prober.sinks.history.schema import (
     EVENT_FIELDS,
     EVENTS,
     LAGGED,
+    SCHEMA_VERSION,
     TABLES,
+    VERSION,
     Table,
     Type,
     encode_rules,
@@ -222,6 +224,7 @@ def beginning_row(run: RunContext, origin: Origin, t: float) -> dict[str, object
         "seed": run.seed,
         CLOCK_OFFSET: origin.clock_offset_s,
         "rules": encode_rules(run.rules),
+        SCHEMA_VERSION: VERSION,
     }
 
 
@@ -271,7 +274,7 @@ def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[Enc
 def divided(rows: pa.Table, table: Table, name: str) -> Iterator[EncodedFile]:
     """One file of that name for each date, or hour, that the rows fall into."""
     unit = "hour" if table.hourly else "day"
-    starts = pc.floor_temporal(rows.column("time"), unit=unit)
+    starts = pc.floor_temporal(rows.column(table.time), unit=unit)
     for start in sorted(starts.unique().to_pylist()):
         part = rows.filter(pc.equal(starts, pa.scalar(start, starts.type)))
         yield EncodedFile(f"{_folder(table, start)}/{name}", to_parquet(part, table))

@@ -3,16 +3,19 @@
 Plain data and the standard library only, since Spark executors import it: whoever needs Arrow's or Spark's own types builds them from
 these lists.
 
-Three tables, each a folder of Parquet files under `HISTORY`:
+Four tables, each a folder of Parquet files under `HISTORY`:
 
 * `events/date=YYYY-MM-DD/hour=HH/`: every event of every run. One row is one `prober.core.events` value, together with what its run
   was about; columns that this kind of event does not have are null. `EVENT_FIELDS` says which columns rebuild the value.
 * `runs/date=YYYY-MM-DD/`: two rows per run, one when it begins (`verdict` is null) and one when it has ended. A run of which only the
   first exists was cut short, or still goes on.
 * `findings/date=YYYY-MM-DD/`: every finding of the online checker.
+* `messages/date=YYYY-MM-DD/`: one row per message and subscription of a run, written when the run ends (`messages`). The row follows from
+  the run's events. A run whose rows are not all there has a row in `runs` that says so (`MESSAGES_WRITTEN`).
 
-Dates and hours are UTC, those of the column `time`. Files carry the version of this schema in their metadata. Readers refuse a newer
-one; columns may be added within a version, and are null where a file does not have them.
+Dates and hours are UTC, those of the column `Table.time`. Files carry the version of this schema in their metadata, and so do the rows of
+`runs`, for engines that do not show the metadata. Readers refuse a newer one; columns may be added within a version, and are null where a
+file does not have them.
 
 (`process`, `run_id`, `number`) names an event. A file that was written twice, which a crash at the wrong moment can cause when files are
 merged in between, shows by it. Within a run `number` is the order in which things were recorded, and neither `t` nor `time` ever
@@ -53,6 +56,7 @@ class Type(StrEnum):
     FLOAT64_MAP = "map<string, float64>"
     CHECKS = "list<struct<indicator: string, good: int64, bad: int64, undecided: int64>>"
     FINDING_COUNTS = "list<struct<kind: string, status: string, count: int64>>"
+    REDELIVERIES = "list<struct<received_at: timestamp[us, UTC], due_at: timestamp[us, UTC], lagged_us: int64>>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +73,14 @@ class Column:
 class Table:
     """One table: its folder under `HISTORY`, its columns, whether it is divided by hour, and how rows are sorted inside a file.
 
-    Nulls come first. What is sorted by is what statistics let a query skip.
+    Nulls come first. What is sorted by is what statistics let a query skip. `time` is the column whose date, or hour, names the folder.
     """
 
     name: str
     columns: tuple[Column, ...]
     sorted_by: tuple[str, ...]
     hourly: bool = False
+    time: str = "time"
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -85,6 +90,11 @@ class Table:
 
 LAGGED: Final = "lagged_s"
 """The column of `EVENTS` that no event has itself: it says what its latency is worth (`prober.runs.recorder`)."""
+
+MESSAGES_WRITTEN: Final = "messages"
+"""The column of `RUNS` that says how many rows of `MESSAGES` the run has."""
+SCHEMA_VERSION: Final = "schema_version"
+"""The column of `RUNS` that says under which version of the schema a run was written; null: under the first."""
 
 _RUN: Final = (
     Column("run_id", Type.STRING, "the run that recorded it", required=True),
@@ -172,6 +182,12 @@ RUNS: Final = Table(
         Column("seed", Type.INT64, "repeats what was random in the experiment", required=True),
         Column("clock_offset_s", Type.FLOAT64, "seconds since 1970 = t + this, for all events of its process", required=True),
         Column("rules", Type.STRING, "JSON: the bounds it is judged under, by subscription (`decode_rules`)", required=True),
+        Column(
+            MESSAGES_WRITTEN,
+            Type.INT64,
+            "rows of the run in messages; null: none, for the run was cut short, too large, or lost events of its record",
+        ),
+        Column(SCHEMA_VERSION, Type.INT64, "under which version of the schema the run was written; null: 1"),
     ),
     sorted_by=("time", "run_id"),
 )
@@ -202,7 +218,61 @@ FINDINGS: Final = Table(
     sorted_by=("subscription", "key", "run_id", "after"),
 )
 
-TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in (EVENTS, RUNS, FINDINGS)})
+MESSAGES: Final = Table(
+    "messages",
+    (
+        *_RUN,
+        Column("topic", Type.STRING, "full name of the run's topic", required=True),
+        Column("subscription", Type.STRING, "full name; a message that the run published has a row for each", required=True),
+        Column("key", Type.STRING, "ordering key", required=True),
+        Column("epoch", Type.STRING, "incarnation of the publisher; null for a stream whose publishes nobody recorded"),
+        Column("seq", Type.INT64, "sequence number per epoch and key; null for a stream whose publishes nobody recorded"),
+        Column("message_id", Type.STRING, "of the record that was confirmed first, else received first; null if none was"),
+        Column("own", Type.BOOL, "the run published it itself", required=True),
+        Column("bytes", Type.INT64, "size of the data; null if not recorded"),
+        Column("attempts", Type.INT64, "publishes, republishing included", required=True),
+        Column("confirmed", Type.INT64, "publishes that were confirmed", required=True),
+        Column("rejected", Type.INT64, "publishes that stored nothing", required=True),
+        Column("unknown", Type.INT64, "publishes of which nobody knows whether they stored anything", required=True),
+        Column("deliveries", Type.INT64, "of any of its records", required=True),
+        Column("nacks", Type.INT64, "of the record `message_id`", required=True),
+        Column(
+            "subscriber_changes",
+            Type.INT64,
+            "deliveries that went to another subscriber than the delivery of the key before",
+            required=True,
+        ),
+        Column(
+            "intended_at",
+            Type.TIMESTAMP,
+            "when it was to be sent; where no publish is on record, the time of the first event about it",
+            required=True,
+        ),
+        Column("published_at", Type.TIMESTAMP, "first publish; where none is on record, as the service states it, if it does"),
+        Column("confirmed_at", Type.TIMESTAMP, "first confirmation"),
+        Column("received_at", Type.TIMESTAMP, "first delivery"),
+        Column("acked_at", Type.TIMESTAMP, "first acknowledgement of the record `message_id`"),
+        Column(
+            "waited_until",
+            Type.TIMESTAMP,
+            "when its wait ended (see outcome), or the run; null if it was not stored, or waited when the run was cut short",
+        ),
+        Column("confirmed_lagged_us", Type.INT64, "lagged_s of the first confirmation in microseconds; null: none"),
+        Column("received_lagged_us", Type.INT64, "lagged_s of the first delivery in microseconds; null: none"),
+        Column(
+            "outcome", Type.STRING, "name of the event that ended its wait, or of the last stage that it reached", required=True
+        ),
+        Column(
+            "redeliveries",
+            Type.REDELIVERIES,
+            "its deliveries after the first; due_at: the nack, or end of the lease, that preceded; null: there were none",
+        ),
+    ),
+    sorted_by=("subscription", "key", "intended_at"),
+    time="intended_at",
+)
+
+TABLES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in (EVENTS, RUNS, FINDINGS, MESSAGES)})
 
 # --- events ------------------------------------------------------------------------------------------------------------------
 
@@ -269,7 +339,7 @@ their key, and on those of sessions, which every part has.
 
 # --- files -------------------------------------------------------------------------------------------------------------------
 
-_FILE_NAME: Final = re.compile(r"(events|runs|findings)-[A-Za-z0-9.-]+-\d+\.parquet")
+_FILE_NAME: Final = re.compile(r"(events|runs|findings|messages)-[A-Za-z0-9.-]+-\d+\.parquet")
 
 
 def history_file_name(table: Table, writer: str, segment: int) -> str:

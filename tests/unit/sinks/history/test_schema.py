@@ -17,6 +17,7 @@ from prober.sinks.history.schema import (
     EVENT_FIELDS,
     EVENTS,
     FINDINGS,
+    MESSAGES,
     RUNS,
     TABLES,
     VERSION,
@@ -95,6 +96,8 @@ runs started_at timestamp[us, UTC], required
 runs seed int64, required
 runs clock_offset_s float64, required
 runs rules string, required
+runs messages int64
+runs schema_version int64
 findings time timestamp[us, UTC], required
 findings t float64, required
 findings run_id string, required
@@ -115,6 +118,38 @@ findings doubt string, required
 findings assumptions map<string, float64>, required
 findings reasons list<string>, required
 findings explanation string, required
+messages run_id string, required
+messages process string, required
+messages target string, required
+messages environment string, required
+messages region string, required
+messages probe string, required
+messages vantage string, required
+messages topic string, required
+messages subscription string, required
+messages key string, required
+messages epoch string
+messages seq int64
+messages message_id string
+messages own bool, required
+messages bytes int64
+messages attempts int64, required
+messages confirmed int64, required
+messages rejected int64, required
+messages unknown int64, required
+messages deliveries int64, required
+messages nacks int64, required
+messages subscriber_changes int64, required
+messages intended_at timestamp[us, UTC], required
+messages published_at timestamp[us, UTC]
+messages confirmed_at timestamp[us, UTC]
+messages received_at timestamp[us, UTC]
+messages acked_at timestamp[us, UTC]
+messages waited_until timestamp[us, UTC]
+messages confirmed_lagged_us int64
+messages received_lagged_us int64
+messages outcome string, required
+messages redeliveries list<struct<received_at: timestamp[us, UTC], due_at: timestamp[us, UTC], lagged_us: int64>>
 """
 
 
@@ -133,14 +168,16 @@ def test_the_order_of_rows_and_the_folders_stay() -> None:
     assert RUNS.sorted_by == ("time", "run_id")
     assert FINDINGS.sorted_by == ("subscription", "key", "run_id", "after")
     assert folder_of(EVENTS, "2026-01-02", 3) == "events/date=2026-01-02/hour=03"
+    assert MESSAGES.sorted_by == ("subscription", "key", "intended_at")
     assert folder_of(RUNS, "2026-01-02", 3) == "runs/date=2026-01-02"
+    assert folder_of(MESSAGES, "2026-01-02", 3) == "messages/date=2026-01-02"
 
 
 def test_every_column_has_a_meaning_and_one_place() -> None:
     for table in TABLES.values():
         assert all(column.meaning for column in table.columns)
         assert len(set(table.column_names)) == len(table.columns)
-        assert set(table.sorted_by) <= set(table.column_names)
+        assert {table.time, *table.sorted_by} <= set(table.column_names)
 
 
 def test_every_type_has_one_in_arrow_that_is_called_alike() -> None:
