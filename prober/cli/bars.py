@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -16,6 +16,8 @@ from prober.core.events import Event
 BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
 EVENTS_BETWEEN: Final = 5_000  # two updates of the bar
 NAME_SHOWN: Final = 30  # characters of a file name beside the bar
+
+_Item = TypeVar("_Item")
 
 
 @contextmanager
@@ -34,6 +36,30 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
             for count, event in enumerate(events):
                 if count % EVENTS_BETWEEN == 0:
                     bar.update(task, completed=raw.tell())
+                yield event
+
+        yield watched
+
+
+@contextmanager
+def while_judging() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]]]:
+    """A bar on standard error while events of a history are judged, only on a terminal: give it the events, and how many there are."""
+    columns = (
+        TextColumn("judging"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} events"),
+        TimeRemainingColumn(),
+    )
+    shown = sys.stderr.isatty()
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, disable=not shown, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
+
+        def watched(events: Iterable[_Item], total: int) -> Iterator[_Item]:
+            task = bar.add_task("", total=total)
+            for count, event in enumerate(events):
+                if count % EVENTS_BETWEEN == 0:
+                    bar.update(task, completed=count)
                 yield event
 
         yield watched

@@ -1,25 +1,26 @@
-"""The command `ordering-prober history export`: what was recorded, as trace files.
-
-And what `ordering-prober verify` does with a history: it judges every key of every run that is asked for.
-"""
+"""The command `ordering-prober history export`, and what `ordering-prober verify` does with a history."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Annotated, Final
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
+from prober.cli.bars import while_judging
 from prober.cli.process import ExitCode, Format, Since, Until, time_of
-from prober.cli.verify_report import Examples, judgement_as_json, judgement_as_text, worst_code
-from prober.sinks.history.one_key import export_traces, rejudge
+from prober.cli.verify_report import Examples, Source, judgement_as_json, judgement_as_text, number_of, worst_code
+from prober.core.verdict import Verdict
+from prober.sinks.history.export import export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
+from prober.sinks.history.rejudge import HistorySelection, Rejudged, rejudge
 from prober.traces.judgement import Judgement
 
 history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
-FIRST_EVENT: Final = 1
 
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:
@@ -46,40 +47,55 @@ def export_key(
         print(f"{one.path}: run {one.run_id}, {one.events:,} events")
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySelection:
-    """What of a history is to be judged: one key or all, on one subscription or all, in whole runs that touch the span of time."""
-
-    key: str | None
-    subscription: str | None
-    span: TimeSpan
-
-
 def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
-    """Judges and prints one line or paragraph per run and key, as `verify_files` does per file; witnesses are event numbers of the run.
+    """Judges every run that is asked for and prints the outcome as soon as it is known; the last line counts the verdicts.
 
-    Unless `everything` is to be printed, text has the first findings of each kind in all of it. Raises `HistoryError` if the history
-    cannot be read.
+    Text leaves out runs that pass, and prints the first findings of each kind, unless `everything` is to be printed. Witnesses are event
+    numbers of the run. Raises `HistoryError` if the history cannot be read.
     """
-    codes, examples = [], Examples(everything=everything)
-    for judgement, wall in _judged(location, asked):
-        if output is Format.JSON:
-            print(judgement_as_json(judgement, {}, FIRST_EVENT, wall), flush=True)
-        else:
-            print(judgement_as_text(judgement, {}, FIRST_EVENT, wall, examples=examples), flush=True)
-        if trouble := judgement.malformed or judgement.crash:
-            print(trouble, file=sys.stderr, flush=True)
-        codes.append(judgement)
-    if not codes:
+    judged, events, examples = [], 0, Examples(everything=everything)
+    with while_judging() as watched:
+        for one in rejudge(HistoryReader(location), asked, watched):
+            judged.append(one.judgement)
+            events += one.judgement.events
+            if output is Format.JSON:
+                print(_as_json(one, location), flush=True)
+            elif everything or one.judgement.verdict is not Verdict.PASS:
+                print(_as_text(one, examples), flush=True)
+            if trouble := one.judgement.malformed or one.judgement.crash:
+                print(trouble, file=sys.stderr, flush=True)
+    if not judged:
         print(f"{location}: no recorded event matches", file=sys.stderr)
-    return worst_code(codes)
+    elif output is Format.TEXT:
+        print(_summary(location, judged, events, everything=everything))
+    return worst_code(judged)
 
 
-def _judged(location: str, asked: HistorySelection) -> Iterator[tuple[Judgement, float | None]]:
-    """Every judgement, with what turns its times into seconds since 1970."""
-    reader = HistoryReader(location)
-    keys = [asked.key] if asked.key is not None else reader.keys(subscription=asked.subscription, span=asked.span)
-    for each in keys:
-        for rejudged in rejudge(reader, each, subscription=asked.subscription, span=asked.span):
-            wall = None if rejudged.run is None else rejudged.run.clock_offset_s
-            yield replace(rejudged.judgement, path=f"{location}: run {rejudged.run_id}, key {each}"), wall
+def _as_json(one: Rejudged, location: str) -> str:
+    about = {"history": location, "run": one.run_id}
+    if one.run is not None:
+        about |= {"target": one.run.context.target, "probe": one.run.context.probe}
+    if one.why and one.judgement.verdict is Verdict.UNKNOWN:
+        about |= {"reason": one.why}
+    return judgement_as_json(one.judgement, {}, _source(one), about=about)
+
+
+def _as_text(one: Rejudged, examples: Examples) -> str:
+    judgement = one.judgement
+    if one.run is not None:
+        context, began = one.run.context, datetime.fromtimestamp(one.run.began_at, UTC)
+        judgement = replace(
+            judgement, path=f"{judgement.path} ({context.probe} on {context.target}, {began:%Y-%m-%d %H:%M:%S} UTC)"
+        )
+    return judgement_as_text(judgement, {}, _source(one), examples=examples)
+
+
+def _source(one: Rejudged) -> Source:
+    return Source(first=1, is_file=False, wall=None if one.run is None else one.run.clock_offset_s, why=one.why)
+
+
+def _summary(location: str, judged: Sequence[Judgement], events: int, *, everything: bool) -> str:
+    counts = Counter(judgement.verdict for judgement in judged)
+    verdicts = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in Verdict)
+    hint = "" if everything or not counts[Verdict.PASS] else "; --all prints those that pass, too"
+    return f"{location}: {number_of(len(judged), 'run')}, {number_of(events, 'event')}: {verdicts}{hint}"

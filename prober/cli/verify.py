@@ -1,7 +1,7 @@
 """The command `ordering-prober verify`: judges trace files, or a recorded history, prints what was found, and says it all in one exit code.
 
-Every run of a history has its own rules, so every run gives a verdict of its own for each of its keys. To judge whole days of many keys,
-the nightly job `reverify` does the same on all cores or a cluster.
+Every run of a history has its own rules, so every run has a verdict of its own. The nightly job `reverify` does the same on all cores or a
+cluster, and compares the outcome with that of the service.
 """
 
 from __future__ import annotations
@@ -51,9 +51,13 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     on_key: Annotated[
         bool, typer.Option("--on-key", help="With --explain: draw everything on the key instead, until the finding was made.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print every finding, not only three of each kind.")] = False,
-    key: Annotated[str | None, typer.Option(help="Of a history: only this ordering key.")] = None,
-    subscription: Annotated[str | None, typer.Option(help="Of a history: only this subscription, by its full name.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every finding, not only three of each kind; of a history also runs that pass.")
+    ] = False,
+    key: Annotated[str | None, typer.Option(help="Of a history: runs with this ordering key, and findings about it.")] = None,
+    subscription: Annotated[
+        str | None, typer.Option(help="Of a history: runs with this subscription, and findings about it; by its full name.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     reorder: Annotated[
@@ -76,11 +80,8 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(
                         f"{option} reads trace files; write some from the history with: ordering-prober history export"
                     )
-            from prober.cli.history import (  # takes longer to load than most trace files to judge
-                HistorySelection,
-                span_of,
-                verify_history,
-            )
+            from prober.cli.history import span_of, verify_history  # takes longer to load than most trace files to judge
+            from prober.sinks.history.rejudge import HistorySelection
 
             asked = HistorySelection(key, subscription, span_of(since, until))
             code = int(verify_history(files[0], output, asked, everything=everything))

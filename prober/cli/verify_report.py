@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from textwrap import fill, indent
+from types import MappingProxyType
 from typing import Final
 
 from prober.cli.process import ExitCode, code_of
@@ -22,6 +24,9 @@ from prober.traces.trace import FIRST_EVENT_LINE
 
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
+KEY_SHOWN_MAX: Final = 72
+KEY_END_SHOWN: Final = 16
+"""Characters of a long key in text, and those of them that are its last ones."""
 EXAMPLES_MAX: Final = 3
 """So many findings of a kind and status are printed in full, and drawn: they mostly have one cause."""
 
@@ -65,22 +70,41 @@ def lines_of(finding: Finding, first: int) -> list[int]:
     return [witness + first - 1 for witness in finding.witnesses]
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a judged record comes from.
+
+    first    the number of its first event, by which witnesses are named.
+    is_file  whether that is a line of a trace file; otherwise events have numbers in their run.
+    wall     what turns its times into seconds since 1970; None: unknown.
+    why      why a verdict that is not FAIL is UNKNOWN, if the record says so.
+    """
+
+    first: int = FIRST_EVENT_LINE
+    is_file: bool = True
+    wall: float | None = None
+    why: str = ""
+
+
+TRACE_FILE: Final = Source()
+
+
 def judgement_as_json(
     judgement: Judgement,
     proofs: Mapping[RecordedFinding, Proof],
-    first: int = FIRST_EVENT_LINE,
-    wall: float | None = None,
+    source: Source = TRACE_FILE,
     order: MeasuredOrder | None = None,
+    about: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """One line: the object that docs/trace-files.md describes.
 
-    `first` is the place of the first event, `wall` what turns times into seconds since 1970 if that is known, `order` how the
-    deliveries came by their numbers if that was measured.
+    `order`: how the deliveries came by their numbers if that was measured. `about`: more fields, after that of the name.
     """
     row: dict[str, object] = {
         "trace": judgement.path,
+        **about,
         "verdict": judgement.verdict.value,
-        "findings": [_finding_row(made, proofs.get(made), first, wall) for made in judgement.findings],
+        "findings": [_finding_row(made, proofs.get(made), source) for made in judgement.findings],
         "counters": {"events": judgement.events, **judgement.counters, "findings_omitted": sum(judgement.omitted.values())},
     }
     if judgement.omitted:
@@ -92,8 +116,8 @@ def judgement_as_json(
     return json.dumps(row, allow_nan=False)
 
 
-def _finding_row(made: RecordedFinding, proof: Proof | None, first: int, wall: float | None) -> dict[str, object]:
-    finding = made.finding
+def _finding_row(made: RecordedFinding, proof: Proof | None, source: Source) -> dict[str, object]:
+    finding, wall = made.finding, source.wall
     row: dict[str, object] = {
         "kind": finding.kind.value,
         "status": finding.status.value,
@@ -102,7 +126,7 @@ def _finding_row(made: RecordedFinding, proof: Proof | None, first: int, wall: f
         "t": finding.t,
         "explanation": explain(finding, wall),
         "reasons": list(reasons(finding, wall)),
-        "witnesses": lines_of(finding, first),
+        "witnesses": lines_of(finding, source.first),
     }
     if proof:
         row |= {"minimal_trace": proof.lines or None, "diagram": proof.diagram}
@@ -112,8 +136,7 @@ def _finding_row(made: RecordedFinding, proof: Proof | None, first: int, wall: f
 def judgement_as_text(
     judgement: Judgement,
     proofs: Mapping[RecordedFinding, Proof],
-    first: int = FIRST_EVENT_LINE,
-    wall: float | None = None,
+    source: Source = TRACE_FILE,
     order: MeasuredOrder | None = None,
     examples: Examples | None = None,
 ) -> str:
@@ -122,21 +145,19 @@ def judgement_as_text(
     `examples` chooses those that are printed in full; the others are counted. Without it the first of each sort are.
     """
     measured = () if order is None else order_lines(order)
-    return printable("\n".join([*_lines(judgement, proofs, first, wall, examples or Examples()), *measured]))
+    return printable("\n".join([*_lines(judgement, proofs, source, examples or Examples()), *measured]))
 
 
-def _lines(
-    judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], first: int, wall: float | None, examples: Examples
-) -> Iterator[str]:
-    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement)})"
+def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], source: Source, examples: Examples) -> Iterator[str]:
+    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement, source.why)})"
     for sort in sorted({made.sort: None for made in judgement.findings}, key=_rank):
         if sort[1] not in LISTED:
             continue
         of_sort = [made for made in judgement.findings if made.sort == sort]
         shown = examples.take(of_sort)
         for made in shown:
-            yield from _finding_lines(judgement.path, made, proofs.get(made), first, wall)
-        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), wall, with_promise=bool(shown))
+            yield from _finding_lines(judgement.path, made, proofs.get(made), source)
+        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), source.wall, with_promise=bool(shown))
 
 
 def _rank(sort: Sort) -> int:
@@ -156,21 +177,21 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None, 
         yield f"  and {omitted:,} more of that kind, which are only counted"
 
 
-def _counted(judgement: Judgement) -> str:
+def _counted(judgement: Judgement, why: str) -> str:
     parts = [number_of(judgement.events, "event")]
     for status, words in LISTED.items():
         if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
             parts.append(number_of(count, words))
     parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
-    return "; ".join(filter(None, [*parts, _why_undecided(judgement)]))
+    return "; ".join(filter(None, [*parts, _why_undecided(judgement, why)]))
 
 
-def _why_undecided(judgement: Judgement) -> str:
+def _why_undecided(judgement: Judgement, why: str) -> str:
     if judgement.malformed:
         return "judged up to a malformed line" if judgement.events else "not readable"
     if judgement.crash:
         return "the checker failed"
-    return STILL_OWED if judgement.verdict is Verdict.UNKNOWN else ""
+    return (why or STILL_OWED) if judgement.verdict is Verdict.UNKNOWN else ""
 
 
 def number_of(count: int, of: str) -> str:
@@ -178,11 +199,12 @@ def number_of(count: int, of: str) -> str:
     return f"{count:,} {of}{'s' * (count != 1)}"
 
 
-def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, first: int, wall: float | None) -> Iterator[str]:
-    finding = made.finding
-    yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, key {finding.key}, subscription {finding.subscription}"
+def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, source: Source) -> Iterator[str]:
+    finding, wall = made.finding, source.wall
+    where = f"key {shortened(finding.key)}, subscription {finding.subscription}"
+    yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, {where}"
     yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
-    yield f"    witnesses: {_places(path, lines_of(finding, first))}"
+    yield f"    witnesses: {_places(path, lines_of(finding, source.first), source)}"
     if proof and (further := further_reasons(finding, wall)):
         yield f"    {reasons_heading(finding)}:"
         yield from (fill(one, WIDTH, initial_indent="    - ", subsequent_indent="      ") for one in further)
@@ -196,9 +218,17 @@ def _when(t: float, wall: float | None) -> str:
     return f"{t:.6g} s{at}"
 
 
-def _places(path: str, lines: Sequence[int]) -> str:
-    shown = " ".join(f"{path}:{line}" for line in lines[:WITNESSES_SHOWN_MAX])
+def _places(path: str, lines: Sequence[int], source: Source) -> str:
+    named = " ".join(f"{path}:{line}" if source.is_file else str(line) for line in lines[:WITNESSES_SHOWN_MAX])
+    shown = named if source.is_file else f"event{'s' * (len(lines) != 1)} {named}"
     return shown if len(lines) <= WITNESSES_SHOWN_MAX else f"{shown} and {len(lines) - WITNESSES_SHOWN_MAX:,} more"
+
+
+def shortened(key: str) -> str:
+    """The key, or its beginning and its end if it is long."""
+    if len(key) <= KEY_SHOWN_MAX:
+        return key
+    return f"{key[: KEY_SHOWN_MAX - KEY_END_SHOWN]}...{key[-KEY_END_SHOWN:]} ({len(key):,} characters)"
 
 
 def printable(text: str) -> str:

@@ -59,8 +59,7 @@ def test_a_history_says_again_what_the_service_said(tmp_path: Path) -> None:
     assert judged.returncode in (1, 3), judged.stderr
     again: Counter[tuple[str, str, str, str]] = Counter()
     for row in map(json.loads, judged.stdout.splitlines()):
-        run_id = row["trace"].rpartition("run ")[2].partition(",")[0]
-        if run_id in ended:
+        if (run_id := row["run"]) in ended:
             again.update((run_id, found["key"], found["kind"], found["status"]) for found in row["findings"])
     assert sum(online.values()) > 0
     assert again == online

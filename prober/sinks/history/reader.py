@@ -19,20 +19,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from prober.core.events import EVENT_TYPES, Event
+from prober.core.events import Event
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import schema_of, version_in
+from prober.sinks.history.checking import RunRecord
+from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
 from prober.sinks.history.encoding import RunContext
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, RUNS, Table, check_version, decode_rules, values_of
+from prober.sinks.history.schema import EVENTS, RUNS, Table, check_version, decode_rules
 from prober.sinks.history.store import HistoryError, HistoryStore, end_of
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import SliCounts, whole_micros
+from prober.slo.objectives import DAY_S, SliCounts, whole_micros
 
 ROWS_AT_ONCE_MAX: Final = 250_000
 """Events held in memory at once; of one key in one hour there are seldom more."""
+_MARGIN_S: Final = 60.0
+"""A run's own times are read a little before and after those of its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,12 @@ class StoredRun:
     def rules(self) -> Mapping[str, Rules]:
         """The bounds that it is judged under, by subscription."""
         return self.context.rules
+
+
+def extent(runs: Iterable[StoredRun]) -> TimeSpan:
+    """The time that covers all events of these runs, of which there is at least one."""
+    listed = list(runs)
+    return TimeSpan(min(run.began_at for run in listed) - _MARGIN_S, max(run.ended_at for run in listed) + _MARGIN_S)
 
 
 def stored_run(row: Mapping[str, Any]) -> StoredRun:
@@ -156,22 +166,28 @@ class HistoryReader:
 
     # --- questions -----------------------------------------------------------------------------------------------------------
 
-    def run_ids(self, key: str, *, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
-        """The runs that have events of the key itself in that time, in the order in which they first do."""
-        question = (pc.field("key") == key) & _about(subscription, span)
+    def run_ids(self, *, key: str | None = None, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
+        """The runs that have events of the key itself in that time, in the order in which they first do; None: of any key, or of none."""
+        question = _about(subscription, span) & (pc.scalar(True) if key is None else pc.field("key") == key)
         found: dict[str, None] = {}
         for dataset in self._datasets(EVENTS, span):
             for batch in _batches(dataset, ["run_id"], question):
                 found.update(dict.fromkeys(batch.column(0).unique().to_pylist()))
         return tuple(found)
 
-    def keys(self, *, subscription: str | None = None, span: TimeSpan = ALWAYS) -> Sequence[str]:
-        """All keys that have events in that time, sorted; they are held in memory."""
-        found: set[str] = set()
+    def records(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Mapping[str, RunRecord]:
+        """What is on record of each run that has events in that time, events of that time only."""
+        parts: dict[str, list[tuple[int, int, str]]] = {}
         for dataset in self._datasets(EVENTS, span):
-            for batch in _batches(dataset, ["key"], pc.field("key").is_valid() & _about(subscription, span)):
-                found.update(batch.column(0).unique().to_pylist())
-        return sorted(found)
+            rows = _table(dataset, ["run_id", "process", "number"], _within(span) & _of_runs(run_ids))
+            counted = rows.group_by(["run_id", "process"]).aggregate([("number", "count_distinct"), ("number", "max")])
+            for run_id, *part in zip(*(counted.column(name).to_pylist() for name in _COUNTED), strict=True):
+                parts.setdefault(run_id, []).append(tuple(part))
+        columns = {run_id: list(zip(*members, strict=True)) for run_id, members in parts.items()}
+        return {
+            run_id: RunRecord(sum(counts), max(numbers), len(set(processes)))
+            for run_id, (counts, numbers, processes) in columns.items()
+        }
 
     def events(
         self, key: str | None, *, subscription: str | None = None, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None
@@ -184,18 +200,15 @@ class HistoryReader:
         question = _about(subscription, span)
         if key is not None:
             question &= (pc.field("key") == key) | pc.field("key").is_null()
-        if run_ids is not None:
-            question &= pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+        question &= _of_runs(run_ids)
         for dataset in self._datasets(EVENTS, span):
             for window in _windows(dataset, question):
-                rows = _table(dataset, None, question & window)
-                yield from _events_of(rows.sort_by([("run_id", "ascending"), ("number", "ascending")]))
+                rows = _table(dataset, ["run_id", "number", *EVENT_COLUMNS], question & window)
+                yield from _recorded(rows.sort_by([("run_id", "ascending"), ("number", "ascending")]))
 
     def runs(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Iterator[StoredRun]:
         """Runs that began or ended in that time, in the order in which they ended; those without an end come last."""
-        question = _within(span)
-        if run_ids is not None:
-            question &= pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+        question = _within(span) & _of_runs(run_ids)
         begun: dict[str, StoredRun] = {}
         ended: set[str] = set()
         for row in self._rows(RUNS, question, span):
@@ -207,6 +220,15 @@ class HistoryReader:
                 begun.pop(run.run_id, None)
                 yield run
         yield from (run for run_id, run in begun.items() if run_id not in ended)
+
+    def runs_named(self, run_ids: Sequence[str], span: TimeSpan = ALWAYS) -> Mapping[str, StoredRun]:
+        """These runs by their ids, in that order; one without a row is missing. `span`: a time at which all of them had events."""
+        near = TimeSpan(span.since - DAY_S, span.until + DAY_S)
+        runs = {run.run_id: run for run in self.runs(span=near, run_ids=run_ids)} if run_ids else {}
+        rest = [run_id for run_id in run_ids if run_id not in runs]
+        if rest and near != ALWAYS:
+            runs |= {run.run_id: run for run in self.runs(run_ids=rest)}
+        return {run_id: runs[run_id] for run_id in run_ids if run_id in runs}
 
     # --- files ---------------------------------------------------------------------------------------------------------------
 
@@ -262,6 +284,10 @@ def _about(subscription: str | None, span: TimeSpan) -> pc.Expression:
     return within & ((pc.field("subscription") == subscription) | pc.field("subscription").is_null())
 
 
+def _of_runs(run_ids: Collection[str] | None) -> pc.Expression:
+    return pc.scalar(True) if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+
+
 def _within(span: TimeSpan) -> pc.Expression:
     expression = pc.scalar(True)
     if span.since > -inf:
@@ -276,7 +302,8 @@ def _instant(seconds: float) -> pa.Scalar:
 
 
 def _table(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> pa.Table:
-    return pa.Table.from_batches(_batches(dataset, columns, question), schema=dataset.schema)
+    schema = dataset.schema if columns is None else pa.schema([dataset.schema.field(name) for name in columns])
+    return pa.Table.from_batches(_batches(dataset, columns, question), schema=schema)
 
 
 def _batches(dataset: ds.Dataset, columns: list[str] | None, question: pc.Expression) -> Iterator[pa.RecordBatch]:
@@ -306,23 +333,17 @@ def _windows(dataset: ds.Dataset, question: pc.Expression) -> Iterator[pc.Expres
         yield window
 
 
-def _events_of(rows: pa.Table) -> Iterator[Recorded]:
-    columns = {name: values_of(name, rows.column(name).to_pylist()) for name in _EVENT_COLUMNS}
-    makers = {name: (EVENT_TYPES[name], [columns[column] for column in fields.values()]) for name, fields in EVENT_FIELDS.items()}
+_COUNTED: Final = ("run_id", "number_count_distinct", "number_max", "process")
+
+
+def _recorded(rows: pa.Table) -> Iterator[Recorded]:
+    """The events of rows that are sorted by run and number; an event that is there twice comes once."""
+    try:
+        events = events_of(rows)
+    except ValueError as wrong:
+        raise HistoryError(f"the history cannot be read: {wrong}") from wrong
     latest: tuple[str, int] | None = None
-    for at, (run_id, number, name) in enumerate(zip(columns["run_id"], columns["number"], columns["event"], strict=True)):
-        if (run_id, number) == latest:
-            continue
-        latest = run_id, number
-        if name not in makers:
-            raise HistoryError(f"the history cannot be read: event {number} of run {run_id} is {name!r}, which is no kind of event")
-        make, values = makers[name]
-        yield Recorded(run_id, number, make(*[column[at] for column in values]))
-
-
-_EVENT_COLUMNS: Final = (
-    "run_id",
-    "number",
-    "event",
-    *sorted({column for fields in EVENT_FIELDS.values() for column in fields.values()}),
-)
+    for run_id, number, event in zip(rows.column("run_id").to_pylist(), rows.column("number").to_pylist(), events, strict=True):
+        if (run_id, number) != latest:
+            latest = run_id, number
+            yield Recorded(run_id, number, event)

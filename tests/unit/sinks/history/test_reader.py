@@ -17,6 +17,7 @@ from prober.core.rules import Rules
 from prober.sinks.history import encoding
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, schema_of
+from prober.sinks.history.checking import RunRecord
 from prober.sinks.history.reader import HistoryReader, Recorded, TimeSpan
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, VERSION_KEY
 from prober.sinks.history.store import HistoryError
@@ -103,8 +104,8 @@ def test_a_key_comes_with_what_concerns_all_keys_and_without_the_others(recorder
     recorder.record(events)
     recorder.save()
     assert list(numbered(recorder.location)) == [("run-1", number, events[number - 1]) for number in (1, 2, 4, 5)]
-    assert reader(recorder).run_ids("k") == ("run-1",)
-    assert reader(recorder).run_ids("") == ()
+    assert reader(recorder).run_ids(key="k") == ("run-1",)
+    assert reader(recorder).run_ids(key="") == ()
 
 
 def test_a_subscription_comes_with_what_was_published_and_without_the_others(recorder: Recorder) -> None:
@@ -139,7 +140,7 @@ def test_what_is_written_by_two_processes_is_one_history(tmp_path: Path) -> None
         recorder.record(history(GAP), f"run-{process}")
         recorder.save()
         recorder.kill()
-    assert HistoryReader(str(tmp_path)).run_ids("k") == ("run-one", "run-two")
+    assert HistoryReader(str(tmp_path)).run_ids(key="k") == ("run-one", "run-two")
     assert len(list(numbered(tmp_path))) == 2 * len(history(GAP))
 
 
@@ -148,7 +149,7 @@ def test_a_time_span_has_its_begin_and_not_its_end(recorder: Recorder) -> None:
     recorder.save()
     span = TimeSpan(BEGAN_AT + 3, BEGAN_AT + 6)
     assert [found.number for found in reader(recorder).events("k", span=span)] == [4, 5, 6]
-    assert reader(recorder).run_ids("k", span=TimeSpan(BEGAN_AT + 20)) == ()
+    assert reader(recorder).run_ids(key="k", span=TimeSpan(BEGAN_AT + 20)) == ()
 
 
 def test_an_event_that_is_there_twice_comes_once(recorder: Recorder) -> None:
@@ -183,6 +184,18 @@ def test_other_folders_and_other_keys_are_not_read(recorder: Recorder, monkeypat
         read += [group.id for part in fragment.split_by_row_group(question) for group in part.row_groups]
     assert read == [1]
     assert len(list(reader(recorder).events("k40", span=span))) == ROW_GROUP_ROWS // 32
+
+
+def test_what_is_on_record_of_runs_is_counted_over_processes_and_hours(recorder: Recorder) -> None:
+    recorder.record([acked(t * 900.0) for t in range(8)], "long")
+    recorder.record([acked(7000.0)], "short")
+    recorder.save()
+    other = Recorder(recorder.location, "p2")
+    other.record([acked(1.0), acked(2.0)], "short")
+    other.save()
+    other.kill()
+    assert reader(recorder).records() == {"long": RunRecord(8, 8, 1), "short": RunRecord(3, 2, 2)}
+    assert reader(recorder).records(run_ids=["long"], span=TimeSpan(BEGAN_AT + 1800)) == {"long": RunRecord(6, 8, 1)}
 
 
 # --- runs and findings -------------------------------------------------------------------------------------------------------

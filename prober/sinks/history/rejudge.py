@@ -1,0 +1,146 @@
+"""The runs of a history judged again, all of them in one pass over its events.
+
+Runs are judged side by side, in the order in which the history has their events, by one checker each (`checking`), with all their keys and
+subscriptions. So the findings are those of the service, unless the checker has changed since. Witnesses are numbers of events in the run.
+
+Memory: the checkers of the runs that overlap, and so many events as the reader holds at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from prober.core.findings import Finding
+from prober.core.verdict import Verdict
+from prober.sinks.history.checking import RunChecker, RunRecord, Scope, scope_of
+from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, StoredRun, TimeSpan, extent
+from prober.traces.judgement import Judgement
+
+Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
+"""Passes events on, whose number is told, and sees how far they are."""
+
+_WHY: Final[Mapping[Scope, str]] = {
+    Scope.WHOLE: "",
+    Scope.PREFIX: "the prober itself paused, so only the first part of the run was judged",
+    Scope.CUT_SHORT: "the run was cut short, or still goes on",
+    Scope.HOLED: "events of the run are missing in the history",
+    Scope.MERGED: "several processes recorded the run; the nightly job reverify judges it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySelection:
+    """What of a history is to be judged: whole runs that have events in a time span, as far as one key and one subscription go.
+
+    None: all keys, all subscriptions.
+    """
+
+    key: str | None = None
+    subscription: str | None = None
+    span: TimeSpan = ALWAYS
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self == HistorySelection()
+
+    def includes(self, finding: Finding) -> bool:
+        """Whether a finding is about it."""
+        return self.key in {None, finding.key} and self.subscription in {None, finding.subscription}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """A run judged again. `run` is None if the history has no row of it. `why`: why a verdict that is not FAIL is UNKNOWN, if it is."""
+
+    run_id: str
+    run: StoredRun | None
+    judgement: Judgement
+    why: str = ""
+
+
+def rejudge(
+    reader: HistoryReader, asked: HistorySelection, watched: Watched = lambda events, _number: events
+) -> Iterator[Rejudged]:
+    """The judgement of each run that is asked for, as soon as its last event was read. Raises `HistoryError` for an unreadable history."""
+    runs, records, unknown = _selected(reader, asked)
+    for run_id in unknown:
+        problem = f"run {run_id}: the history has no row of this run, so its rules are unknown"
+        yield Rejudged(run_id, None, Judgement(f"run {run_id}", Verdict.UNKNOWN, malformed=problem))
+    in_pass: dict[str, _Run] = {}
+    for run_id, run in runs.items():
+        judged = _Run(run, records.get(run_id, RunRecord()), asked)
+        if judged.is_readable:
+            in_pass[run_id] = judged
+        else:
+            yield judged.finished()
+    if in_pass:
+        span = ALWAYS if asked.is_everything else extent(runs.values())
+        events = reader.events(None, span=span, run_ids=None if asked.is_everything else tuple(in_pass))
+        for recorded in watched(events, sum(records[run_id].recorded for run_id in in_pass)):
+            under_way = in_pass.get(recorded.run_id)
+            if under_way and under_way.take(recorded):
+                yield in_pass.pop(recorded.run_id).finished()
+    yield from (judged.finished() for judged in in_pass.values())
+
+
+def _selected(reader: HistoryReader, asked: HistorySelection) -> tuple[Mapping[str, StoredRun], Mapping[str, RunRecord], list[str]]:
+    """The runs, what is on record of them, and the ids of those without a row."""
+    if asked.is_everything:
+        every, recorded = {run.run_id: run for run in reader.runs()}, reader.records()
+        return every, recorded, [run_id for run_id in recorded if run_id not in every]
+    touched = reader.run_ids(key=asked.key, subscription=asked.subscription, span=asked.span)
+    runs = reader.runs_named(touched, asked.span)
+    records = reader.records(span=extent(runs.values()), run_ids=tuple(runs)) if runs else {}
+    return runs, records, [run_id for run_id in touched if run_id not in runs]
+
+
+class _Run:
+    """A run on its way through its checker."""
+
+    def __init__(self, run: StoredRun, record: RunRecord, asked: HistorySelection) -> None:
+        ended = run.result is not None
+        self._run, self._record = run, record
+        self._scope = scope_of(
+            record,
+            ended=ended,
+            events=run.events if ended else None,
+            dropped=run.events_dropped,
+            judged_events=run.judged_events,
+        )
+        self._checker = RunChecker(run.rules, self._scope, ended=ended, limit=run.judged_events, wanted=asked.includes)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it has events, with one numbering."""
+        return bool(self._record.recorded) and self._scope is not Scope.MERGED
+
+    def take(self, recorded: Recorded) -> bool:
+        """Judges the next event; whether it was the last one."""
+        self._checker.take(recorded.event, recorded.number)
+        return recorded.number == self._record.highest
+
+    def finished(self) -> Rejudged:
+        """What is said about the run, which has no more events."""
+        checker, run_id = self._checker, self._run.run_id
+        checker.finish()
+        judgement = Judgement(
+            f"run {run_id}",
+            checker.verdict,
+            tuple(checker.found.kept),
+            checker.found.counts,
+            dict(checker.counters),
+            checker.events,
+            crash=f"run {run_id}: {checker.crash}" if checker.crash else "",
+        )
+        return Rejudged(run_id, self._run, judgement, self._why)
+
+    @property
+    def _why(self) -> str:
+        if self._record.recorded:
+            return _WHY[self._scope]
+        result = self._run.result
+        ending = f", which ended {result.verdict}: {result.reason}" if result is not None and result.reason else ""
+        return f"the history has no event of the run{ending}"
