@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,6 +30,8 @@ from prober.sinks.history.schema import (
     EVENT_FIELDS,
     EVENTS,
     LAGGED,
+    MESSAGES,
+    MESSAGES_WRITTEN,
     SCHEMA_VERSION,
     TABLES,
     VERSION,
@@ -50,6 +53,7 @@ The last is JSON: the columns that all its events share, and the clock offset th
 CLOCK_OFFSET: Final = "clock_offset_s"
 
 _NAME_OF: Final[Mapping[type[Event], str]] = {event_type: name for name, event_type in EVENT_TYPES.items()}
+MESSAGES_AT_ONCE: Final = 5000
 _NUMBER: Final = pa.field("number", pa.int64(), nullable=False)
 _INT64_MAX: Final = 2**63 - 1
 
@@ -85,11 +89,12 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Events of a run: recorded, missing in the history, and judged online (None: all)."""
+    """Events of a run: recorded, missing in the history, and judged online (None: all); and its rows of `MESSAGES` (None: unwritten)."""
 
     recorded: int
     dropped: int
     judged: int | None
+    messages: int | None = None
 
 
 def as_stream(batch: pa.RecordBatch) -> bytes:
@@ -238,6 +243,7 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
         "events": counts.recorded,
         "events_dropped": counts.dropped,
         "judged_events": counts.judged,
+        MESSAGES_WRITTEN: counts.messages,
         "finding_counts": [{"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items()],
         "counters": list(result.counters.items()),
         "checks": [
@@ -245,6 +251,19 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
             for indicator, checked in result.checks.items()
         ],
     }
+
+
+def message_batches(rows: Iterable[Mapping[str, object]], run: RunContext, origin: Origin) -> Iterator[pa.RecordBatch]:
+    """Rows of `prober.sinks.history.messages` of one run, so many at once that other threads of the process need not wait long."""
+    shared = shared_columns(run, origin) | {"topic": run.topic}
+    schema = pa.schema(
+        [field for field in schema_of(MESSAGES) if field.name not in shared],
+        metadata={TABLE: MESSAGES.name.encode(), RUN: orjson.dumps(shared)},
+    )
+    left = iter(rows)
+    while part := list(islice(left, MESSAGES_AT_ONCE)):
+        columns = [_array([row[field.name] for row in part], field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 # --- files -------------------------------------------------------------------------------------------------------------------
@@ -267,8 +286,23 @@ def files_of(frames: Sequence[bytes], writer: str, segment: int) -> Iterator[Enc
             batches[table] += list(stream)
     for table, members in batches.items():
         if members:
-            rows = events_table(members) if table is EVENTS else conform(pa.Table.from_batches(members), table)
-            yield from divided(rows, table, history_file_name(table, writer, segment))
+            yield from divided(_joined_rows(members, table), table, history_file_name(table, writer, segment))
+
+
+def _joined_rows(batches: Sequence[pa.RecordBatch], table: Table) -> pa.Table:
+    if table is EVENTS:
+        return events_table(batches)
+    if table is MESSAGES:
+        return conform(pa.concat_tables(map(_with_shared, batches)), table)
+    return conform(pa.Table.from_batches(batches), table)
+
+
+def _with_shared(batch: pa.RecordBatch) -> pa.Table:
+    """Messages of one run with the columns that they share."""
+    rows = pa.Table.from_batches([batch.replace_schema_metadata(None)])
+    for column, value in orjson.loads(batch.schema.metadata[RUN]).items():
+        rows = rows.append_column(column, pa.repeat(value, rows.num_rows))
+    return rows
 
 
 def divided(rows: pa.Table, table: Table, name: str) -> Iterator[EncodedFile]:

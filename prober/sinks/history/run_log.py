@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from prober.core.events import Event, Interrupted
@@ -26,9 +26,12 @@ from prober.sinks.history.encoding import (
     beginning_row,
     ending_row,
     finding_row,
+    message_batches,
     rows_batch,
 )
+from prober.sinks.history.messages import MessageRows
 from prober.sinks.history.schema import FINDINGS, RUNS, Table
+from prober.slo.objectives import whole_micros
 
 WAITING_MAX: Final = 200_000
 """Events and findings that wait for the spool at most, of all runs together."""
@@ -60,6 +63,15 @@ class Taken:
     items: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a run ended, and at which time of the recorder's clock."""
+
+    t: float
+    result: RunResult
+    counts: EventCounts
+
+
 class RunLog:
     """Records one run. `record` may be given to a recorder as a listener."""
 
@@ -72,16 +84,20 @@ class RunLog:
         self._count = 0
         self._dropped = 0
         self._interrupted = False
+        self._lost = False
+        """Whether the history lacks any event of the run."""
         self._over = False
         # Between the loop and the thread.
         self._events: list[Event] = []
         self._findings: list[RecordedFinding] = []
-        self._rows: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
+        self._began: list[Mapping[str, object]] = [beginning_row(run, origin, clock())]
+        self._end: _End | None = None
         self._jumps: deque[tuple[int, int]] = deque()
         self._lagged_s: dict[int, float] = {}
         # The thread's.
         self._taken = 0
         self._next = 1
+        self._messages: MessageRows | None = MessageRows(run.run_id, tuple(run.rules), origin.clock_offset_s)
 
     def record(self, event: Event, findings: Iterable[Finding] = (), lagged_s: float = 0.0) -> None:
         """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only.
@@ -108,8 +124,7 @@ class RunLog:
         `judged_events`: after so many events the recorder stopped judging; None if it judged all.
         """
         self._keep(late)
-        counts = EventCounts(self._count, self._dropped, judged_events)
-        self._rows.append(ending_row(self.run, self._origin, self._clock(), result, counts))
+        self._end = _End(self._clock(), result, EventCounts(self._count, self._dropped, judged_events))
         self.release()
 
     def release(self, late: Sequence[Finding] = ()) -> None:
@@ -124,7 +139,7 @@ class RunLog:
 
     def _drop(self, findings: Iterable[Finding]) -> None:
         self._dropped += 1
-        self._interrupted = True
+        self._interrupted = self._lost = True
         self._meter.drop(1 + len(tuple(findings)))
 
     def _resume(self, t: float) -> None:
@@ -140,19 +155,70 @@ class RunLog:
     def take(self) -> Taken:
         """Everything that was recorded and not taken yet. What cannot be encoded is dropped and counted."""
         taken = Taken()
+        over, end = self._over, self._end  # before the events: if the run is over, none will come after these
         for first, events in self._pieces(_front(self._events)):
             taken.items += len(events)
-            taken.frames += self._event_frames(first, events)
-        findings, rows = _front(self._findings), _front(self._rows)
+            lagged_s = self._take_lags(range(first, first + len(events)))
+            taken.frames += self._event_frames(first, events, lagged_s)
+            self._follow(first, events, lagged_s)
+        findings, began = _front(self._findings), _front(self._began)
         taken.items += len(findings)
         found = (finding_row(made, self.run, self._origin) for made in findings)
-        taken.frames += self._row_frames(FINDINGS, found, len(findings)) + self._row_frames(RUNS, rows, len(rows))
+        taken.frames += self._row_frames(FINDINGS, found, len(findings)) + self._row_frames(RUNS, began, len(began))
+        if end is not None:
+            taken.frames += self._end_frames(end)
+            self._end = None
+        if over:
+            self._messages = None
         return taken
 
     @property
     def done(self) -> bool:
         """Whether nothing is left to take, and nothing will come."""
-        return self._over and not (self._events or self._findings or self._rows)
+        return self._over and not (self._events or self._findings or self._began or self._end)
+
+    def _take_lags(self, numbers: range) -> Mapping[int, float]:
+        if not self._lagged_s:
+            return {}
+        return {number: self._lagged_s.pop(number) for number in numbers if number in self._lagged_s}
+
+    def _follow(self, first: int, events: list[Event], lagged_s: Mapping[int, float]) -> None:
+        """Lets the messages of the run take in its events, as long as their rows can be written."""
+        if self._messages is None:
+            return
+        try:
+            for number, event in enumerate(events, first):
+                self._messages.add(event, lagged_s.get(number, 0.0))
+        except Exception:
+            _log.exception("internal error: the messages of run %s cannot be written to the history", self.run.run_id)
+            self._messages = None
+
+    @property
+    def messages(self) -> int:
+        """How many messages and redeliveries of the run are in memory."""
+        return 0 if self._messages is None else self._messages.size
+
+    def give_up_messages(self) -> None:
+        """Lets go of the messages of the run; none will be written."""
+        self._messages = None
+
+    def _end_frames(self, end: _End) -> list[bytes]:
+        """The messages, then the row of the end: without that nobody counts messages of which only a part has reached the disk."""
+        messages = None if self._messages is None or self._lost else self._message_frames(self._messages, end)
+        frames, count = messages or ([], None)
+        counts = replace(end.counts, messages=count)
+        row = ending_row(self.run, self._origin, end.t, end.result, counts)
+        return [*frames, *self._row_frames(RUNS, [row], 1)]
+
+    def _message_frames(self, messages: MessageRows, end: _End) -> tuple[list[bytes], int] | None:
+        """The rows of a run that ended, and how many there are; None if they cannot be written."""
+        rows = messages.rows(whole_micros(end.t + self._origin.clock_offset_s))
+        try:
+            batches = list(message_batches(rows, self.run, self._origin))
+            return [as_stream(batch) for batch in batches], sum(batch.num_rows for batch in batches)
+        except Exception:
+            _log.exception("internal error: the messages of run %s cannot be written to the history", self.run.run_id)
+            return None
 
     def _pieces(self, events: list[Event]) -> Iterator[tuple[int, list[Event]]]:
         """Events with consecutive numbers, each time with the first number."""
@@ -168,14 +234,13 @@ class RunLog:
         self._next += len(events) - begin
         self._taken += len(events)
 
-    def _event_frames(self, first: int, events: list[Event]) -> list[bytes]:
-        numbers = range(first, first + len(events))
-        lagged_s = {number: self._lagged_s.pop(number) for number in numbers if number in self._lagged_s} if self._lagged_s else {}
+    def _event_frames(self, first: int, events: list[Event], lagged_s: Mapping[int, float]) -> list[bytes]:
         try:
             return [as_stream(batch) for batch in self._encoder.batches(first, events, lagged_s)]
         except Exception:  # a mistake of ours: the others go on, and the hole is in the record
             _log.exception("internal error: events of run %s cannot be written to the history", self.run.run_id)
             self._meter.drop(len(events))
+            self._lost = True
             hole = self._encoder.batches(first + len(events) - 1, [Interrupted(events[-1].t)])
             return [as_stream(batch) for batch in hole]
 

@@ -48,6 +48,8 @@ SEGMENT_AGE_MAX_S: Final = 300.0
 """A segment of the spool ends when it is so large or so old. It makes one Parquet file, or one per hour that it touches."""
 SPOOL_BYTES_MAX: Final = 2**30
 """What waits for the store at most; about ten million events."""
+MESSAGES_MAX: Final = 200_000
+"""Messages and redeliveries in memory at most, of all runs that go on; the largest run gives up writing its own when there are more."""
 
 _log = logging.getLogger(__name__)
 
@@ -195,6 +197,8 @@ class HistoryWriter:
             self._frames_items += taken.items
             if done:
                 self._logs.remove(log)
+        while sum(log.messages for log in self._logs) > MESSAGES_MAX:
+            max(self._logs, key=lambda log: log.messages).give_up_messages()
 
     def _append(self) -> None:
         if not self._frames:

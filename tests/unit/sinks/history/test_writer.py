@@ -53,6 +53,7 @@ def test_a_run_makes_one_file_per_table_in_the_folder_of_its_time(recorder: Reco
     assert parquet_files(recorder.location) == [
         "events/date=2026-01-02/hour=03/events-p1-00000001.parquet",
         "findings/date=2026-01-02/findings-p1-00000001.parquet",
+        "messages/date=2026-01-02/messages-p1-00000001.parquet",
         "runs/date=2026-01-02/runs-p1-00000001.parquet",
     ]
 
@@ -361,7 +362,7 @@ def test_a_crash_between_writing_and_clearing_away_leaves_no_duplicate(tmp_path:
         crash.setattr(Path, "unlink", refuse)
         assert not dead.writer.ship()
     written = {path: (tmp_path / path).read_bytes() for path in parquet_files(tmp_path)}
-    assert len(written) == 3
+    assert len(written) == 4
     dead.kill()
     assert Recorder(tmp_path, "heir").writer.ship()
     assert {path: (tmp_path / path).read_bytes() for path in parquet_files(tmp_path)} == written
