@@ -103,7 +103,7 @@ VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
         Promise.ONE_OUTSTANDING: (
             "PubsubOverlapViolated",
             Severity.CRITICAL,
-            "A second batch or message of a key was sent while the first was outstanding.",
+            "A batch or message of a key was sent before an earlier one had been acknowledged.",
         ),
         Promise.ONE_HOLDER: (
             "PubsubAffinityViolated",

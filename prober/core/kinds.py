@@ -171,14 +171,14 @@ KINDS: Final[Mapping[Kind, KindMeaning]] = MappingProxyType(
         ),
         Kind.PULL_OVERLAP: KindMeaning(
             Promise.ONE_OUTSTANDING,
-            "a second pull response of a key while the first was outstanding",
+            "a pull response before an earlier one of its key had been acknowledged: both were outstanding, or came in the wrong order",
             "Only one batch of messages of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
         ),
         Kind.PUSH_OVERLAP: KindMeaning(
             Promise.ONE_OUTSTANDING,
-            "a second push request of a key while the first was open",
+            "a push request before an earlier message of its key had been acknowledged: both were open, or came in the wrong order",
             "Only one message of a key may be outstanding at a time.",
             _PROVEN,
             _HOLD,
@@ -258,6 +258,7 @@ class Symptom(StrEnum):
     ORDER = "order"
     REDELIVERY = "redelivery"
     AFFINITY = "affinity"
+    OVERLAP = "overlap"
     LOSS = "loss"
     INTEGRITY = "integrity"
     OUTAGE = "outage"
@@ -272,6 +273,7 @@ _SYMPTOMS: Final = {
     Symptom.ORDER: "Messages arrive out of order",
     Symptom.REDELIVERY: "Redeliveries leave messages out",
     Symptom.AFFINITY: "Keys have outstanding messages at two subscribers",
+    Symptom.OVERLAP: "Messages are pulled or pushed before an earlier one of their key was acknowledged",
     Symptom.LOSS: "Confirmed messages are not delivered",
     Symptom.INTEGRITY: "Messages arrive changed, duplicated or never published",
     Symptom.OUTAGE: "The target cannot be reached",
@@ -280,7 +282,7 @@ _SYMPTOM_OF: Final = {
     Promise.ORDER: Symptom.ORDER,
     Promise.REDELIVERY: Symptom.REDELIVERY,
     Promise.ONE_HOLDER: Symptom.AFFINITY,
-    Promise.ONE_OUTSTANDING: Symptom.AFFINITY,
+    Promise.ONE_OUTSTANDING: Symptom.OVERLAP,
     Promise.LIVENESS: Symptom.LOSS,
     Promise.INTEGRITY: Symptom.INTEGRITY,
 }
