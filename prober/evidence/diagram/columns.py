@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from math import isfinite
+from string import ascii_uppercase
 from typing import Final, NamedTuple, TypeAlias
 
 from prober.core.events import (
@@ -36,6 +38,7 @@ SERVICE: Final = 1
 REPUBLISHED: Final = "'"
 REPUBLISHED_MAX: Final = 3
 NAME_LENGTH_MAX: Final = 12
+EPOCH_LENGTH_MAX: Final = 6
 
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
 OnSession: TypeAlias = SessionEvent | Delivered | Answer
@@ -79,7 +82,7 @@ class Columns:
         others = [DiagramColumn(f"{HOLDERS[mode]}s", f"{rest:,} more")] if rest else []
         self.all = (DiagramColumn("", "publisher"), DiagramColumn("", "Pub/Sub"), *named, *others)
         epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
-        self.epochs: Mapping[str, str] = {epoch: f"e{n}" for n, epoch in enumerate(epochs, 1)} if len(epochs) > 1 else {}
+        self.epochs = _short_names(epochs) if len(epochs) > 1 else {}
         self._numbers: dict[str, set[str]] = {}
         self._ids: dict[str, set[str]] = {}
         for event in shown:
@@ -120,6 +123,15 @@ class Columns:
 
     def _owner(self, subscription: str, session: str) -> str:
         return self._subscribers.get((subscription, session), session)
+
+
+def _short_names(epochs: Iterable[str]) -> Mapping[str, str]:
+    """What epochs are called in front of a number: themselves if all are short, else by letters, which are no names of epochs."""
+    names = list(epochs)
+    if all(len(name) <= EPOCH_LENGTH_MAX for name in names):
+        return {name: name for name in names}
+    letters = (letter * times for times in count(1) for letter in ascii_uppercase)
+    return dict(zip(names, (label for label in letters if label not in names), strict=False))
 
 
 def short(name: str) -> str:

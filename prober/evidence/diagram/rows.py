@@ -142,8 +142,9 @@ class Diagram:
         """What the names of messages in it mean."""
         arrows = (row.shape for row in self.rows if isinstance(row.shape, Arrow))
         again = [f"{REPUBLISHED} behind a number: the prober published the message again."]
-        epochs = [", ".join(f"{name}: epoch {epoch}" for epoch, name in self.columns.epochs.items())]
-        return (again if any(REPUBLISHED in arrow.message for arrow in arrows) else []) + (epochs if self.columns.epochs else [])
+        renamed = {name: epoch for epoch, name in self.columns.epochs.items() if name != epoch}
+        epochs = [", ".join(f"{name}: epoch {epoch}" for name, epoch in renamed.items())] if renamed else []
+        return (again if any(REPUBLISHED in arrow.message for arrow in arrows) else []) + epochs
 
 
 def diagram_of(

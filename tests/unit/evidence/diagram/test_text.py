@@ -153,17 +153,25 @@ def test_several_subscriptions_are_labelled() -> None:
     assert title.split() == ["line", "time", "publisher", "Pub/Sub", "one/A", "two/A"]
 
 
-def test_several_epochs_are_named() -> None:
+@pytest.mark.parametrize(
+    ("epochs", "names", "notes"),
+    [
+        (("e2", "e3"), ("e2", "e3"), []),
+        (("e2", "2026-11-27"), ("A", "B"), ["A: epoch e2, B: epoch 2026-11-27"]),
+        (("A", "2026-11-27"), ("B", "C"), ["B: epoch A, C: epoch 2026-11-27"]),
+    ],
+)
+def test_several_epochs_keep_their_names_or_get_letters(epochs: tuple[str, str], names: tuple[str, str], notes: list[str]) -> None:
     events: list[Event] = [
-        PublishInvoked(0.0, "k", "run-a", 1),
-        PublishInvoked(1.0, "k", "run-b", 1),
-        Published(1.1, "k", "run-b", 1, "b1"),
+        PublishInvoked(0.0, "k", epochs[0], 1),
+        PublishInvoked(1.0, "k", epochs[1], 1),
+        Published(1.1, "k", epochs[1], 1, "b1"),
     ]
     assert body(events) == [
-        "|-- publish e1:1 -------->|",
-        "|-- publish e2:1 -------->|",
-        "|<- ok e2:1 = b1 ---------|",
-        "e1: epoch run-a, e2: epoch run-b",
+        f"|-- publish {names[0]}:1 ".ljust(24, "-") + "->|",
+        f"|-- publish {names[1]}:1 ".ljust(24, "-") + "->|",
+        f"|<- ok {names[1]}:1 = b1 ".ljust(26, "-") + "|",
+        *notes,
     ]
 
 
