@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from prober.core.events import LONG_AGO, Delivered, Ended, Event
@@ -24,6 +25,10 @@ WITNESSES_MAX = 16
 SEQS_SHOWN = 20
 REASONS_MAX = 16
 REASON_LENGTH_MAX = 300
+
+REPEATED_KEPT: Final = 256
+"""Messages with several records that are remembered for a key."""
+NONE_REPEATED: Final[Mapping[tuple[str, int], bool]] = MappingProxyType({})
 
 CUT_OFF = "what came after the record stopped"
 
@@ -135,6 +140,7 @@ class FindingsCollector:
     grace_until_t       when the last control operation has settled, and `grace_cause` which that was.
     ids_alone           no delivery stated its publish time, so that a message id was taken for one record.
     dead_letters        how many messages went to the dead-letter topic since anything new came.
+    repeated            messages of which several records came, by epoch and number, and whether under one id; of many the latest.
     epochs              in how many epochs the key was published, as far as this subscription knows: a number may stand in each.
     """
 
@@ -148,6 +154,7 @@ class FindingsCollector:
         "grace_until_t",
         "ids_alone",
         "key",
+        "repeated",
         "rules",
         "subscription",
     )
@@ -164,6 +171,7 @@ class FindingsCollector:
         self.grace_cause = ""
         self.ids_alone = True
         self.epochs = self.dead_letters = 0
+        self.repeated: Mapping[tuple[str, int], bool] = NONE_REPEATED
         self._file = file
 
     def count_first_delivery(self, *, recorded: bool) -> None:
@@ -172,6 +180,11 @@ class FindingsCollector:
         self.counts.deliveries_unrecorded += not recorded
         self.counts.chances_dead_letter += self.dead_letters
         self.dead_letters = 0
+
+    def note_repeated(self, epoch: str, seq: int, *, one_id: bool) -> None:
+        """Another record of a message came, perhaps under the id of the first: sentences then say which they mean."""
+        latest = dict(list(self.repeated.items())[-REPEATED_KEPT + 1 :])
+        self.repeated = latest | {(epoch, seq): one_id or latest.get((epoch, seq), False)}
 
     def excuse(self, until_t: float, cause: str) -> None:
         """A control operation: until it has settled nothing is certain. Of several the one that lasts longest counts."""

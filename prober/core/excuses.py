@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from prober.core.facts import Delivery
 from prober.core.rules import Mode, Rules
+
+if TYPE_CHECKING:
+    from prober.core.subscription import Subscription
 
 DEAD_LETTER: Final = "the subscription has a dead-letter policy, and with one redelivery need not be consistent"
 LOST: Final = "what is missing was acknowledged before, and may have been sent again on a stream or pull that was lost"
@@ -76,6 +79,16 @@ def between(since_t: float, until_t: float) -> str:
 def seconds(value: float) -> str:
     """A length of time."""
     return f"{value:g} s"
+
+
+def unacknowledged(subscription: Subscription, what: str, invoked_t: float, until_t: float) -> str:
+    """That no acknowledgement counts of something that was published at `invoked_t`: a seek back undoes earlier ones (6.4)."""
+    eps = subscription.rules.clock_error_s
+    sought_t = max((one.start_t + eps for one in subscription.graces if one.since_t + eps <= invoked_t), default=-inf)
+    if sought_t == -inf:
+        return f"no acknowledgement of {what} is on record" + (f" before {at(until_t)}" if until_t < inf else "")
+    since = between(sought_t, until_t) if until_t < inf else f"since {at(sought_t)}"
+    return f"no acknowledgement of {what} is on record {since}, and the seek back at {at(sought_t)} undid earlier ones"
 
 
 def within_retention(rules: Rules, invoked_t: float, what: str) -> str:

@@ -219,6 +219,8 @@ def _file_duplicate(key: KeyChecker, one: Delivery, *, certain: bool) -> None:
     """Files a further record of a message, late if a later message of its epoch came before it."""
     late = any(lane.highest.get(one.epoch, 0) > one.seq for lane in key.lanes.values())
     key.counts.publisher_duplicates += 1
+    one_id = any(lane.log.positions_of(one.token) for lane in key.lanes.values())
+    key.collector.note_repeated(one.epoch, one.seq, one_id=one_id)
     file = key.collector.violation if certain else key.collector.info
     file(Kind.LATE_DUP if late else Kind.PUBLISHER_DUP, one.t, (one.number,), record_of(one))
 
@@ -249,4 +251,5 @@ def note_copy(key: KeyChecker, one: Delivery) -> None:
     """A record came for the first time; if its message id is known, the service stored the message twice."""
     if one.copy:
         key.counts.service_duplicates += 1
+        key.collector.note_repeated(one.epoch, one.seq, one_id=True)
         key.collector.info(Kind.SERVICE_DUP, one.t, (one.number,), record_of(one))

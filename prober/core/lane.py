@@ -176,7 +176,7 @@ class Lane(AcceptedDeliveries):
     def _send_of(self, state: State, one: Delivery, position: int, missing: list[Publication]) -> Send:
         return Send(
             *(self._key.subscription, self.log, one, position, state.before, state.before_position),
-            *((state.held if self._key.rules.exactly_once else state.outstanding())[::-1], missing, one.t, self._key.newest),
+            *((state.held if self._key.rules.exactly_once else state.outstanding())[::-1], missing, one.t, self._key),
         )
 
     # --- on hold -------------------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Lane(AcceptedDeliveries):
         pending = sorted((*self.pending, *(one for one in later if one is not None)), key=lambda one: one.rank)
         return Search(
             *(self._key.subscription, self.log, items, len(mandatory), settled, frontier, known, pending),
-            *(self.blurred_until_t, self.blurred_by, self._key.newest),
+            *(self.blurred_until_t, self.blurred_by, self._key),
             lambda one: one in self.overtaken or one.token in {token for token, _ in self.elsewhere},
             *(lambda one: self.pending.get(one) is not None, self._reported, self._effort),
         )

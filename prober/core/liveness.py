@@ -299,7 +299,7 @@ class Liveness:
             until_t = min(self._expires(log.invoked_t(one), now) for one in range(run.reached + 1, run.target + 1))
             verdict, doubt = self._judge(Kind.REDELIVERY_STALL, run.lane, wait, until_t, self._runs.doubt_of(run, now))
             if verdict.passed_t < inf:
-                facts = {"target": log.seq(run.target), "epoch": log.epoch(run.target), **overdue.times(wait, verdict.passed_t)}
+                facts = overdue.target(self._key, run) | overdue.times(wait, verdict.passed_t)
                 witnesses = (run.number, self.last_number, log.number(run.target))
                 ended = self._runs.ruled_out(run, now)
                 reasons = () if doubt else overdue.reasons_of(self._key.subscription, self.clock, wait, verdict.passed_t, *ended)

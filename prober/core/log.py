@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
+from prober.core.names import RecordName
+
 ACKED: Final = 1
 """An acknowledgement was sent."""
 REMOVED: Final = 2
@@ -253,6 +255,14 @@ class Log:
     def epoch(self, position: int) -> str:
         """The epoch at a position, empty if it is forgotten."""
         return self.names[self.epochs[position - self.floor - 1]] if self.holds(position) else ""
+
+    def redelivered(self, upto: int, after: int, before: int) -> None:
+        """None: what is sent in the order of arrival was sent at no other time."""
+
+    def named(self, position: int) -> RecordName:
+        """What the record at a position is called; message ids are not kept."""
+        stamp = self.stamps[position - self.floor - 1] if self.holds(position) else 0
+        return RecordName(self.epoch(position), self.seq(position), self.token(position), stamp)
 
     def number(self, position: int) -> int:
         """The event of the first delivery of a position, 0 if it is forgotten."""

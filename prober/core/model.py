@@ -18,31 +18,25 @@ from typing import TYPE_CHECKING, Final, Protocol
 from prober.core.excuses import CONFIRMED_AHEAD, GRACE, doubt_of, ruled_out
 from prober.core.facts import Delivery, Ends, ends_of
 from prober.core.findings import Kind
+from prober.core.hold_excuses import AGAIN, DEAD_LETTERED, DROPPED, HANDOVER, PUSHED, SETTLED, Again, Holding, not_released
 from prober.core.rules import Mode, Rules
 from prober.core.send_excuses import (
     ABSENCE,
-    AGAIN,
-    DEAD_LETTERED,
-    DROPPED,
     EXPIRY,
     FILTER,
-    HANDOVER,
     PASSED_EXPIRY,
     PASSED_OVER,
-    PUSHED,
-    SETTLED,
     Absent,
-    Again,
-    Holding,
     Passed,
     no_restart,
-    not_released,
     passed_by_control,
     stored_before,
 )
 from prober.core.situation import held_below
 
 if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+    from prober.core.names import RecordName
     from prober.core.publications import Publication
     from prober.core.subscription import Subscription
 
@@ -114,8 +108,11 @@ class View(Protocol):
     def holds(self, position: int) -> bool:
         """Whether what is known of a position is not forgotten."""
 
-    def seq(self, position: int) -> int:
-        """The sequence number of a position."""
+    def redelivered(self, upto: int, after: int, before: int) -> Delivery | None:
+        """The first redelivery of a position up to one, among events between two, that may have been sent at another time."""
+
+    def named(self, position: int) -> RecordName:
+        """What the record of a position is called."""
 
 
 @dataclass(slots=True)
@@ -127,7 +124,7 @@ class Send:
     held        what may be held, the highest position first.
     missing     publications that had to be in the log before it and are not.
     latest_t    it was sent by then; `by_t` allows for the clock error.
-    newest      the last delivery of a message id.
+    key         the key that it is about.
     stands_behind_missing   whether a message stands before its record, which is known, that was not received.
     """
 
@@ -140,7 +137,7 @@ class Send:
     held: Iterable[tuple[int, Delivery]]
     missing: Sequence[Publication]
     latest_t: float
-    newest: Callable[[int], Delivery | None]
+    key: KeyChecker
     stands_behind_missing: bool = False
     rules: Rules = field(init=False)
     by_t: float = field(init=False)
@@ -184,10 +181,10 @@ class Send:
         return [Problem(Kind.ORDER_GAP, doubt, publications=missing) for doubt, missing in counted.items()]
 
     def _absent(self, missing: Publication) -> Absent:
-        return Absent(self.subscription, missing, self.delivery, self.delivery.t, self.by_t)
+        return Absent(self.key, missing, self.delivery, self.delivery.t, self.by_t)
 
     def _not_absent(self, missing: Publication) -> tuple[str, ...]:
-        return *stored_before(missing, self.delivery), *ruled_out(ABSENCE, self._absent(missing))
+        return *stored_before(self.key, missing, self.delivery), *ruled_out(ABSENCE, self._absent(missing))
 
     def _is_counted(self, case: Absent) -> bool:
         """Whether the doubt is worth a finding: what is too old, or filtered out, is simply not in the log."""
@@ -251,7 +248,7 @@ class Send:
         if not certain:
             return []
         doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
-        return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, certain[0]))]
+        return [self._overlap(OVERLAP[self.rules.mode], certain, doubt, partial(self._not_free, self._shown(certain)))]
 
     def _push(self, below: Sequence[Holding]) -> list[Problem]:
         """7.3: push goes on only after success."""
@@ -261,7 +258,11 @@ class Send:
                 found.setdefault(Kind.PUSH_ADVANCE_PAST_NACK if self.may_be_released(case.held) else Kind.PUSH_OVERLAP, []).append(
                     case
                 )
-        return [self._overlap(kind, cases, "", partial(self._not_done, kind, cases[0])) for kind, cases in found.items()]
+        return [self._overlap(kind, cases, "", partial(self._not_done, kind, self._shown(cases))) for kind, cases in found.items()]
+
+    def _shown(self, cases: Sequence[Holding]) -> Holding:
+        """The case that is shown: one that was received before, if there is."""
+        return next((case for case in cases if case.held.number < self.delivery.number), cases[0])
 
     def _overlap(self, kind: Kind, cases: Sequence[Holding], doubt: str, alternatives: Callable[[], tuple[str, ...]]) -> Problem:
         positions, others = tuple(case.position for case in cases), tuple(case.held for case in cases)
@@ -277,7 +278,7 @@ class Send:
 
     def may_be_released(self, held: Delivery) -> bool:
         """Whether anything but a redelivery may have ended a hold: 7.4."""
-        return min(ends_of(self.rules, held, self.newest(held.token))) <= self.by_t
+        return min(ends_of(self.rules, held, self.key.newest(held.token))) <= self.by_t
 
     def _matters(self, position: int, held: Delivery) -> bool:
         known = self.view.holds(position) and not self.view.is_open(position, self.position)
@@ -302,4 +303,4 @@ class Send:
         return []
 
     def _not_again(self, case: Holding, ends: Ends, before: Delivery) -> tuple[str, ...]:
-        return *not_released(case, ends), HANDOVER.fact(case), *ruled_out(AGAIN, Again(self, before))
+        return *not_released(case, ends), *ruled_out((HANDOVER,), case), *ruled_out(AGAIN, Again(self, before))

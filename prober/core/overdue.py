@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from prober.core.collector import SEQS_SHOWN
-from prober.core.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, UNSEEN_ATTEMPTS, within_retention
+from prober.core.events import LONG_AGO
+from prober.core.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, UNSEEN_ATTEMPTS, unacknowledged, within_retention
 from prober.core.facts import Delivery, deliveries_of
 from prober.core.findings import Fact, Kind
+from prober.core.names import Named, RecordName, id_of, ids_of, words_for
 
 if TYPE_CHECKING:
     from prober.core.clocks import KeyClock, Wait
     from prober.core.key import KeyChecker
     from prober.core.publications import Publication
     from prober.core.rules import Rules
+    from prober.core.runs import Run
     from prober.core.subscription import Subscription
 
 HELD_ELSEWHERE: Final = "unacknowledged messages of another key may have delayed this one"
@@ -47,7 +51,7 @@ def reasons_of(subscription: Subscription, clock: KeyClock, wait: Wait, passed_t
 def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait: Wait, passed_t: float, doubt: str) -> None:
     """STUCK: of the pending messages, `first` was judged."""
     shown = [first, *(one for one in pending if one is not first)][:SEQS_SHOWN]
-    facts = seqs([(one.seq, one.epoch.name) for one in shown], len(pending)) | times(wait, passed_t)
+    facts = seqs(key, shown, len(pending)) | times(wait, passed_t)
     witnesses = (first.invoked_number, first.confirmed_number, key.liveness.last_number)
     key.collector.liveness(Kind.STUCK, passed_t, witnesses, facts, doubt, _never_delivered(key, wait, passed_t, doubt))
 
@@ -55,6 +59,7 @@ def stuck(key: KeyChecker, first: Publication, pending: list[Publication], wait:
 def lost(key: KeyChecker, publication: Publication, by: Delivery, wait: Wait, passed_t: float, doubt: str) -> None:
     """LOST_OVERTAKEN."""
     facts: dict[str, Fact] = {"seq": publication.seq, "epoch": publication.epoch.name, "by": by.seq, "by_epoch": by.epoch}
+    facts |= {**id_of(key, "seq", publication), **id_of(key, "by", by)}
     witnesses = (publication.invoked_number, publication.confirmed_number, by.number)
     reasons = _never_delivered(key, wait, passed_t, doubt)
     key.collector.liveness(Kind.LOST_OVERTAKEN, passed_t, witnesses, facts | times(wait, passed_t), doubt, reasons)
@@ -64,8 +69,9 @@ def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doub
     """UNACKED_STALL: deliveries, each with its wait and when its deadline passed."""
     _, wait, passed_t = min(found, key=lambda each: each[2])
     shown = [one for one, _, _ in found][:SEQS_SHOWN]
-    facts = seqs([(one.seq, one.epoch) for one in shown], len(found)) | times(wait, passed_t)
-    never = f"not acknowledged: no acknowledgement of message {shown[0].seq} is on record"
+    facts = seqs(key, shown, len(found)) | times(wait, passed_t)
+    what = words_for(key, shown[0])
+    never = f"not acknowledged: {unacknowledged(key.subscription, what, shown[0].invoked_t, inf)}"
     told = () if doubt else reasons_of(key.subscription, key.liveness.clock, wait, passed_t, never, not_removed(key.rules))
     key.collector.liveness(Kind.UNACKED_STALL, passed_t, [one.number for one in shown[:5]], facts, doubt, told)
 
@@ -76,12 +82,20 @@ def _never_delivered(key: KeyChecker, wait: Wait, passed_t: float, doubt: str) -
     return reasons_of(key.subscription, key.liveness.clock, wait, passed_t, not_removed(key.rules), NO_FILTER)
 
 
-def seqs(shown: list[tuple[int, str]], count: int) -> dict[str, Fact]:
+def seqs(key: KeyChecker, records: Sequence[Named], count: int) -> dict[str, Fact]:
     """Messages, as sequence numbers with their epochs, the first one first."""
-    facts: dict[str, Fact] = {"seqs": tuple(seq for seq, _ in shown), "count": count, "epoch": shown[0][1]}
-    if len({epoch for _, epoch in shown}) > 1:
-        facts["seqs_epochs"] = tuple(epoch for _, epoch in shown)
-    return facts
+    shown = [RecordName.of(record) for record in records]
+    facts: dict[str, Fact] = {"seqs": tuple(one.seq for one in shown), "count": count, "epoch": shown[0].epoch}
+    if len({one.epoch for one in shown}) > 1:
+        facts["seqs_epochs"] = tuple(one.epoch for one in shown)
+    return {**facts, **ids_of(key, "seqs", shown)}
+
+
+def target(key: KeyChecker, run: Run) -> dict[str, Fact]:
+    """What a redelivery has to come to, and the time of the seek back that it comes of."""
+    record = run.lane.log.named(run.target)
+    sought: dict[str, Fact] = {"sought_t": run.began_t} if run.since_t > LONG_AGO else {}
+    return {"target": record.seq, "epoch": record.epoch, **id_of(key, "target", record), **sought}
 
 
 def times(wait: Wait, passed_t: float) -> dict[str, Fact]:

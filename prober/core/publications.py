@@ -61,6 +61,7 @@ class Publication:
         "failed",
         "invoked_number",
         "invoked_t",
+        "message_id",
         "ordered_t",
         "rank",
         "received",
@@ -80,6 +81,7 @@ class Publication:
         self.region = region
         self.size = size
         self.token: int | None = None
+        self.message_id = ""
         self.confirmed_t = inf
         self.confirmed_number = 0
         self.received = 0
@@ -132,14 +134,15 @@ class Publication:
             return False
         return any(generation <= known and one.invoked_t == LONG_AGO for known, one in self.attempts.items())
 
-    def confirm(self, token: int, generation: int, t: float, number: int) -> bool:
+    def confirm(self, message_id: str, generation: int, t: float, number: int) -> bool:
         """A confirmation; True if it names the primary, which only the first does. An abandoned number has no primary."""
         if self.attempts is not None and generation in self.attempts:
             self.attempts[generation].open = False
         if self.token is not None or self.abandoned:
             self.unknown = True
             return False
-        self.token, self.confirmed_t, self.confirmed_number = token, t, number
+        self.token, self.message_id = hash(message_id), message_id
+        self.confirmed_t, self.confirmed_number = t, number
         if self.attempts is not None and generation in self.attempts:
             attempt = self.attempts[generation]
             self.ordered_t, self.region = attempt.invoked_t, attempt.region

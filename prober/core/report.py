@@ -14,9 +14,11 @@ from prober.core.findings import Fact, Facts, Kind
 from prober.core.integrity import record_of
 from prober.core.log import PRIMARY, UNPLACED
 from prober.core.model import OVERLAP, Problem
+from prober.core.names import id_of, ids_of, words_for
 from prober.core.publications import Publication
 from prober.core.rules import Mode
 from prober.core.send_excuses import ABSENCE, Absent, stored_before
+from prober.core.sought import Restart
 
 if TYPE_CHECKING:
     from prober.core.accepted import AcceptedDeliveries
@@ -63,6 +65,8 @@ def _gap(key: KeyChecker, one: Delivery, missing: Sequence[Publication], problem
         "missing": tuple(publication.seq for publication in shown),
         "missing_count": len(missing),
         "missing_epoch": missing[0].epoch.name,
+        **id_of(key, "seq", one),
+        **ids_of(key, "missing", shown),
     }
     key.collector.violation(Kind.ORDER_GAP, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
@@ -77,9 +81,15 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
         "epoch": publication.epoch.name,
         "after": early.seq,
         "after_epoch": early.epoch,
+        **id_of(key, "seq", publication),
+        **id_of(key, "after", early),
     }
     confirmed = 0 if before is None else before.confirmed_number
-    reasons = (*stored_before(publication, early), f"not a missing message: message {one.seq} came later, at {at(one.t)}", NO_ORDER)
+    reasons = (
+        *stored_before(key, publication, early),
+        f"not a missing message: {words_for(key, one)} came later, at {at(one.t)}",
+        NO_ORDER,
+    )
     if in_session(publication, early):
         witnesses = (early.number, confirmed, one.number, publication.confirmed_number)
         key.collector.violation(Kind.ORDER_INVERSION, one.t, witnesses, facts, "", reasons)
@@ -92,7 +102,13 @@ def late(key: KeyChecker, lane: Lane, publication: Publication, one: Delivery, e
     position = _published_after(lane, publication, key.rules.clock_error_s)
     if position:
         log = lane.log
-        times = {**facts, "after": log.seq(position), "after_epoch": log.epoch(position)}
+        facts.pop("after_id", None)
+        times = {
+            **facts,
+            "after": log.seq(position),
+            "after_epoch": log.epoch(position),
+            **id_of(key, "after", log.named(position)),
+        }
         times |= {"confirmed_t": publication.confirmed_t, "invoked_t": log.invoked_t(position)}
         proof = publication.confirmed_number, log.number(position), one.number
         key.collector.violation(Kind.REALTIME_INVERSION, one.t, proof, times, "", (NO_ORDER,))
@@ -109,7 +125,7 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
     """Two records are in the wrong order, or one is missing before the other: `late`."""
     seq, epoch, number = lane.log.seq(early), lane.log.epoch(early), lane.log.number(early)
     missing = behind if isinstance(behind, Publication) else confirmed
-    absent = Absent(key.subscription, missing, _first_at(key, lane, early, confirmed), key.last_t, key.last_t)
+    absent = Absent(key, missing, _first_at(key, lane, early, confirmed), key.last_t, key.last_t)
     doubt = doubt_of(ABSENCE, absent)
     if isinstance(behind, Publication):
         facts: Facts = {
@@ -118,13 +134,16 @@ def pair(key: KeyChecker, lane: Lane, behind: Publication | int, early: int, con
             "missing": (behind.seq,),
             "missing_count": 1,
             "missing_epoch": behind.epoch.name,
+            **id_of(key, "seq", lane.log.named(early)),
+            **ids_of(key, "missing", [behind]),
         }
         witnesses = (number, behind.invoked_number, behind.confirmed_number)
-        reasons = () if doubt else (_confirmed_late(behind), *ruled_out(ABSENCE, absent))
+        reasons = () if doubt else (_confirmed_late(key, behind), *ruled_out(ABSENCE, absent))
         key.collector.violation(Kind.ORDER_GAP, behind.confirmed_t, witnesses, facts, doubt, reasons)
         return
     late_epoch = lane.log.epoch(behind)
-    inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch}
+    ids = {**id_of(key, "seq", lane.log.named(behind)), **id_of(key, "after", lane.log.named(early))}
+    inversion: Facts = {"seq": lane.log.seq(behind), "epoch": late_epoch, "after": seq, "after_epoch": epoch, **ids}
     witnesses = number, lane.log.number(behind), confirmed.confirmed_number
     of_session = late_epoch == epoch and lane.log.flagged(early, PRIMARY)
     kind, reasons = (Kind.ORDER_INVERSION, (NO_DUPLICATE, NO_ORDER)) if of_session else (Kind.REALTIME_INVERSION, (NO_ORDER,))
@@ -139,8 +158,8 @@ def _first_at(key: KeyChecker, lane: Lane, position: int, confirmed: Publication
     return next((one for one in remembered if one.first and one.position == position), None)
 
 
-def _confirmed_late(publication: Publication) -> str:
-    return f"not an unknown outcome: the publish of message {publication.seq} was confirmed at {at(publication.confirmed_t)}"
+def _confirmed_late(key: KeyChecker, publication: Publication) -> str:
+    return f"not an unknown outcome: the publish of {words_for(key, publication)} was confirmed at {at(publication.confirmed_t)}"
 
 
 def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -149,26 +168,32 @@ def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     (before,) = problem.others
     facts: dict[str, Fact] = {
         **record_of(one),
-        "after": before.seq,
+        "after": before.seq if before.number < one.number else 0,
         "skipped": tuple(log.seq(position) for position in shown),
         "skipped_count": len(problem.positions),
         "subscriber": one.session.owner or one.session.name,
         "mode": key.rules.mode.value,
+        **id_of(key, "seq", one),
+        **ids_of(key, "skipped", map(log.named, shown)),
+        **(id_of(key, "after", before) if before.message_id else {}),
     }
     epochs = tuple(log.epoch(position) for position in shown)
     if any(epoch != one.epoch for epoch in epochs):
         facts["skipped_epochs"] = epochs
-    if before.epoch != one.epoch:
+    if isinstance(before, Restart):
+        facts["sought_t"] = before.sought_t
+    elif before.epoch != one.epoch:
         facts["after_epoch"] = before.epoch
     witnesses = (before.number, *(log.number(position) for position in shown[:5]), one.number)
     key.collector.violation(problem.kind, one.t, witnesses, facts, problem.doubt, problem.reasons)
 
 
 def overlap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
-    """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP."""
+    """AFFINITY_SPLIT, PULL_OVERLAP and PUSH_OVERLAP: what was received before proves it, or else what came later and was sent before."""
     if key.rules.mode is Mode.STREAMING and not problem.doubt:
         key.counts.affinity_moves_outstanding_yes += 1
-    _overlap(key, lane, one, problem.others, problem.doubt, reasons=problem.reasons)
+    held = [other for other in problem.others if other.number < one.number] or problem.others
+    _overlap(key, lane, one, held, problem.doubt, reasons=problem.reasons)
 
 
 def _overlap(
@@ -186,10 +211,14 @@ def _overlap(
         "subscriber": one.session.owner or one.session.name,
         "holder": (shown[0].session.owner or shown[0].session.name) if shown else holder,
         "held": tuple(other.seq for other in shown),
+        **id_of(key, "seq", one),
+        **ids_of(key, "held", shown),
     }
     epochs = tuple(other.epoch for other in shown)
     if any(epoch != one.epoch for epoch in epochs):
         facts["held_epochs"] = epochs
+    if shown and shown[0].number > one.number:
+        facts["held_t"] = shown[0].t
     before = lane.now.before
     witnesses = (*(other.number for other in held[:5]), 0 if before is None else before.number, one.number)
     key.collector.violation(OVERLAP[key.rules.mode], one.t, witnesses, facts, doubt, reasons)
@@ -198,7 +227,8 @@ def _overlap(
 def past_nack(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
     """PUSH_ADVANCE_PAST_NACK."""
     (position, *_), (nacked, *_) = problem.positions, problem.others
-    facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch}
+    ids = {**id_of(key, "seq", one), **id_of(key, "nacked", nacked)}
+    facts: Facts = {**record_of(one), "nacked": nacked.seq, "nacked_epoch": nacked.epoch, **ids}
     witnesses = (lane.log.number(position), nacked.number, one.number)
     key.collector.violation(Kind.PUSH_ADVANCE_PAST_NACK, one.t, witnesses, facts, problem.doubt, problem.reasons)
 

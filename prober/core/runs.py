@@ -8,9 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.core.events import LONG_AGO
-from prober.core.excuses import DEAD_LETTER, NO_POLICY, Excuse, doubt_of, none_lost, ruled_out
+from prober.core.excuses import DEAD_LETTER, NO_POLICY, Excuse, doubt_of, none_lost, ruled_out, unacknowledged
 from prober.core.facts import Delivery, lease_until
 from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, UNPLACED
+from prober.core.names import words_for
 from prober.core.sought import Seek
 
 if TYPE_CHECKING:
@@ -177,7 +178,9 @@ class Runs:
         )
         first = next(unacked, 0)
         if first:
-            return f"not acknowledged: no acknowledgement of message {log.seq(first)} is on record, so it has to come again"
+            what = words_for(self._key, log.named(first))
+            never = unacknowledged(self._key.subscription, what, log.invoked_t(first), inf)
+            return f"not acknowledged: {never}, so it has to come again"
         return none_lost(self._key.rules, run.began_t, now)
 
     def _target(self, lane: Lane) -> int:

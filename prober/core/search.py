@@ -31,6 +31,7 @@ from prober.core.situation import Situation, held_at, held_on
 from prober.core.subscription import Subscription
 
 if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
     from prober.core.state import State
 
 SENDS_MAX: Final = 6_000
@@ -68,7 +69,7 @@ class Search:
     pending: Sequence[Publication]
     blurred_until_t: float
     blurred_by: Session | None
-    newest: Callable[[int], Delivery | None]
+    key: KeyChecker
     waived: Callable[[Publication], bool]
     excused: Callable[[Publication], bool]
     reported: Set[tuple[int, Kind]]
@@ -182,7 +183,7 @@ class Search:
                 if index < self.mandatory:
                     needed.add(missing)
                 if any(costs.get(missing, BREACH)):
-                    send = Send(self.subscription, SearchView(self, start), one, 1, None, 0, (), [missing], one.t, self.newest)
+                    send = Send(self.subscription, SearchView(self, start), one, 1, None, 0, (), [missing], one.t, self.key)
                     cost = cost_of(self._new(index, send.missing_only()), placed=True)
                     costs[missing] = min(cost, costs.get(missing, cost))
         breaches = {one: BREACH for one, cost in costs.items() if one in needed and cost.breaches}
@@ -191,7 +192,7 @@ class Search:
 
     def _paid(self, situation: Situation, index: int, inevitable: Mapping[Publication, Cost]) -> Cost:
         """The cost that counted so far for the publications that are missing before a delivery."""
-        if not inevitable or self._position(situation, index):
+        if not inevitable or self.position(situation, index):
             return Cost()
         return sum((inevitable.get(one, Cost()) for one in self._missing(situation, index)), Cost())
 
@@ -260,7 +261,7 @@ class Search:
 
     def _send(self, situation: Situation, index: int) -> tuple[Step, Situation]:
         one = self.items[index]
-        position = self._position(situation, index)
+        position = self.position(situation, index)
         learned = None if position else self._records[index]
         missing = [] if position else self._missing(situation, index)
         behind = position > 0 and self.subscription.rules.exactly_once and self._is_behind_missing(situation, position)
@@ -277,7 +278,7 @@ class Search:
         view = SearchView(self, after)
         latest_t = self._latest(situation, index)
         last = situation.before, situation.before_position
-        send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.newest, behind)
+        send = Send(self.subscription, view, one, position, *last, held, missing, latest_t, self.key, behind)
         return Step(index, self._new(index, send.problems()), placed=True), after
 
     def _bound(self, situation: Situation, index: int, position: int) -> int:
@@ -302,11 +303,11 @@ class Search:
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
         """It was sent before the last certain moment; what has to be in the log before it is missing all the same."""
         one = self.items[index]
-        missing = [] if self._position(situation, index) else self._missing(situation, index)
+        missing = [] if self.position(situation, index) else self._missing(situation, index)
         after = situation.after(self._places[index][0], None, situation.before, situation.before_position, situation.hold)
         after.complete = self._complete(after, situation.complete)
         view = SearchView(self, after)
-        send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index), self.newest)
+        send = Send(self.subscription, view, one, 1, None, 0, (), missing, self._latest(situation, index), self.key)
         return Step(index, self._new(index, send.order()), placed=False), after
 
     def _new(self, index: int, problems: Iterable[Problem]) -> tuple[Problem, ...]:
@@ -314,7 +315,7 @@ class Search:
         number = self.items[index].number
         return tuple(one for one in problems if (number, one.kind) not in self.reported)
 
-    def _position(self, situation: Situation, index: int) -> int:
+    def position(self, situation: Situation, index: int) -> int:
         """The position of a record, 0 if it is sent for the first time."""
         if self.known[index]:
             return self.known[index]

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
+from prober.core.names import RecordName
+
 if TYPE_CHECKING:
+    from prober.core.facts import Delivery
     from prober.core.search import Search
     from prober.core.situation import Situation
 
@@ -71,8 +74,14 @@ class SearchView:
         """See `model.View`."""
         return position > self.search.frontier or self.search.log.holds(position)
 
-    def seq(self, position: int) -> int:
+    def redelivered(self, upto: int, after: int, before: int) -> Delivery | None:
+        """See `model.View`."""
+        search = self.search
+        found = ((index, one) for index, one in enumerate(search.items) if after < one.number < before and not one.first)
+        return next((one for index, one in found if 0 < search.position(self.situation, index) <= upto), None)
+
+    def named(self, position: int) -> RecordName:
         """See `model.View`."""
         if position <= self.search.frontier:
-            return self.search.log.seq(position)
-        return self.search.first_at(self.situation, position).seq
+            return self.search.log.named(position)
+        return RecordName.of(self.search.first_at(self.situation, position))

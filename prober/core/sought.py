@@ -52,9 +52,10 @@ class Seek:
 class Restart(Delivery):
     """A settled seek back, as the send before what it brings back."""
 
-    __slots__ = ()
+    __slots__ = ("sought_t",)
 
     def __init__(self, seek: Seek, log: Log) -> None:
+        self.sought_t = seek.sought_t
         self.number = seek.number
         self.t = self.earliest_t = seek.settled_t
         self.session = NOBODY

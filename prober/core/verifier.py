@@ -181,7 +181,7 @@ class Verifier:
         self._counts.publishes_confirmed += 1
         group = self._group(event.key)
         publication = group.ended(event.epoch, event.seq)
-        if publication is None or not publication.confirm(hash(event.message_id), event.generation, event.t, self._number):
+        if publication is None or not publication.confirm(event.message_id, event.generation, event.t, self._number):
             return
         for checker in group.checkers:
             checker.confirmed(publication, event.t)

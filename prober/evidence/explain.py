@@ -138,6 +138,9 @@ def _ahead(told: Told) -> str:
 
 def _redelivery_skip(told: Told) -> str:
     sent = told.sent(told.one())
+    if "sought_t" in told.facts:
+        skipped = told.several("skipped", "skipped_count")
+        return f"{sent} and skipped {skipped}, which the seek back at {told.at('sought_t')} restored and which should have come before it."
     if not told.facts["after"]:
         return f"{sent} and skipped {told.several('skipped', 'skipped_count')}, which should have come again before it."
     after = told.one("after")
@@ -159,7 +162,21 @@ def _push_past_nack(told: Told) -> str:
 
 
 def _split(told: Told) -> str:
+    if "held_t" in told.facts:
+        return _overtook(told)
     return f"{told.sent(told.one())} while {_holding(told)}."
+
+
+def _overtook(told: Told) -> str:
+    """Two deliveries by different ways, in the wrong order: nobody recorded which of them was sent first."""
+    one, held, holder = told.one(), told.several("held"), told.holder("holder")
+    came = f"{told.sent(one)} before {held} {'to' if told.mode is Mode.STREAMING else 'in'} {holder}, which came at {told.at('held_t')}"
+    together = {
+        Mode.STREAMING: f"while {held} {_were(held)} on the way to {holder}",
+        Mode.PULL: f"while {holder} was outstanding",
+        Mode.PUSH: f"while {holder} was open",
+    }
+    return f"{came}. It was sent first, or {together[told.mode]}."
 
 
 def _holding(told: Told) -> str:
@@ -190,6 +207,9 @@ def _lost(told: Told) -> str:
 
 
 def _run_stalled(told: Told) -> str:
+    if "sought_t" in told.facts:
+        restored = f"A seek back at {told.at('sought_t')} restored {told.one('target')}, which had been delivered before"
+        return f"{restored}, but it did not come again, and the key stood still {told.wait()}."
     return (
         f"A redelivery began but did not reach {told.one('target')}, which had been delivered before, "
         f"and the key stood still {told.wait()}."

@@ -6,10 +6,9 @@ message ids and subscribers in its facts, and no other witnesses than the origin
 original history does not give. So leaving events out can neither replace the finding by another nor invent one.
 Positions, counts of positions and of epochs, and times are not compared: they change with the events that are left out.
 
-A smaller history also rules out, or assumes, the same as the original one (`Finding.alternatives`): an acknowledgement stays if the finding
-says that no stream was lost after it. Readers want to verify the facts behind that. So the events that they ask for (`Asked`) are put back
-at the end, as far as the finding stays the same with them: the publishes, the acknowledgements and nacks of skipped messages, the leases of
-held messages, the beginnings and ends of the sessions.
+A smaller history also has the same reasons (`grounds_of`): what one of them cites stays. Readers want to verify the facts behind that. So
+the events that they ask for (`Asked`) are put back at the end, as far as the finding stays the same with them: the publishes, the
+acknowledgements and nacks of skipped messages, the leases of held messages, the beginnings and ends of the sessions.
 
 Cheap things are tried first: the events of this key on this subscription, up to the one that decided; then the witnesses and that one
 alone; then these with the publishes and sessions that they belong to; then everything about the messages that the finding names, and about
@@ -36,10 +35,11 @@ from prober.core.events import (
     PublishEvent,
     PublishInvoked,
 )
-from prober.core.findings import EPOCHS, Fact, Finding, Kind, Status
+from prober.core.findings import Finding, Kind, Status
 from prober.core.kinds import KINDS, Promise
 from prober.core.rules import Mode, Rules
 from prober.core.verifier import Verifier
+from prober.evidence.identity import Identity, grounds_of, identity_of
 from prober.evidence.naming import NamedMessage, named_in
 from prober.evidence.surroundings import redelivery_of, streams_beside
 
@@ -56,7 +56,6 @@ Unit: TypeAlias = Sequence[Numbered]
 OfMessage: TypeAlias = PublishEvent | Delivered
 OfSession: TypeAlias = Delivered | Acked | Nacked | AckConfirmed | LeaseModified
 Answer: TypeAlias = Acked | Nacked | AckConfirmed | LeaseModified
-Identity: TypeAlias = tuple[str, str, str, str, str, frozenset[tuple[str, Fact]]]
 
 _number = itemgetter(0)
 _HOLD: Final = (Acked, Nacked, LeaseModified)
@@ -107,16 +106,6 @@ def are_answers_kept(kind: Kind) -> bool:
 def concerns(event: Event, subscription: str, key: str) -> bool:
     """Whether an event can matter to this key on this subscription: by its own fields, where it has them."""
     return getattr(event, "subscription", subscription) == subscription and getattr(event, "key", key) == key
-
-
-def identity_of(finding: Finding) -> Identity:
-    """What makes two findings the same one, wherever their events stand: no times, no positions."""
-    lasting = frozenset(
-        (name, fact)
-        for name, fact in finding.facts.items()
-        if not isinstance(fact, float) and "position" not in name and name != EPOCHS
-    )
-    return (finding.kind, finding.status, finding.subscription, finding.key, finding.doubt, lasting)
 
 
 def findings_in(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
@@ -192,15 +181,16 @@ class _Trial:
     spent: bool = False
     runs: int = 0
     _identity: Identity = field(init=False)
+    _grounds: frozenset[str] = field(init=False)
     _named: frozenset[NamedMessage] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._identity = identity_of(self.wanted)
+        self._identity, self._grounds = identity_of(self.wanted), grounds_of(self.wanted)
         self._named = named_in(self.wanted.facts)
 
     def is_wanted(self, finding: Finding) -> bool:
-        """The same finding, from no other witnesses, with the same alternatives."""
-        same = identity_of(finding) == self._identity and finding.alternatives == self.wanted.alternatives
+        """The same finding, from no other witnesses, with the same reasons."""
+        same = identity_of(finding) == self._identity and grounds_of(finding) == self._grounds
         return same and set(finding.witnesses) <= set(self.wanted.witnesses)
 
     def is_about(self, number: int, event: Event) -> bool:

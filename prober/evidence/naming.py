@@ -65,9 +65,10 @@ class Names:
     def one(self, name: str = "seq") -> str:
         """A single message: `message 3`, `message 3 of epoch e2`, `message 3 (id b3)`, `another record of message 3`."""
         message = self._message(name)
-        message_id = self._facts.get("message_id") if name == "seq" else None
+        stated = self._facts.get("message_id") if name == "seq" and self._times[message] > 1 else None
+        message_id = self._facts.get(f"{name}_id") or stated
         text = f"message {message.seq}{self._of_epoch(message)}"
-        if self._times[message] > 1 and message_id:
+        if message_id:
             text += f" (id {message_id})"
         elif message in self._mentioned:
             text = f"another record of {text}"
@@ -79,10 +80,12 @@ class Names:
         messages = self._messages(name)
         total = max(whole(self._facts.get(count)), len(messages))
         shown = messages if total <= LISTED_MAX else messages[:SHOWN_OF_MANY]
+        ids = self._ids(name, len(messages))
         groups: dict[tuple[bool, str], list[str]] = {}
-        for message in shown:
-            group = name != "held" and message in self._mentioned, self._of_epoch(message)  # what is held may be the same record
-            groups.setdefault(group, []).append(str(message.seq))
+        for message, message_id in zip(shown, ids, strict=False):
+            again = name != "held" and not message_id and message in self._mentioned  # what is held may be the same record
+            group = again, self._of_epoch(message)
+            groups.setdefault(group, []).append(f"{message.seq} (id {message_id})" if message_id else str(message.seq))
             self._mentioned.add(message)
         more = [f"{total - len(shown):,} more"] if total > len(shown) else []
         if len(groups) == 1 and (False, "") in groups:
@@ -101,6 +104,11 @@ class Names:
         if isinstance(epochs, tuple) and len(epochs) == len(seqs):
             return [NamedMessage(seq, str(epoch)) for seq, epoch in zip(seqs, epochs, strict=True)]
         return [NamedMessage(seq, self._epoch(name)) for seq in seqs]
+
+    def _ids(self, name: str, count: int) -> Sequence[str]:
+        """The message ids that are stated of a list, empty ones where the number tells."""
+        ids = self._facts.get(f"{name}_ids")
+        return [str(one) for one in ids] if isinstance(ids, tuple) and len(ids) == count else [""] * count
 
     def _epoch(self, name: str) -> str:
         return str(self._facts.get(f"{name.removesuffix('_seq')}_epoch", self._facts.get("epoch", "")))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, excuse, rule
 
-SEND, MODEL, SITUATION = "send_excuses.py", "model.py", "situation.py"
+SEND, HOLD, MODEL, SITUATION = "send_excuses.py", "hold_excuses.py", "model.py", "situation.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # 4: a message that is missing before another
@@ -28,23 +28,23 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("passed-never-lost-beside", SEND, "    Excuse(_passed_beside, lambda case: none_lost_beside(case.send.rules, case.send.delivery)),\n", "", "What another stream of the subscriber took with it is skipped."),
     excuse("passed-never-expires", SEND, 'lambda case: EXPIRED if is_expired(case.send.rules, case.send.view.invoked_t(case.position), case.send.by_t) else "",\n    lambda case: within_retention(case.send.rules, case.send.view.invoked_t(case.position), case.what),\n)\nPASSED_OVER', 'lambda case: "",\n    lambda case: within_retention(case.send.rules, case.send.view.invoked_t(case.position), case.what),\n)\nPASSED_OVER', "What is older than the retention is skipped."),
     # 7: what is held
-    excuse("held-never-unsettled", SEND, 'return UNSETTLED if unsettled else ""', 'return ""', "A control operation releases nothing."),
-    rule("held-is-always-unsettled", SEND, "sent_t <= grace.until_t and grace.begun_t <= send.latest_t", "grace.begun_t <= send.latest_t", "A control operation releases what was delivered after it had settled."),
-    excuse("held-never-dropped", SEND, "    Excuse(_dropped, _not_dropped),\n", "", "A lost run drops nothing that is held."),
-    rule("held-dropped-though-unacknowledged", SEND, "lost = send.may_have_lost(case.held.earliest_t) and send.view.acked(case.position, send.by_t)", "lost = send.may_have_lost(case.held.earliest_t)", "A lost run drops what was never acknowledged."),
-    excuse("held-never-expires", SEND, "DROPPED: Final[tuple[Excuse[Holding], ...]] = (\n    HELD_EXPIRY,\n", "DROPPED: Final[tuple[Excuse[Holding], ...]] = (\n", "What is older than the retention is held."),
-    excuse("held-never-dead-lettered", SEND, "DEAD_LETTER if case.send.rules.dead_letter_max_attempts and not case.send.delivery.first else \"\"", '""', "With a dead-letter policy a run begins with what is held."),
-    rule("first-deliveries-are-dead-lettered", SEND, "case.send.rules.dead_letter_max_attempts and not case.send.delivery.first", "case.send.rules.dead_letter_max_attempts", "With a dead-letter policy every split is in doubt."),
-    excuse("push-never-answered", SEND, 'ANSWERED if case.held.acked_t <= case.send.by_t or case.send.view.acked(case.position, case.send.by_t) else ""', '""', "A push request that succeeded keeps the next one back."),
-    excuse("push-never-dead-letters", SEND, '    Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    HELD_EXPIRY,\n', "    HELD_EXPIRY,\n", "With a dead-letter policy push never goes past a failed message."),
-    excuse("push-never-expires", SEND, "lambda _: NO_POLICY),\n    HELD_EXPIRY,\n", "lambda _: NO_POLICY),\n", "Push repeats what is older than the retention."),
-    excuse("push-never-adopts", SEND, 'lambda case: ADOPTED if _is_adopted(case) else "",', 'lambda case: "",', "Push goes on past what was answered before the record began."),
-    rule("push-always-adopts", SEND, "if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):", "if not send.may_be_released(case.held):", "Push goes on past any message whose lease is over."),
+    excuse("held-never-unsettled", HOLD, 'return UNSETTLED if unsettled else ""', 'return ""', "A control operation releases nothing."),
+    rule("held-is-always-unsettled", HOLD, "sent_t <= grace.until_t and grace.begun_t <= send.latest_t", "grace.begun_t <= send.latest_t", "A control operation releases what was delivered after it had settled."),
+    excuse("held-never-dropped", HOLD, "    Excuse(_dropped, _not_dropped),\n", "", "A lost run drops nothing that is held."),
+    rule("held-dropped-though-unacknowledged", HOLD, "lost = send.may_have_lost(case.held.earliest_t) and send.view.acked(case.position, send.by_t)", "lost = send.may_have_lost(case.held.earliest_t)", "A lost run drops what was never acknowledged."),
+    excuse("held-never-expires", HOLD, "DROPPED: Final[tuple[Excuse[Holding], ...]] = (\n    HELD_EXPIRY,\n", "DROPPED: Final[tuple[Excuse[Holding], ...]] = (\n", "What is older than the retention is held."),
+    excuse("held-never-dead-lettered", HOLD, "DEAD_LETTER if case.send.rules.dead_letter_max_attempts and not case.send.delivery.first else \"\"", '""', "With a dead-letter policy a run begins with what is held."),
+    rule("first-deliveries-are-dead-lettered", HOLD, "case.send.rules.dead_letter_max_attempts and not case.send.delivery.first", "case.send.rules.dead_letter_max_attempts", "With a dead-letter policy every split is in doubt."),
+    excuse("push-never-answered", HOLD, 'ANSWERED if case.held.acked_t <= case.send.by_t or case.send.view.acked(case.position, case.send.by_t) else ""', '""', "A push request that succeeded keeps the next one back."),
+    excuse("push-never-dead-letters", HOLD, '    Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    HELD_EXPIRY,\n', "    HELD_EXPIRY,\n", "With a dead-letter policy push never goes past a failed message."),
+    excuse("push-never-expires", HOLD, "lambda _: NO_POLICY),\n    HELD_EXPIRY,\n", "lambda _: NO_POLICY),\n", "Push repeats what is older than the retention."),
+    excuse("push-never-adopts", HOLD, 'lambda case: ADOPTED if _is_adopted(case) else "",', 'lambda case: "",', "Push goes on past what was answered before the record began."),
+    rule("push-always-adopts", HOLD, "if send.rules.subscription_predates_first_publish or not send.may_be_released(case.held):", "if not send.may_be_released(case.held):", "Push goes on past any message whose lease is over."),
     # 9: exactly-once delivery
-    excuse("again-never-dead-lettered", SEND, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', "With a dead-letter policy what is held never comes again."),
-    excuse("again-never-begins-below", SEND, 'return LOWER if lost and _lower_may_be_free(send) else ""', 'return ""', "A run whose beginning was lost begins with what is held."),
-    rule("again-begins-below-without-a-loss", SEND, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if _lower_may_be_free(send)", "A run may begin below where nothing was lost."),
-    rule("again-begins-below-what-is-held", SEND, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if lost", "A run may begin with an earlier message that is held."),
+    excuse("again-never-dead-lettered", HOLD, 'Excuse(lambda case: DEAD_LETTER if case.send.rules.dead_letter_max_attempts else "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', 'Excuse(lambda case: "", lambda _: NO_POLICY),\n    Excuse(_may_begin_below', "With a dead-letter policy what is held never comes again."),
+    excuse("again-never-begins-below", HOLD, 'return LOWER if lost and _lower_may_be_free(send) else ""', 'return ""', "A run whose beginning was lost begins with what is held."),
+    rule("again-begins-below-without-a-loss", HOLD, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if _lower_may_be_free(send)", "A run may begin below where nothing was lost."),
+    rule("again-begins-below-what-is-held", HOLD, "return LOWER if lost and _lower_may_be_free(send)", "return LOWER if lost", "A run may begin with an earlier message that is held."),
     # guards of the rules
     rule("gaps-are-never-breaches", MODEL, "breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)", "breaches = tuple(case.missing for case, doubt in doubts.items() if doubt and not doubt)", "No gap is definite."),
     rule("steps-may-skip-one", MODEL, "if lowest <= highest + 1:", "if lowest <= highest + 2:", "A redelivery may leave out one message."),

@@ -12,12 +12,13 @@ from prober.core.events import Opened
 from prober.core.excuses import BESIDE
 from prober.core.facts import Ends
 from prober.core.findings import Finding, Kind, Status
+from prober.core.hold_excuses import _OF_END
 from prober.core.rules import Mode
-from prober.core.send_excuses import _OF_END
 from prober.core.verifier import Verifier
 from prober.evidence import minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
+from tests.sentences import untrue
 from tests.unit.core.cases import all_of, judged, rules_of
 from tests.unit.core.test_divergence import across
 from tests.unit.evidence.test_minimise import check_minimal, numbered, only
@@ -186,11 +187,44 @@ def test_the_facts_are_those_of_the_record() -> None:
     assert (
         "not released by its lease: that of message 2, delivered at t=1.100 s, lasts until t=60.100 s at least" in finding.reasons
     )
-    assert "not nacked: no nack of message 2 is on record between t=1.100 s and t=2.000 s" in finding.reasons
+    assert "not nacked: no nack of message 2, as delivered at t=1.100 s, is on record before t=2.000 s" in finding.reasons
     skip = found("P1,2,3,4 A<1,2,3@1 A ack 1@1.4 A nack 2@1.5 A<2@2 A<4@2.1", Kind.REDELIVERY_SKIP)
     assert any(
         one.startswith("not acknowledged: no acknowledgement of message 3 is on record before t=2.1") for one in skip.reasons
     )
+
+
+SWAPPED = [
+    ("P1,2,3 r2<2@20 r2 ack 2@20.1 r1<1@21 r1 ack 1@21.1 end @500", PUSH),
+    ("P1,2,3 pull a@0.9 pull b@0.9 b<2@1 a<1@1.1 b ack 2@1.2 a ack 1@1.3 stop @60", PULL),
+    ("P1,2,3 B<2@1 A<1@1.1 B ack 2@1.2 A ack 1@1.3 stop @60", {}),
+    ("P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 A<3@31 A<2@32 A ack 2,3@33 end @500", {}),
+    ("P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 A<1@30 A<3@31 A<2@32 A ack 1,2,3@33 end @500", {}),
+    (
+        "P1@0 ok1=a1@0.1 P2@0.2 ok2=a2@0.3 P3@0.4 ok3=a3@0.5 A<a1(1)@1 A<a2(2)@1.1 A ack 2@1.2 A<z2(2)@1.3 A<a1(1)@2 A<a3(3)@3 end @500",
+        {},
+    ),
+    ("P1,2 A<1~10@1 A<2~11@1.1 A<1~12@1.2 A ack 1@1.3 A<2~11@2 A<1~10@3 A<1~12@4 end @500", {}),
+]
+
+
+@pytest.mark.parametrize(("line", "rules"), SWAPPED, ids=[line for line, _ in SWAPPED])
+def test_reasons_state_what_is_in_the_record(line: str, rules: dict[str, Any]) -> None:
+    events = history(line, rules_of(**rules).mode)
+    found, _ = judged(rules_of(**rules), events)
+    failing = [one for one in found if one.status is not Status.INFO]
+    assert failing
+    assert [reason for one in failing for reason in untrue(events, one)] == []
+
+
+def test_a_record_is_named_with_its_epoch_and_its_id_where_the_number_is_not_enough() -> None:
+    published = "P1@0 ok1=a1@0.1 P1[e2]@0.2 ok1=b1@0.3 P2[e2]@0.4 ok2=b2@0.5"
+    line = f"{published} A<a1(1)@1 A<b1(1)@1.1 A<z1(1)[e2]@1.2 A<b2(2)@1.3 A<a1(1)@2 A<b2(2)@3"
+    skip = found(line, Kind.REDELIVERY_SKIP)
+    assert (
+        "not a restart of the redelivery: that goes back, and message 2 of epoch e2 is behind message 1 of epoch e2 (id b1), "
+        "which is behind message 1 of epoch e1"
+    ) in skip.reasons
 
 
 def test_an_indeterminate_finding_names_its_doubt_first() -> None:

@@ -205,85 +205,6 @@ class TestTimes:
         assert "since t=1.000 s." in explain(found("P1,2 A<1@1 A ack 1@1.1 end @500", Kind.STUCK), wall)
 
 
-class TestRecords:
-    """A sequence number that stands for several records."""
-
-    def test_what_was_skipped_is_another_record_of_what_came_before(self) -> None:
-        line = "P1@0 ok1=a1@0.1 P2@0.2 ok2=a2@0.3 A<a1(1)@1 A<z1(1)@1.1 A<a2(2)@1.2 A<a1(1)@2 A<a2(2)@3"
-        assert said(found(line, Kind.REDELIVERY_SKIP)).startswith(
-            "Pub/Sub delivered message 2 to A right after message 1 and skipped another record of message 1, which should"
-        )
-
-    def test_the_delivered_one_is_named_with_its_id(self) -> None:
-        line = "P1@0 ok1=a1@0.1 P2@0.2 ok2=a2@0.3 A<a1(1)@1 A<a2(2)@1.1 A<z2(2)@1.2 A<a1(1)@2 A<z2(2)@3"
-        assert said(found(line, Kind.REDELIVERY_SKIP)).startswith(
-            "Pub/Sub delivered message 2 (id z2) to A right after message 1 and skipped another record of message 2, which should"
-        )
-
-    def test_several_of_several(self) -> None:
-        facts: Facts = {
-            "seq": 5,
-            "epoch": "e1",
-            "message_id": "b5",
-            "after": 2,
-            "skipped": (3, 1, 2, 3),
-            "skipped_count": 4,
-            "subscriber": "A",
-        }
-        assert said(made(Kind.REDELIVERY_SKIP, facts)).startswith(
-            "Pub/Sub delivered message 5 to A right after message 2 and skipped messages 3 and 1 and other records of messages 2 and 3, which"
-        )
-
-    def test_what_is_held_may_be_what_came_again(self) -> None:
-        finding = found("P1,2 A<1,2@1 B<1@2", Kind.AFFINITY_SPLIT)
-        assert said(finding) == (
-            "Pub/Sub delivered message 1 (id m1) to B while A was still holding messages 1 and 2. This is not certain: "
-            "the service may redeliver from the lowest message held, or below, before its lease is over."
-        )
-
-
-class TestLists:
-    @pytest.mark.parametrize(
-        ("missing", "count", "words"),
-        [
-            ((3,), 1, "message 3,"),
-            ((3, 4, 6), 3, "messages 3, 4 and 6,"),
-            ((3, 4, 5, 6), 4, "messages 3, 4, 5 and 6,"),
-            ((3, 4, 5, 6, 7), 5, "messages 3, 4, 5 and 2 more,"),
-            (tuple(range(3, 23)), 1_020, "messages 3, 4, 5 and 1,017 more,"),
-        ],
-    )
-    def test_are_short(self, missing: tuple[int, ...], count: int, words: str) -> None:
-        finding = made(Kind.ORDER_GAP, {"seq": 99, "missing": missing, "missing_count": count})
-        assert f"but had not delivered {words} published before it" in explain(finding)
-
-    def test_of_several_epochs_are_told_apart(self) -> None:
-        facts: Facts = {"seq": 9, "epoch": "e3", "after": 1, "after_epoch": "e1", "skipped": (2, 3, 1, 2, 1), "subscriber": "A"}
-        facts = {**facts, "skipped_epochs": ("e1", "e1", "e2", "e2", "e3"), "skipped_count": 25}
-        assert said(made(Kind.REDELIVERY_SKIP, facts)).startswith(
-            "Pub/Sub delivered message 9 of epoch e3 to A right after message 1 of epoch e1 "
-            "and skipped messages 2 and 3 of epoch e1, message 1 of epoch e2 and 22 more, which"
-        )
-
-    def test_an_epoch_that_was_forgotten_is_not_named(self) -> None:
-        facts: Facts = {"seqs": (1, 2), "count": 2, "epoch": "", "seqs_epochs": ("", "e2"), "since_t": 1.0, "seconds": 120.0}
-        assert said(made(Kind.UNACKED_STALL, facts)).startswith(
-            "Message 1 and message 2 of epoch e2 were never acknowledged and had to"
-        )
-
-    def test_a_skip_after_something_unknown(self) -> None:
-        facts: Facts = {"seq": 5, "after": 0, "skipped": (4,), "skipped_count": 1, "subscriber": "A"}
-        assert said(made(Kind.REDELIVERY_SKIP, facts)).startswith(
-            "Pub/Sub delivered message 5 to A and skipped message 4, which should have come again before it."
-        )
-
-    def test_a_step_inside_a_response_after_something_unknown(self) -> None:
-        facts: Facts = {"seq": 5, "after": 0, "skipped": (4,), "skipped_count": 1, "subscriber": "b"}
-        assert said(made(Kind.PULL_BATCH_ORDER, facts)).startswith(
-            "Inside pull response b Pub/Sub went from an earlier message straight to message 5 and skipped message 4."
-        )
-
-
 class TestDoubts:
     """What takes the place of the promise when something may explain the facts."""
 
@@ -322,6 +243,48 @@ class TestDoubts:
         line = "P1,2 pull b@0.9 b<1@1 b ack 1@1.1 pull c@1.2 c<2@2"
         assert said(found(line, Kind.PULL_OVERLAP, mode=PULL)).startswith(
             "Pub/Sub delivered message 2 in pull response c while messages in pull response b may still have been outstanding."
+        )
+
+    @pytest.mark.parametrize(
+        ("line", "kind", "rules", "text"),
+        [
+            (
+                "P1,2 b<2@20 b ack 2@20.1 a<1@21 stop @60",
+                Kind.PUSH_OVERLAP,
+                ON_PUSH,
+                "Pub/Sub sent message 2 in push request b before message 1 in push request a, which came at t=21.000 s. "
+                "It was sent first, or while push request a was open.",
+            ),
+            (
+                "P1,2 pull a@0.9 pull b@0.9 b<2@1 a<1@1.1 stop @60",
+                Kind.PULL_OVERLAP,
+                ON_PULL,
+                "Pub/Sub delivered message 2 in pull response b before message 1 in pull response a, which came at t=1.100 s. "
+                "It was sent first, or while pull response a was outstanding.",
+            ),
+            (
+                "P1,2 B<2@1 A<1@1.1 stop @60",
+                Kind.AFFINITY_SPLIT,
+                {},
+                "Pub/Sub delivered message 2 to B before message 1 to A, which came at t=1.100 s. "
+                "It was sent first, or while message 1 was on the way to A.",
+            ),
+        ],
+    )
+    def test_of_two_in_the_wrong_order_nobody_knows_which_was_sent_first(
+        self, line: str, kind: Kind, rules: dict[str, Any], text: str
+    ) -> None:
+        assert said(found(line, kind, **rules)).startswith(text)
+
+    def test_what_a_seek_back_restored_is_said_of_it(self) -> None:
+        line = "P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 A<3@31 A<2@32 A ack 2,3@33 end @500"
+        assert said(found(line, Kind.REDELIVERY_SKIP)).startswith(
+            "Pub/Sub delivered message 3 to A and skipped messages 1 and 2, which the seek back at t=20.000 s restored and which "
+            "should have come before it."
+        )
+        never = found("P1,2,3 A<1,2,3@1 A ack 1,2,3@1.5 seek 1/0@20 end @500", Kind.REDELIVERY_STALL)
+        assert said(never).startswith(
+            "A seek back at t=20.000 s restored message 3, which had been delivered before, but it did not"
         )
 
     def test_a_push_that_may_have_been_answered(self) -> None:

@@ -11,7 +11,8 @@ import pytest
 from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
-from prober.evidence.minimise import EVIDENCE_MAX, Minimal, Numbered, findings_in, identity_of, minimise
+from prober.evidence.identity import grounds_of, identity_of
+from prober.evidence.minimise import EVIDENCE_MAX, Minimal, Numbered, findings_in, minimise
 from prober.traces.trace import read_trace
 from tests.notation import history
 
@@ -50,7 +51,7 @@ def check_minimal(events: list[Numbered], finding: Finding, rules: Rules) -> Non
 
     def is_proof(candidate: Sequence[Numbered]) -> bool:
         found = findings(candidate, rules)
-        alike = (one for one in found if (identity_of(one), one.alternatives) == (identity_of(finding), finding.alternatives))
+        alike = (one for one in found if (identity_of(one), grounds_of(one)) == (identity_of(finding), grounds_of(finding)))
         same = any(set(one.witnesses) <= set(finding.witnesses) for one in alike)
         return same and before.issuperset(map(identity_of, found))
 
@@ -146,7 +147,7 @@ def test_the_budget_bounds_the_runs() -> None:
 def test_modes_with_one_session_per_response() -> None:
     line = "P1,2,3,4 pull b1@0.9 b1<1@1 b1<2@1 pull b2@1.5 b2<3@1.6 b2<4@1.6"
     minimal = reduced(line, Kind.PULL_OVERLAP, Rules(mode=Mode.PULL))
-    assert len(minimal.events) - len(minimal.evidence) == 6
+    assert len(minimal.events) - len(minimal.evidence) == 7
 
 
 def shown(minimal: Minimal) -> list[str]:
@@ -224,7 +225,7 @@ class TestEvidence:
                 "P1,2,3 A<1,2@1 A modack 1 30s@2 A ack 2@2.1 A modack 1 40s@2.5 B<3@3 end @90",
                 Kind.AFFINITY_SPLIT,
                 OPEN,
-                "A opened, B opened, A<m1, A leasemodified m1, B<m3",
+                "A opened, B opened, A<m1, A leasemodified m1, A leasemodified m1, B<m3",
                 id="a lease that was changed",
             ),
             pytest.param(
@@ -253,7 +254,7 @@ class TestEvidence:
                 "P1,2 A<1,2@1 A ack 2@1.2 A modack 1 30s@1.3 B<1@2 end @90",
                 Kind.EOD_REDELIVERY_WHILE_OUTSTANDING,
                 EOD,
-                "A opened, B opened, A<m1, A leasemodified m1, B<m1",
+                "A opened, B opened, A<m1, A<m2, A acked m2, A leasemodified m1, B<m1",
                 id="exactly once, outstanding",
             ),
         ],

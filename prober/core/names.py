@@ -1,0 +1,73 @@
+"""What sentences call the records of a key: by sequence number, and with the epoch and the message id where that alone is not true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from prober.core.facts import Delivery, deliveries_of
+from prober.core.findings import Facts
+
+if TYPE_CHECKING:
+    from prober.core.key import KeyChecker
+    from prober.core.publications import Publication
+
+
+class RecordName(NamedTuple):
+    """A record of message `seq` of an epoch.
+
+    token, stamp    the hash of its message id, and of its publish time, 0 if that is not known.
+    message_id, publish_time    empty and None if they are forgotten.
+    """
+
+    epoch: str
+    seq: int
+    token: int
+    stamp: int = 0
+    message_id: str = ""
+    publish_time: float | str | None = None
+
+    @classmethod
+    def of(cls, record: Named) -> RecordName:
+        """The name of a delivered record, or of the primary of a publication."""
+        if isinstance(record, RecordName):
+            return record
+        if isinstance(record, Delivery):
+            return cls(record.epoch, record.seq, record.token, record.stamp, record.message_id, record.publish_time)
+        return cls(record.epoch.name, record.seq, record.token or 0, 0, record.message_id)
+
+
+Named: TypeAlias = "Delivery | Publication | RecordName"
+
+
+def words_for(key: KeyChecker, record: Named) -> str:
+    """`message 3`; `message 3 of epoch e2` if the key has several epochs; `message 3 (id b3)` if several records of it are known."""
+    name = RecordName.of(record)
+    epoch = f" of epoch {name.epoch}" if key.collector.epochs > 1 and name.epoch else ""
+    message_id = _id_if_several(key, name)
+    return f"message {name.seq}{epoch}" + (f" (id {message_id})" if message_id else "")
+
+
+def id_of(key: KeyChecker, fact: str, record: Named) -> Facts:
+    """The fact `<fact>_id` beside a message of which several records are known; else none."""
+    message_id = _id_if_several(key, RecordName.of(record))
+    return {f"{fact}_id": message_id} if message_id else {}
+
+
+def ids_of(key: KeyChecker, fact: str, records: Iterable[Named]) -> Facts:
+    """The fact `<fact>_ids` beside a list of messages: ids, empty ones where a number stands for one record; none if all are."""
+    ids = tuple(_id_if_several(key, RecordName.of(one)) for one in records)
+    return {f"{fact}_ids": ids} if any(ids) else {}
+
+
+def _id_if_several(key: KeyChecker, name: RecordName) -> str:
+    """The message id of a record, if another one of its message is known; with its publish time, if that is so of the id too."""
+    publication = key.group.find(name.epoch, name.seq)
+    renamed = publication is not None and publication.token not in {None, name.token}
+    twice = key.collector.repeated.get((name.epoch, name.seq))
+    if not renamed and twice is None:
+        return ""
+    came = list(deliveries_of(key.newest(name.token)))
+    message_id = name.message_id or (came[0].message_id if came else "")
+    stored = name.publish_time or next((one.publish_time for one in came if one.stamp == name.stamp), None)
+    return f"{message_id}, publish time {stored}" if twice and stored is not None else message_id
