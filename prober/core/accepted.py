@@ -93,7 +93,7 @@ class AcceptedDeliveries:
         self._latest_invoked_t = -inf
         self._reported: frozenset[tuple[int, Kind]] = NOTHING
         self._has_one_order = True
-        self._effort = Effort()
+        self._effort = Effort(self._key.counts)
         self._hold_s = hold_s(key.rules)
         self._flags: dict[tuple[int, int], tuple[int, float]] | None = None
 
@@ -300,7 +300,7 @@ class AcceptedDeliveries:
             numbers = {one.number for one in self.window}
             self._reported = frozenset(one for one in self._reported if one[0] in numbers)
         if not self.waiting:
-            self._effort = Effort()
+            self._effort = Effort(self._key.counts)
 
     def _give_up_order(self, count: int) -> int:
         """The window is full: the order of its older half is taken as it is, and may explain what was sent by then."""
@@ -386,7 +386,7 @@ class AcceptedDeliveries:
         self._blur([*self.window, *(() if before is None else (before,)), *since])
         self.settled.reset()
         self.log.final = self.log.frontier
-        self.window, self._effort = [], Effort()
+        self.window, self._effort = [], Effort(self._key.counts)
         self.now = self.settled
 
     def _file(self, one: Delivery, problems: Iterable[Problem]) -> None:

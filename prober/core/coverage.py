@@ -16,13 +16,14 @@ class Coverage(Counts):
     holds           deliveries that were not legal in the order of arrival.
     unexplained     those with too many explanations.
     windows_full    how often the order of deliveries was given up because there were too many at once.
+    sends           how many sends were looked at in searches for an order; it measures work, so `by_name` leaves it out.
     """
 
-    __slots__ = OWN
+    __slots__ = (*OWN, "sends")
 
     def __init__(self) -> None:
         super().__init__()
-        self.holds = self.unexplained = self.windows_full = 0
+        self.holds = self.unexplained = self.windows_full = self.sends = 0
 
     def by_name(self) -> Counter[str]:
         """Everything that was counted at least once."""

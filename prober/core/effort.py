@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from prober.core.coverage import Coverage
+
 RECENT: Final = 128
 """Deliveries of a window whose order is looked at first; that of all only if these have no legal one."""
 SENDS_PER_WINDOW: Final = 20_000
@@ -15,11 +17,18 @@ SENDS_PER_WINDOW: Final = 20_000
 class Effort:
     """The work that is left for a window; each begins with a new one.
 
+    counts      where the sends that are looked at are counted.
     patience    how many deliveries may wait until a legal order of all is looked for.
     recent      how many of the last deliveries are looked at first.
     sends       how many sends may still be looked at.
     """
 
+    counts: Coverage
     patience: int = 1
     recent: int = RECENT
     sends: int = SENDS_PER_WINDOW
+
+    def look(self) -> None:
+        """A send is looked at."""
+        self.sends -= 1
+        self.counts.sends += 1

@@ -214,7 +214,7 @@ class Search:
     def _next(self, situation: Situation) -> Iterator[tuple[Step, Situation]]:
         settled = not situation.learned and situation.before is self.settled.before  # what was sent before comes first
         for index in self._candidates(situation):
-            self.effort.sends -= 1
+            self.effort.look()
             if settled and self._may_be_before(index):
                 yield self._send_before(situation, index)
             yield self._send(situation, index)

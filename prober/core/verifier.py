@@ -42,6 +42,7 @@ from prober.core.subscription import FILTER_CHANGE, SEEK, Subscription
 
 SWEEPS: Final = 4
 """How often within the time after which a key is idle it is looked for keys that are."""
+SEND_COST: Final = 2
 _TIMELESS = (Ended, Interrupted)
 _TAKEN_AHEAD = (PublishInvoked, Published, PublishFailed, PublishUnknown, PublishAbandoned, Sought, FilterChanged, Interrupted)
 """Events that others may have recorded late: they explain earlier deliveries, by the clock of their receiver."""
@@ -161,6 +162,11 @@ class Verifier:
     def counters(self) -> Counter[str]:
         """The counters by name."""
         return self._counts.by_name()
+
+    @property
+    def work(self) -> int:
+        """What judging has cost so far, in events: a send that is looked at in a search for an order costs about as much as two."""
+        return self._observed + SEND_COST * self._counts.sends
 
     @property
     def owed(self) -> bool:

@@ -44,8 +44,8 @@ from prober.evidence.naming import NamedMessage, named_in
 from prober.evidence.surroundings import redelivery_of, streams_beside
 
 RUNS_MAX: Final = 2_000
-EVENTS_JUDGED_MAX: Final = 400_000
-"""How often the checker may run to reduce one history, and over how many events in all."""
+WORK_MAX: Final = 200_000
+"""How often the checker may run to reduce one history, and what that may cost in all (`Verifier.work`): a few seconds."""
 LATEST: Final = 50
 """How many of the latest events are tried first; four times as many each time that they do not show it."""
 EVIDENCE_MAX: Final = 40
@@ -108,12 +108,8 @@ def concerns(event: Event, subscription: str, key: str) -> bool:
     return getattr(event, "subscription", subscription) == subscription and getattr(event, "key", key) == key
 
 
-def findings_in(events: Sequence[Numbered], rules: Rules, subscriptions: Iterable[str]) -> Iterator[tuple[int, Finding]]:
-    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers.
-
-    `subscriptions` are those that the checker knows from the start.
-    """
-    verifier = Verifier(rules, subscriptions=subscriptions)
+def findings_in(events: Sequence[Numbered], verifier: Verifier) -> Iterator[tuple[int, Finding]]:
+    """Every finding of a history with the number of events after which it was made; witnesses in the events' own numbers."""
     for count, (_, event) in enumerate(events, 1):
         for finding in verifier.observe(event):
             yield count, _renumbered(finding, events)
@@ -175,7 +171,7 @@ class _Trial:
     rules: Rules
     subscriptions: tuple[str, ...]
     runs_left: int
-    events_left: int
+    work_left: int
     late: Callable[[], bool] = _never
     allowed: frozenset[Identity] = frozenset()
     spent: bool = False
@@ -201,17 +197,15 @@ class _Trial:
 
     def run(self, events: Sequence[Numbered]) -> list[tuple[int, Finding]]:
         """The findings of a history that count (all but information); none once the budget is used up."""
-        if self.runs_left < 1 or self.events_left < len(events) or self.late():
+        if self.runs_left < 1 or self.work_left < len(events) or self.late():
             self.spent = True
             return []
+        verifier = Verifier(self.rules, subscriptions=self.subscriptions)
+        found = list(findings_in(events, verifier))
         self.runs_left -= 1
-        self.events_left -= len(events)
+        self.work_left -= verifier.work
         self.runs += 1
-        return [
-            (count, finding)
-            for count, finding in findings_in(events, self.rules, self.subscriptions)
-            if finding.status is not Status.INFO or self.is_wanted(finding)
-        ]
+        return [(count, finding) for count, finding in found if finding.status is not Status.INFO or self.is_wanted(finding)]
 
     def proof(self, events: Sequence[Numbered]) -> Finding | None:
         """The wanted finding as these events prove it, if they do, and if they invent no other."""
@@ -237,17 +231,17 @@ def minimise(
     *,
     subscriptions: Iterable[str],
     runs_max: int = RUNS_MAX,
-    events_max: int = EVENTS_JUDGED_MAX,
+    work_max: int = WORK_MAX,
     late: Callable[[], bool] = _never,
 ) -> Minimal | None:
     """Reduce a history to a smallest one that still proves the finding; None if these events do not prove it.
 
     `events` are numbered as the finding's witnesses are, ascending; `rules` and `subscriptions` are what the checker was given when
     it made the finding. The events may be an excerpt of the history, as long as the excerpt alone gives the finding. At most
-    `runs_max` runs of the checker over `events_max` events together are made; when they are used up, the smallest history so far is
+    `runs_max` runs of the checker are made, which together may cost `work_max`; when that is used up, the smallest history so far is
     returned and `complete` is False. So it is once it is `late`: then what is cheap is tried all the same, and ddmin is not.
     """
-    trial = _Trial(finding, rules, tuple(subscriptions), runs_max, events_max)
+    trial = _Trial(finding, rules, tuple(subscriptions), runs_max, work_max)
     start = _first_cut(list(events), trial)
     if start is None:
         return None
@@ -256,7 +250,7 @@ def minimise(
     best = _ddmin(likely, trial)
     complete, trial.late = not trial.spent, _never
     shown = _with_evidence(start, best, trial, one_by_one=complete)
-    trial.runs_left, trial.events_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
+    trial.runs_left, trial.work_left = 1, len(shown)  # outside the budget: what is returned is always judged once more
     proof = trial.proof(shown)
     needed = {number for number, _ in best}
     evidence = frozenset(number for number, _ in shown if number not in needed)
@@ -293,7 +287,7 @@ def _asked_for(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Tri
 def _with_evidence(events: Sequence[Numbered], best: Sequence[Numbered], trial: _Trial, *, one_by_one: bool) -> Sequence[Numbered]:
     """What is asked for put back, also outside the budget: all of it or, if that changes the finding, each event that does not."""
     wanted = _asked_for(events, best, trial)
-    trial.runs_left, trial.events_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
+    trial.runs_left, trial.work_left = 1 + len(wanted), (1 + len(wanted)) * (len(best) + len(wanted))
     everything = sorted([*best, *wanted], key=_number)
     if not wanted or trial.proof(everything):
         return everything

@@ -293,7 +293,7 @@ def with_this_checker(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_minimal_reproduction_has_the_same_alternatives(path: Path) -> None:
     with read_trace(path) as trace:
         events, rules = numbered(list(trace)), trace.header.rules
-    for _, finding in minimise.findings_in(events, rules, ("s",)):
+    for _, finding in minimise.findings_in(events, Verifier(rules, subscriptions=("s",))):
         if finding.status is not Status.INFO:
             check_minimal(events, finding, rules)
 

@@ -11,6 +11,7 @@ import pytest
 from prober.core.events import AckConfirmed, Acked, Closed, Delivered, Event, LeaseModified, Nacked, Opened
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Mode, Rules
+from prober.core.verifier import Verifier
 from prober.evidence.identity import grounds_of, identity_of
 from prober.evidence.minimise import EVIDENCE_MAX, Minimal, Numbered, findings_in, minimise
 from prober.traces.trace import read_trace
@@ -27,7 +28,9 @@ def numbered(events: Sequence[Event]) -> list[Numbered]:
 
 def findings(events: Sequence[Numbered], rules: Rules) -> list[Finding]:
     """All but information."""
-    return [finding for _, finding in findings_in(events, rules, KNOWN) if finding.status is not Status.INFO]
+    return [
+        finding for _, finding in findings_in(events, Verifier(rules, subscriptions=KNOWN)) if finding.status is not Status.INFO
+    ]
 
 
 def only(events: Sequence[Numbered], kind: Kind, rules: Rules = RULES) -> Finding:
@@ -141,7 +144,7 @@ def test_the_budget_bounds_the_runs() -> None:
     assert not spent.complete
     assert spent.runs <= 8 + 2, "what is asked for is put back, and what is returned is judged once more"
     assert identity_of(spent.finding) == identity_of(finding)
-    assert minimise(events, finding, RULES, events_max=len(events) - 1, subscriptions=KNOWN) is None
+    assert minimise(events, finding, RULES, work_max=len(events) - 1, subscriptions=KNOWN) is None
 
 
 def test_modes_with_one_session_per_response() -> None:
