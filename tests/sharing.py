@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 ROOT: Final = Path(__file__).parents[1]
 WAITING: Final = tuple(
@@ -71,3 +72,13 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc]  # it is untyped
 
     def _split_scope(self, nodeid: str) -> str:
         return together(nodeid)
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Take a worker away; returns the test that ended it, which xdist alone would hand out again and again."""
+        left = ((unit, test) for unit in self.assigned_work[node].values() for test, completed in unit.items() if not completed)
+        for its_unit, running in left:
+            its_unit[running] = True
+            super().remove_node(node)
+            return str(running)
+        super().remove_node(node)
+        return None

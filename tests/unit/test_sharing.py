@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,17 @@ def test_what_takes_long_begins_first() -> None:
         "tests/spark/test_a.py::t",
     ]
     assert sorted(shuffled, key=rank) == [shuffled[number] for number in (3, 2, 5, 1, 0, 4)]
+
+
+def test_a_test_that_ends_its_worker_fails_once_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from tests.sharing import Sharing\ndef pytest_xdist_make_scheduler(config, log):\n    return Sharing(config, log)\n"
+    )
+    (tmp_path / "test_one.py").write_text("import os\ndef test_a(): pass\ndef test_ends(): os._exit(1)\ndef test_b(): pass\n")
+    (tmp_path / "test_other.py").write_text("def test_c(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", str(tmp_path)]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ran.returncode == 1
+    assert "1 failed, 3 passed" in ran.stdout
