@@ -183,14 +183,16 @@ def _counted(judgement: Judgement, why: str) -> str:
         if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
             parts.append(number_of(count, words))
     parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
-    return "; ".join(filter(None, [*parts, _why_undecided(judgement, why)]))
+    return "; ".join(filter(None, [*parts, _remark(judgement, why)]))
 
 
-def _why_undecided(judgement: Judgement, why: str) -> str:
+def _remark(judgement: Judgement, why: str) -> str:
     if judgement.malformed:
         return "judged up to a malformed line" if judgement.events else "not readable"
     if judgement.crash:
         return "the checker failed"
+    if judgement.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in judgement.counters):
+        return "nothing to judge: no delivery is on record"
     return (why or STILL_OWED) if judgement.verdict is Verdict.UNKNOWN else ""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from prober.core.collector import SEQS_SHOWN
 from prober.core.events import LONG_AGO
 from prober.core.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, UNSEEN_ATTEMPTS, unacknowledged, within_retention
-from prober.core.facts import Delivery, deliveries_of
+from prober.core.facts import Delivery, deliveries_of, lease_until
 from prober.core.findings import Fact, Kind
 from prober.core.names import Named, RecordName, id_of, ids_of, words_for
 
@@ -67,13 +67,20 @@ def lost(key: KeyChecker, publication: Publication, by: Delivery, wait: Wait, pa
 
 def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doubt: str) -> None:
     """UNACKED_STALL: deliveries, each with its wait and when its deadline passed."""
-    _, wait, passed_t = min(found, key=lambda each: each[2])
+    first, wait, passed_t = min(found, key=lambda each: each[2])
     shown = [one for one, _, _ in found][:SEQS_SHOWN]
-    facts = seqs(key, shown, len(found)) | times(wait, passed_t)
+    facts = seqs(key, shown, len(found)) | times(wait, passed_t) | {"since": _since(key, first, wait)}
     what = words_for(key, shown[0])
     never = f"not acknowledged: {unacknowledged(key.subscription, what, shown[0].invoked_t, inf)}"
     told = () if doubt else reasons_of(key.subscription, key.liveness.clock, wait, passed_t, never, not_removed(key.rules))
     key.collector.liveness(Kind.UNACKED_STALL, passed_t, [one.number for one in shown[:5]], facts, doubt, told)
+
+
+def _since(key: KeyChecker, one: Delivery, wait: Wait) -> str:
+    """What made a delivery pending: the end of its lease or its stream, or else an earlier message that came again."""
+    if wait.since_t == lease_until(key.rules, one):
+        return "lease"
+    return "stream" if wait.since_t == one.session.closed_t else "redelivery"
 
 
 def _never_delivered(key: KeyChecker, wait: Wait, passed_t: float, doubt: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.collector import SEQS_SHOWN
 from prober.core.excuses import NO_DUPLICATE, NO_ORDER, at, doubt_of, ruled_out
-from prober.core.facts import Delivery, deliveries_of, earliest_release, in_session, may_be_held_until
+from prober.core.facts import Delivery, deliveries_of, earliest_release, ends_of, in_session, may_be_held_until
 from prober.core.findings import Fact, Facts, Kind
 from prober.core.integrity import record_of
 from prober.core.log import PRIMARY, UNPLACED
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from prober.core.lane import Lane
 
 EARLY: Final = "the service may redeliver from the lowest message held, or below, before its lease is over"
-RELEASED: Final = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+RELEASED: Final = "what was held may have been released"
+RELEASED_BY: Final = {
+    "ack": "its acknowledgement, which was under way",
+    "nack": "a nack",
+    "answer": "an answer to another delivery of it",
+    "stream": "the end of its stream",
+    "lease": "the end of its lease",
+}
+"""What may have ended a hold, by the fields of `facts.Ends`: what is on record first."""
+CAUSES_MAX: Final = 3
 
 
 def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
@@ -265,13 +274,21 @@ def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int
     if perhaps:
         key.counts.early_redeliveries += bool(certain)
         key.counts.affinity_moves_outstanding_unknown += streaming
-        doubt = EARLY if certain else RELEASED
+        doubt = EARLY if certain else _released(key, one, [*(held for _, held in others), before])
         _overlap(key, lane, one, certain, doubt, before.session.owner or before.session.name)
     elif streaming and None not in (before.owner, one.owner):
         key.counts.affinity_moves_outstanding_no += 1
         facts: Facts = {"seq": one.seq, "epoch": one.epoch, "subscriber": one.owner or "", "holder": before.owner or ""}
         key.collector.info(Kind.AFFINITY_MOVE, one.t, (before.number, one.number), facts)
     return perhaps
+
+
+def _released(key: KeyChecker, one: Delivery, held: Sequence[Delivery]) -> str:
+    """Why nothing of what may have been held provably was when another delivery was sent."""
+    by_t = one.t + key.rules.clock_error_s
+    ends = [ends_of(key.rules, other, key.newest(other.token))._asdict() for other in held]
+    causes = [words for name, words in RELEASED_BY.items() if any(each[name] <= by_t for each in ends)][:CAUSES_MAX]
+    return f"{RELEASED} by {' or '.join(causes)}" if causes else RELEASED
 
 
 Report = Callable[["KeyChecker", "Lane", Delivery, Problem], None]

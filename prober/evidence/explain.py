@@ -216,9 +216,16 @@ def _run_stalled(told: Told) -> str:
     )
 
 
+_BEGAN: Final = {
+    "lease": "the lease was over at ",
+    "stream": "the stream ended at ",
+    "redelivery": "an earlier message came again at ",
+}
+
+
 def _unacked(told: Told) -> str:
-    seqs = told.several("seqs", "count")
-    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {told.wait()}."
+    seqs, began = told.several("seqs", "count"), _BEGAN.get(str(told.facts.get("since")), "")
+    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {told.wait(began)}."
 
 
 def _were(messages: str) -> str:

@@ -56,7 +56,7 @@ def hard() -> Iterator[tuple[str, FindingRecord]]:
     yield "many", drawn_of(events, Finding(Kind.AFFINITY_SPLIT, Status.VIOLATION, "s", HOSTILE, 1.0, (96, 97), facts))
     absent: Facts = {"seqs": tuple(range(1_000_000, 1_000_009)), "count": 12_345}
     yield "late", drawn_of(events, Finding(Kind.STUCK, Status.LIVENESS, "s", HOSTILE, 1.0, (12,), absent))
-    doubt = "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way"
+    doubt = "what was held may have been released by its acknowledgement, which was under way"
     yield "doubt", drawn_of(events, Finding(Kind.PULL_OVERLAP, Status.INDETERMINATE, "s", HOSTILE, 1.0, (99,), facts, doubt))
 
 

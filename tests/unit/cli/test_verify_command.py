@@ -49,6 +49,12 @@ def test_a_history_that_says_it_drained_but_owes_is_undecided(tmp_path: Path) ->
     assert main(["verify", saved(tmp_path / "f.jsonl", "P1,2 A<1@1 end @2")]) == 3
 
 
+@pytest.mark.parametrize("events", ["", "open A of client A end @500"])
+def test_a_pass_without_a_delivery_says_that_there_was_nothing_to_judge(tmp_path: Path, capsys: Output, events: str) -> None:
+    assert main(["verify", saved(tmp_path / "f.jsonl", events)]) == 0
+    assert "nothing to judge: no delivery is on record)" in capsys.readouterr().out
+
+
 def test_a_drained_history_passes(tmp_path: Path) -> None:
     assert main(["verify", saved(tmp_path / "f.jsonl", "P1,2 A<1@1 A<2@2 A ack 1@3 A ack 2@4 end @500")]) == 0
 

@@ -39,7 +39,7 @@ ONE_EPOCH: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.STUCK, "P1,2 A<1@1 A ack 1@1.1 end @500", {}, "Message 2 was published and confirmed but not delivered, and the key stood still for 120 s, since t=1.000 s. An accepted message must be delivered."),
     (Kind.LOST_OVERTAKEN, "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @500", {}, "Message 2 was published and confirmed but not delivered for 120 s, since message 3 overtook it at t=1.100 s. An accepted message must be delivered."),
     (Kind.REDELIVERY_STALL, f"{STREAM} A ack 1,2,3@1.4 A<1@2 end @500", {}, "A redelivery began but did not reach message 3, which had been delivered before, and the key stood still for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
-    (Kind.UNACKED_STALL, "P1 A<1@1 A nack 1@2 end @500", {}, "Message 1 was never acknowledged and had to come again, but did not for 120 s, since t=66.000 s. A message that is not acknowledged must be delivered again."),
+    (Kind.UNACKED_STALL, "P1 A<1@1 A nack 1@2 end @500", {}, "Message 1 was never acknowledged and had to come again, but did not for 120 s, since the lease was over at t=66.000 s. A message that is not acknowledged must be delivered again."),
     (Kind.PHANTOM, "P1 A<q7(7)@1", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e1."),
     (Kind.GHOST, "P1@0 fail1@0.1 A<g1(1)@1", {}, "Pub/Sub delivered message 1 (id g1), although every attempt to publish it had definitely failed."),
     (Kind.ID_CONFLICT, "P1,2 A<1@1 A<m1(2)@2", {}, "Pub/Sub delivered id m1 first as message 1 and then as message 2."),
@@ -73,7 +73,7 @@ TWO_EPOCHS: tuple[tuple[Kind, str, dict[str, Any], str], ...] = (
     (Kind.STUCK, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A ack 1,2@1.2 end @500", {}, "Messages 1 and 2 of epoch e2 were published and confirmed but not delivered, and the key stood still for 120 s, since t=1.100 s. An accepted message must be delivered."),
     (Kind.LOST_OVERTAKEN, f"{FIRST} {SECOND} A<a1(1)@1 A<b1(1)@1.1 A<b2(2)@1.2 A ack 1,2@1.3 end @500", {}, "Message 2 of epoch e1 was published and confirmed but not delivered for 120 s, since message 1 of epoch e2 overtook it at t=1.100 s. An accepted message must be delivered."),
     (Kind.REDELIVERY_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<a1(1)@2 end @500", {}, "A redelivery began but did not reach message 2 of epoch e2, which had been delivered before, and the key stood still for 120 s, since t=2.000 s. When a message is redelivered, all later messages of its key must be redelivered too, acknowledged or not."),
-    (Kind.UNACKED_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 close A@3 open C of client C@60 end @500", {}, "Messages 1 and 2 of epoch e1 and messages 1 and 2 of epoch e2 were never acknowledged and had to come again, but did not for 177 s, since t=3.000 s. A message that is not acknowledged must be delivered again."),
+    (Kind.UNACKED_STALL, f"{FIRST} {SECOND} A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 close A@3 open C of client C@60 end @500", {}, "Messages 1 and 2 of epoch e1 and messages 1 and 2 of epoch e2 were never acknowledged and had to come again, but did not for 177 s, since the stream ended at t=3.000 s. A message that is not acknowledged must be delivered again."),
     (Kind.PHANTOM, f"{FIRST} {SECOND} A<a1(1)@1 A<q7(7)[e2]@2", {}, "Pub/Sub delivered message 7 (id q7), which was never published in epoch e2."),
     (Kind.GHOST, f"{FIRST} P1[e2]@0.5 fail1@0.6 A<a1(1)@1 A<g1(1)[e2]@2", {}, "Pub/Sub delivered message 1 of epoch e2 (id g1), although every attempt to publish it had definitely failed."),
     (Kind.ID_CONFLICT, f"{FIRST} {SECOND} A<a1(1)@1 A<a1(1)[e2]@2", {}, "Pub/Sub delivered id a1 first as message 1 of epoch e1 and then as message 1 of epoch e2."),
@@ -168,7 +168,11 @@ class TestTimes:
                 "for 120 s, since message 3 overtook it at 02:13:06 UTC (t=1.100 s).",
             ),
             (Kind.REDELIVERY_STALL, f"{STREAM} A ack 1,2,3@1.4 A<1@2 end @500", "for 120 s, since 02:13:07 UTC (t=2.000 s)."),
-            (Kind.UNACKED_STALL, "P1 A<1@1 A nack 1@2 end @500", "for 120 s, since 02:14:11 UTC (t=66.000 s)."),
+            (
+                Kind.UNACKED_STALL,
+                "P1 A<1@1 A nack 1@2 end @500",
+                "for 120 s, since the lease was over at 02:14:11 UTC (t=66.000 s).",
+            ),
         ],
     )
     def test_every_wait(self, kind: Kind, line: str, words: str) -> None:
@@ -236,7 +240,7 @@ class TestDoubts:
     def test_a_move_that_may_have_an_explanation(self) -> None:
         assert said(found("P1,2 A<1@1 A ack 1@1.1 B<2@2", Kind.AFFINITY_SPLIT)) == (
             "Pub/Sub delivered message 2 to B while A may still have been holding messages of the key. This is not certain: "
-            "what was held may have been released: refused, its lease over, its stream gone, or an acknowledgement under way."
+            "what was held may have been released by its acknowledgement, which was under way."
         )
 
     def test_a_pull_that_may_have_been_settled(self) -> None:
