@@ -12,6 +12,7 @@ ELSEWHERE = {
     "benchmarks/soak": "tests/unit/benchmarks",
     "dashboards": "tests/dashboards",
     "dashboards/boards": "tests/dashboards",
+    "examples": "tests/integration/test_analyze_history.py",
     "prober/serving": "tests/integration/test_api_connections.py",
     "prober/sinks/status/migrations": "tests/unit/sinks/status/test_migration.py",
     "prober/sinks/status/migrations/versions": "tests/unit/sinks/status/test_migration.py",
