@@ -40,6 +40,7 @@ from pyspark.sql.types import (
 
 from prober.sinks.history.schema import (
     EVENTS,
+    MESSAGES_WRITTEN,
     VERSION,
     VERSION_KEY,
     Table,
@@ -119,7 +120,7 @@ def runs_of(rows: DataFrame) -> DataFrame:
     began_us, ended_us   microseconds since 1970 by the clock of its events; `ended_us` is null for a run that was cut short.
     trusted, complete   see the head of this file.
     keys         how many keys it used, null if unknown.
-    checks       what counts for objectives, as in the table.
+    checks, messages   what counts for objectives, and how many messages were written, as in the table.
     """
     ended = sf.col("verdict").isNotNull()
     latest = rows.groupBy("run_id").agg(sf.max_by(sf.struct("*"), ended).alias("row")).select("row.*")
@@ -127,6 +128,7 @@ def runs_of(rows: DataFrame) -> DataFrame:
     return latest.select(
         run_hash().alias("run"),
         "run_id",
+        "process",
         *DIMENSIONS,
         "subscription",
         sf.json_object_keys("rules").alias("subscriptions"),
@@ -142,6 +144,7 @@ def runs_of(rows: DataFrame) -> DataFrame:
         "events_dropped",
         "judged_events",
         "finding_counts",
+        MESSAGES_WRITTEN,
     )
 
 

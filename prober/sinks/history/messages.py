@@ -4,8 +4,8 @@ A row stands for a message on one subscription. A message that the run published
 these: copies under other message ids belong to it. In a stream whose publishes nobody recorded, a message id names the message.
 
 * A message was *to be sent* when the first of its publishes was. Where no publish is on record, the first event about it stands for that.
-* It has the record that was confirmed first; without a confirmation, the one that was received first. Nacks and the wait are those of
-  this record; deliveries are those of all of them.
+* It has the record that was confirmed first; without a confirmation, the one that was received first. Nacks, acknowledgements and the move
+  to the dead-letter topic are those of this record; deliveries are those of all of them.
 * It *waits* from when it was confirmed, or received if that was earlier, until its first acknowledgement, its move to the dead-letter
   topic, or a seek or filter change, after which nobody knows whether it is still pending; else until the run ends.
 * Its *outcome* is the name of the event that ended the wait. Without one it is the last stage that the message reached: `delivered`,
@@ -61,24 +61,6 @@ class _Publication:
 
 
 @dataclass(slots=True)
-class _Receipt:
-    """A message by its deliveries on one subscription. `changes`: those to another subscriber than the key's delivery before."""
-
-    first_us: int | None = None
-    message_id: str | None = None
-    lagged_us: int | None = None
-    bytes: int | None = None
-    published_us: int | None = None
-    deliveries: int = 0
-    changes: int = 0
-    redeliveries: list[Row] | None = None
-
-
-NOT_PUBLISHED: Final = _Publication()
-NOT_RECEIVED: Final = _Receipt()
-
-
-@dataclass(slots=True)
 class _Record:
     """A message id on a subscription and key. `due_us`: since when it is to be redelivered, if the last event says so."""
 
@@ -88,7 +70,29 @@ class _Record:
     due_us: int | None = None
 
 
+@dataclass(slots=True)
+class _Receipt:
+    """A message by its deliveries on one subscription.
+
+    record    that of `message_id`, which was delivered first; `copies` are those of other ids.
+    changes   deliveries to another subscriber than the key's delivery before.
+    """
+
+    record: _Record
+    first_us: int | None = None
+    message_id: str | None = None
+    lagged_us: int | None = None
+    bytes: int | None = None
+    published_us: int | None = None
+    deliveries: int = 0
+    changes: int = 0
+    redeliveries: list[Row] | None = None
+    copies: dict[str, _Record] | None = None
+
+
 NO_RECORD: Final = _Record()
+NOT_PUBLISHED: Final = _Publication()
+NOT_RECEIVED: Final = _Receipt(NO_RECORD)
 _Place: TypeAlias = tuple[str, str]
 _Name: TypeAlias = tuple[str | None, int | None, str | None]
 """An epoch and a sequence number, or a message id."""
@@ -188,13 +192,15 @@ class MessageRows:
         if receipt is None:
             self.size += not self._is_published(event.key, name)
             published_us = event.publish_time // NANOS_PER_MICRO if isinstance(event.publish_time, int) else None
-            receipt = _Receipt(now_us, event.message_id, lagged_us, event.data_size, published_us)
+            receipt = _Receipt(record, now_us, event.message_id, lagged_us, event.data_size, published_us)
             self._receipts[place, name] = receipt
         else:
             self.size += 1
             due_us = due_us if due_us is not None and due_us <= now_us else None
             receipt.redeliveries = receipt.redeliveries or []
             receipt.redeliveries.append({"received_at": now_us, "due_at": due_us, "lagged_us": lagged_us})
+            if record is not receipt.record:
+                receipt.copies = (receipt.copies or {}) | {event.message_id: record}
         receipt.deliveries += 1
         subscriber = self._subscribers.get((event.subscription, event.session), event.session)
         receipt.changes += self._last_subscriber.get(place, subscriber) != subscriber
@@ -215,6 +221,7 @@ class MessageRows:
 
     def _dead_lettered(self, event: DeadLettered, _lagged_s: float) -> None:
         record = self._record(event)
+        record.due_us = None
         record.dead_lettered_us = _least(record.dead_lettered_us, self._time_us(event))
 
     def _record(self, event: Delivered | Acked | Nacked | LeaseModified | DeadLettered) -> _Record:
@@ -230,7 +237,7 @@ class MessageRows:
 
     def _row(self, place: _Place, name: _Name, published: _Publication, received: _Receipt, ended_us: int | None) -> Row:
         message_id = published.message_id or received.message_id
-        record = self._records.get((place, message_id or ""), NO_RECORD)
+        record = received.record if message_id == received.message_id else (received.copies or {}).get(message_id or "", NO_RECORD)
         stored_us = _least(published.confirmed_us, received.first_us)
         end_us, outcome = self._end_of_wait(place[0], record, stored_us) or (ended_us, _stage(published, received))
         first_us = _least(published.first_us, received.first_us)

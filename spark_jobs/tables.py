@@ -1,0 +1,75 @@
+"""The tables of a history as Spark frames.
+
+Frames have the columns of `prober.sinks.history.schema`; those that a file does not have are null. A file may be there twice for a while,
+when a process died before it cleared its spool, or a merge has not ended: the functions here give each row once, but for `Tables.read`.
+
+Everything goes through Spark's own reader, so that the history is wherever Spark can read, with Spark's credentials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, SCHEMA_VERSION, VERSION, Table
+from prober.slo.objectives import MICROS
+from spark_jobs.history import runs_of, struct_of
+from spark_jobs.storage import JobError
+
+HOUR: Final = timedelta(hours=1)
+_OF_EVENT: Final = ["run_id", "process", "number"]
+_OF_FINDING: Final = ["run_id", "process", "subscription", "key", "kind", "status", "after", "t", "facts"]
+
+
+class Tables:
+    """The tables of one history. Raises `JobError` for a history of a newer version."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        """`location` is a path or a URI that Spark can read."""
+        self.spark = spark
+        location = f"s3a{location[2:]}" if location.startswith("s3://") else location  # as Hadoop calls it
+        self._location = re.sub(r"([][{}*?\\])", r"\\\1", location.rstrip("/"))
+
+    def read(self, table: Table, first: date, last: date) -> DataFrame:
+        """The rows in the folders of these days, as often as they are there."""
+        days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+        return self._folders(table, (f"date={day}{'/hour=*' if table.hourly else ''}" for day in days))
+
+    def runs(self, first: date, last: date) -> DataFrame:
+        """One row per run that began or ended in these days, with the columns of `runs_of`. Checks the version of the schema."""
+        rows = self.read(RUNS, first, last)
+        version = rows.agg(sf.max(SCHEMA_VERSION)).head()
+        if version is not None and version[0] is not None and version[0] > VERSION:
+            raise JobError(
+                f"{self._location}: written under version {version[0]} of the schema, this program knows {VERSION}; use a newer one"
+            )
+        return runs_of(rows)
+
+    def findings(self, first: date, last: date) -> DataFrame:
+        """The findings of these days."""
+        return self.read(FINDINGS, first, last).dropDuplicates(_OF_FINDING)
+
+    def events(self, since_us: int, until_us: int) -> DataFrame:
+        """The events of the hours from one time to another, in microseconds since 1970."""
+        hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
+        hour = hour.replace(minute=0, second=0, microsecond=0)
+        count = int((until - hour) / HOUR) + 1
+        hours = (hour + number * HOUR for number in range(count))
+        return self._folders(EVENTS, (f"date={one:%Y-%m-%d}/hour={one:%H}" for one in hours)).dropDuplicates(_OF_EVENT)
+
+    def _folders(self, table: Table, folders: Iterable[str]) -> DataFrame:
+        """The rows in those of these folders that are there."""
+        schema = struct_of(table)
+        reader = self.spark.read.schema(schema).option("pathGlobFilter", f"{table.name}-*.parquet")
+        try:
+            return reader.parquet(f"{self._location}/{table.name}/{{{','.join(folders)}}}")
+        except AnalysisException as problem:
+            if problem.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return self.spark.createDataFrame([], schema)
