@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from prober.core.events import Ended, Event, Opened
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.reports.values import HotKeyClass
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import conform
 from prober.sinks.history.encoding import (
@@ -39,6 +38,7 @@ from prober.sinks.history.encoding import (
 )
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, RUNS, Table, history_file_name
 from prober.sinks.history.store import HistoryStore
+from prober.slo.hot_keys import HotKeyClass
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 PROCESS: Final = "benchmark"

@@ -22,7 +22,7 @@ from dashboards.panels import DATASOURCE, Panel
 from dashboards.promql import NARROWED, SCRAPE_LABELS, increase, select, total
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 
 SCHEMA_VERSION: Final = 39
 COLUMNS: Final = 24

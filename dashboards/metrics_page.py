@@ -16,7 +16,8 @@ from dashboards.boards import files
 from prober.alerting.files import groups_by_file
 from prober.alerting.rules import AlertingRule, Options
 from prober.config import load
-from prober.sinks.metrics.families import FAMILIES, PREFIX, TARGET, Family
+from prober.sinks.metrics.families import FAMILIES, TARGET
+from prober.sinks.metrics.family import PREFIX, Family
 
 HEAD: Final = f"""# Metrics
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family, MetricType
+from prober.sinks.metrics.family import Family, MetricType
 
 RATE_WINDOW: Final = "$__rate_interval"
 RANGE: Final = "$__range"

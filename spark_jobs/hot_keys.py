@@ -27,17 +27,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.findings import Kind
-from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.counts import OVERDUE
+from prober.slo.hot_keys import LIMIT_BYTES_PER_S, NEAR_LIMIT, HotKeyClass, is_large
 from prober.slo.objectives import DAY_S
 from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.history import Events, folders_of, runs_of, several_subscriptions
 from spark_jobs.loads import (
     COUNTED,
-    LIMIT_BYTES_PER_S,
     candidates,
-    is_large,
     key_loads,
     large_keys,
     outstanding,
@@ -51,7 +49,6 @@ from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
-NEAR_LIMIT: Final = 0.8
 STANDSTILL_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
 EVENTS_PER_MESSAGE: Final = 4

@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from prober.slo.hot_keys import LIMIT_BYTES_PER_S, SHARE_MIN, is_large
 from prober.slo.objectives import MICROS
 from spark_jobs.history import run_hash
 from spark_jobs.scan import Chunk, Ints, Scan, numbered, rows_of
@@ -124,14 +125,10 @@ def _sums(place: Ints, values: Ints, count: int) -> Ints:
 # --- what Spark adds up ------------------------------------------------------------------------------------------------------
 
 
-LIMIT_BYTES_PER_S: Final = 1_000_000.0
-"""What can be published per ordering key and second, as documented."""
 BUSY_BYTES: Final = 0.5 * LIMIT_BYTES_PER_S * 60.0
 WAITING_S: Final = 540.0
 """To be seen waiting at the ends of ten minutes one after the other."""
 WAIT_MEAN_S: Final = 5.0
-SHARE_MIN: Final = 0.15
-FAIR_SHARES_MIN: Final = 3.0
 RANKED_MAX: Final = 1000
 VOLUMES: Final = (*COUNTED, "bytes")
 
@@ -273,8 +270,3 @@ def large_keys(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], Mappi
         for load in row["large"] or ()
         if is_large(load["publishes"] / max(1, row["messages"]), row["keys"])
     }
-
-
-def is_large(share: float, keys: int) -> bool:
-    """Whether a key with that part of all messages carries far more than the others, of so many."""
-    return share >= SHARE_MIN and share * keys >= FAIR_SHARES_MIN

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from api.limits import RATE
 from benchmarks.memory import MIB, PAGE_BYTES
 from prober.core.findings import FAILING
-from prober.sinks.metrics.families import PREFIX
+from prober.sinks.metrics.family import PREFIX
 from prober.sinks.metrics.label_values import Component, SkipReason
 from tests.integration.programs import get
 

@@ -28,7 +28,7 @@ from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
 from prober.sinks.metrics.comparisons import Bound
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from prober.slo.objectives import DAY_S, HOUR_S
 
 SITE: Final = "environment, region, target"

@@ -12,7 +12,7 @@ from prober.alerting.measurement_validity import COVERAGE_MIN, UNKNOWN_SHARE_MAX
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import SkipReason
 from prober.slo.indicators import Indicator
 

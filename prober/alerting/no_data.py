@@ -45,7 +45,8 @@ from prober.alerting.rules import (
     subject_of,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PREFIX, PROBE_INSTANCE, TARGET, Family
+from prober.sinks.metrics.families import PROBE_INSTANCE, TARGET
+from prober.sinks.metrics.family import PREFIX, Family
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 
 DOWN_FOR_S: Final = 5 * MINUTE_S

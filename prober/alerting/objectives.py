@@ -49,7 +49,8 @@ from prober.alerting.rules import (
     Summary,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CHECKS, LATENCIES, PREFIX, SUBSCRIPTION, TARGET, Family
+from prober.sinks.metrics.families import CHECKS, LATENCIES, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.family import PREFIX, Family
 from prober.sinks.metrics.label_values import CheckResult, PublishOutcome
 from prober.slo.budgets import RULE_SAMPLE_S, STEP_S
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator

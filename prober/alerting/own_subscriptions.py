@@ -33,7 +33,8 @@ from prober.alerting.rules import (
 )
 from prober.monitoring.comparison import POINT_AGE_MAX_S, SAMPLE_S, Late
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import OWN, Family
+from prober.sinks.metrics.families import OWN
+from prober.sinks.metrics.family import Family
 from prober.slo.objectives import MINUTE_S
 
 GAP_S: Final = 5 * MINUTE_S

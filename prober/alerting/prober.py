@@ -50,7 +50,8 @@ from prober.alerting.rules import (
 from prober.brokers.calls import ErrorCode
 from prober.core.findings import Status
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET, Family
+from prober.sinks.metrics.families import TARGET
+from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import Job
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
 

@@ -47,10 +47,11 @@ from prober.alerting.rules import (
 )
 from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
-from prober.reports.values import HotKeyClass
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PREFIX, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.families import SUBSCRIPTION, TARGET
+from prober.sinks.metrics.family import PREFIX
 from prober.sinks.metrics.label_values import PublishOutcome
+from prober.slo.hot_keys import HotKeyClass
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 

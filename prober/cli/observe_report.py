@@ -19,17 +19,12 @@ from prober.evidence.explain import explain, reasons
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import KeyLoad, ObservedStream
-from prober.reports.values import HotKeyClass
 from prober.runs.result import RunResult
+from prober.slo.hot_keys import HotKeyClass, class_of_load
 from prober.traces.judgement import RecordJudgement
 
 FINDINGS_SHOWN: Final = 20
 KEYS_SHOWN: Final = 3
-SKEWED_SHARE: Final = 0.15
-SKEWED_TIMES: Final = 3.0
-LIMIT_BYTES_PER_S: Final = 1_000_000
-NEAR_LIMIT: Final = 0.8
-"""When a key is hot: as the job `hot-keys` says (docs/jobs.md), as far as it shows without the publisher's and the consumers' record."""
 
 _HOWS: Final = ("in_order", "early", "late", "duplicates", "late_or_duplicate", "before_start", "gave_up", "waiting")
 _UNREAD: Final = {
@@ -171,12 +166,9 @@ class StreamObservation:
         return (load.messages - load.uncertain) / max(1, self.stream.keys.messages)
 
     def _heat(self, load: KeyLoad) -> HotKeyClass | None:
-        """What class of hot key it is, for certain."""
-        if load.bytes / max(self.result.duration_s, 1.0) >= NEAR_LIMIT * LIMIT_BYTES_PER_S:
-            return HotKeyClass.THROUGHPUT_BOUND
-        mean = 1 / max(1, self.stream.keys.followed)
-        share = self._share(load)
-        return HotKeyClass.SKEWED if share >= SKEWED_SHARE and share >= SKEWED_TIMES * mean else None
+        """Its provable class of hot key, without the records of publishers and consumers."""
+        bytes_per_s = load.bytes / max(self.result.duration_s, 1.0)
+        return class_of_load(bytes_per_s, self._share(load), self.stream.keys.followed)
 
     def _key(self, load: KeyLoad) -> dict[str, Any]:
         return {

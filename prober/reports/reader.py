@@ -34,7 +34,6 @@ from prober.reports.values import (
     BurnAlertDay,
     BurnReport,
     BurnWindow,
-    HotKeyClass,
     HotKeysReport,
     JobSummary,
     ReportedKey,
@@ -45,6 +44,7 @@ from prober.reports.values import (
 from prober.sinks.history.store import HistoryError, HistoryStore
 from prober.sinks.metrics import ProberHealth
 from prober.sinks.metrics.label_values import Component, Job
+from prober.slo.hot_keys import HotKeyClass
 
 SUMMARY_BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 20_000

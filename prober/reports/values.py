@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from enum import StrEnum
 from typing import Any, Final
 
 from prober.core.verdict import Verdict
@@ -14,15 +13,6 @@ REPORT_VERSION: Final = 1
 """The version of reports that this program writes and reads; one of another version is none."""
 SUMMARY: Final = "summary.json"
 """The file of a report that is written last: where it is, the report is complete."""
-
-
-class HotKeyClass(StrEnum):
-    """Why the job `hot-keys` calls a key hot, the most urgent first."""
-
-    STALLED = "stalled"
-    THROUGHPUT_BOUND = "throughput-bound"
-    CONSUMER_BOUND = "consumer-bound"
-    SKEWED = "skewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +40,7 @@ class JobSummary:
 class ReportedKey:
     """A hot key.
 
-    heat       its class, one of `HotKeyClass`. `reasons` has every class that holds, the most urgent first.
+    heat       its class, one of `prober.slo.hot_keys.HotKeyClass`. `reasons` has every class that holds, the most urgent first.
     score      0 to 1 and more: how near the limit, which part is not consumed or stands still, which share.
     share      its part of the messages of its topic.
     advice     what to do, in words.

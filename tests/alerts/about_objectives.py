@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.config.loading import load
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from tests.alerts.stories import HERE, Story, of

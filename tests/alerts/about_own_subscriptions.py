@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from tests.alerts.stories import HERE, Story, at, of
 
 NAME = "projects/shop/subscriptions/orders"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from tests.alerts.stories import PROCESS, Story, at, of
 
 

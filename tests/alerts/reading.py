@@ -8,7 +8,8 @@ from typing import Any
 
 import promql_parser
 
-from prober.sinks.metrics.families import FAMILIES, MetricType
+from prober.sinks.metrics.families import FAMILIES
+from prober.sinks.metrics.family import MetricType
 from tests.alerts.stories import RULES
 
 FROM_PROMETHEUS = {

@@ -20,7 +20,7 @@ import yaml
 from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.rules import SCRAPE_JOB, AlertingRule, Options
 from prober.config.loading import load
-from prober.sinks.metrics.families import Family, MetricType
+from prober.sinks.metrics.family import Family, MetricType
 from prober.slo.objectives import Objective
 from tests.alerts.tools import said
 from tests.commands import ROOT

@@ -11,7 +11,8 @@ import pytest
 
 from dashboards.promql import ALERTS, FIRING_SINCE, RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, select, slower_share
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES, MetricType
+from prober.sinks.metrics.families import FAMILIES
+from prober.sinks.metrics.family import MetricType
 from tests.dashboards import linter
 from tests.dashboards.committed import NAMES, Json, breakdowns, choices, dashboard, interpolated, queries, rules
 

@@ -23,7 +23,7 @@ from prober.embedded import protobuf, servicer
 from prober.embedded.faults import parse_fault
 from prober.errors import ConfigError
 from prober.monitoring.comparison import Late
-from prober.reports.values import HotKeyClass
+from prober.slo.hot_keys import HotKeyClass
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
 from tests.cloud_monitoring import AGE, Recorded, cloud_monitoring

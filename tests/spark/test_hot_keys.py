@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.reports.values import HotKeyClass
 from prober.sinks.history.schema import EVENTS, RUNS
+from prober.slo.hot_keys import HotKeyClass, is_large
 from spark_jobs import hot_keys
 from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.hot_keys import ADVICE, ADVICE_OBSERVED, Heat, heat_of
-from spark_jobs.loads import candidates, is_large, key_loads, large_keys, outstanding, place_hash, places_of, sketched
+from spark_jobs.loads import candidates, key_loads, large_keys, outstanding, place_hash, places_of, sketched
 from spark_jobs.points import key_evidence, minute_points, receipts, sighted
 from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work, start_us
 from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, events_of, frame, write

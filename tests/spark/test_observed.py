@@ -36,13 +36,13 @@ from prober.config.models import Config, ProbeName, Schedule
 from prober.config.sections import Observe
 from prober.embedded.faults import parse_fault
 from prober.reports.reader import ReportReader
-from prober.reports.values import HotKeyClass
 from prober.simulation.network import Network
 from prober.simulation.prober import SimulatedProber
 from prober.simulation.recording import recorded
 from prober.simulation.service import SimulatedService
 from prober.simulation.virtual_time import STARTED_AT, VirtualTime
 from prober.simulation.weather import CALM
+from prober.slo.hot_keys import HotKeyClass
 from spark_jobs import hot_keys, slo_burn
 from spark_jobs.history import History
 from spark_jobs.work import Exit, Reports, Work

@@ -7,45 +7,17 @@ of series does not depend on what is probed. What values a label may have says `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+from prober.sinks.metrics.family import Family, MetricType
 from prober.slo.figures import HELP, Figure
 from prober.slo.indicators import Indicator
 
-PREFIX: Final = "pubsub_prober"
 TARGET: Final = ("target", "environment", "region")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
 PROBE_INSTANCE: Final = (*TARGET, "probe", "vantage", "part")
 """A probe on a target, from one vantage, with one part of its keys. `part` is empty if the keys are not divided."""
-
-
-class MetricType(StrEnum):
-    """The metric types of Prometheus that are in use."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-    INFO = "info"
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One family. `name` is without the prefix, and without the `_total` or `_info` that its kind adds."""
-
-    name: str
-    kind: MetricType
-    labels: tuple[str, ...]
-    help: str
-
-    @property
-    def full_name(self) -> str:
-        """The name as it is scraped; of a histogram without `_bucket`, `_sum` and `_count`."""
-        suffix = {MetricType.COUNTER: "_total", MetricType.INFO: "_info"}.get(self.kind, "")
-        return f"{PREFIX}_{self.name}{suffix}"
-
 
 # About a service.
 OLDEST_UNACKED_AGE: Final = Family(

@@ -21,7 +21,8 @@ from prober.clock import monotonic_s
 from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics.comparisons import ComparisonMetrics
-from prober.sinks.metrics.families import PREFIX, TARGET, Family
+from prober.sinks.metrics.families import TARGET
+from prober.sinks.metrics.family import PREFIX, Family
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import Component
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render

@@ -14,7 +14,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES, PREFIX, Family, MetricType
+from prober.sinks.metrics.families import FAMILIES
+from prober.sinks.metrics.family import PREFIX, Family, MetricType
 from prober.slo.objectives import MICROS, Objective, bucket_bounds, whole_micros
 
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -24,7 +24,7 @@ from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, R
 from prober.probes.context import DeliveryKind
 from prober.runs.site import SiteKey
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import Family
+from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import CheckResult, LibraryAnomaly, Outstanding, PublishOutcome, SkipReason
 from prober.sinks.metrics.store import Exemplar, MetricStore, Stopwatch
 from prober.slo.figures import Figure

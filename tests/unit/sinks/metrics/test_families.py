@@ -28,8 +28,8 @@ from prober.sinks.metrics.families import (
     LIBRARY_ANOMALIES,
     PROBE_ASSIGNED,
     REVERIFIED_FINDINGS,
-    MetricType,
 )
+from prober.sinks.metrics.family import MetricType
 from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
 from prober.slo.indicators import DURATIONS, Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
