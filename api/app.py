@@ -52,7 +52,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
         slos.router(answers, current, archive),
         series.router(answers, current, archive),
         comparisons.router(answers, current, archive),
-        reports.router(answers, archive),
+        reports.router(answers, current, archive),
     ):
         # not by a router around all of them, for which FastAPI would build every route once more
         app.include_router(router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])

@@ -12,6 +12,7 @@ from api.words import amount, counted, duration, number, share, size
 from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
+from prober.monitoring.top_keys import Interval
 from prober.probes.power import one_in
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
@@ -178,6 +179,12 @@ def measured(name: str, value: float) -> tuple[str, str]:
 def score(value: float) -> str:
     """How near a key is to a limit, which is 100 %; beyond it, how many times it."""
     return share(value) if value <= 1.0 else f"{amount(value)} times"
+
+
+def interval(value: Interval, written: Callable[[float], str]) -> str:
+    """What lies between two ends; one value where both are written alike."""
+    low, high = written(value.low), written(value.high)
+    return low if low == high else f"{low} to {high}"
 
 
 def strip(site: SiteSnapshot) -> str:

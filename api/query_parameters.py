@@ -8,7 +8,8 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
@@ -20,6 +21,7 @@ from api.charts import ChartSpan, TimeRange
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX
@@ -250,9 +252,16 @@ class HotKeyParameters(ReportParameters):
     target: Annotated[Name | None, Field(examples=["europe"])] = None
     """On this target."""
     subscription: Annotated[Name | None, Field(examples=["projects/my-project/subscriptions/okp-ordering"])] = None
-    """On the subscription of this full name."""
+    """On the subscription of this full name; of an observed stream, of this name in metrics."""
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
-    """How many keys at most."""
+    """How many keys at most; of each observed stream at most ten."""
+
+    def of_streams(self, streams: Iterable[StreamKeys]) -> tuple[StreamKeys, ...]:
+        """The observed streams that are asked for, each with so many top keys; none for a day."""
+        if self.date is not None:
+            return ()
+        asked = (one for one in streams if self.target in (None, one.target) and self.subscription in (None, one.subscription))
+        return tuple(replace(one, top=one.top[: self.limit]) for one in asked)
 
 
 async def said_once(request: Request) -> None:

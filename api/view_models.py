@@ -205,8 +205,11 @@ class PageContents:
             "hot": () if report is None else tuple(one for one in report.keys if one.key == key),
         }
 
-    def hot_keys(self, asked: HotKeyParameters) -> Values:
-        """The hot keys of a day. Raises PageNotFound."""
+    def hot_keys(self, asked: HotKeyParameters, snapshot: StatusSnapshot) -> Values:
+        """The hot keys of a day, and without a date the top keys of observed streams now. Raises PageNotFound."""
+        return {**self._hot_keys_of_day(asked), "streams": asked.of_streams(snapshot.streams), "now": snapshot.at}
+
+    def _hot_keys_of_day(self, asked: HotKeyParameters) -> Values:
         reader = self._archive.reports
         if reader is None:
             return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED}

@@ -27,6 +27,7 @@ from prober.config.following import ConfigurationFile, ConfigurationStatus, Foll
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import BrokerError
+from prober.probes.observe import NAME as OBSERVE
 from prober.reports.reader import NightlyReports
 from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
@@ -51,6 +52,7 @@ from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
+from prober.sinks.top_keys import TopKeys
 from prober.sinks.tracing.sink import TracingSink
 from prober.sinks.tracing.spans import Tracing, trace_id_of
 from prober.slo.counts import SloCounters
@@ -77,6 +79,8 @@ class Service:
         self._metrics = Metrics(config.objectives, version, sorted({target.environment for target in config.targets}))
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
+        self._top_keys = TopKeys()
+        self._metrics.watch_keys(self._top_keys.snapshot)
         self._tracing = TracingSink(Tracing(config.telemetry, version))
         self._resources = AsyncExitStack()
         self._counters: dict[str, SloCounters] = {}
@@ -111,7 +115,7 @@ class Service:
         for target in self._config.targets:
             for objective, total in self._counters[target.name].totals.items():
                 self._live.counted(target.name, objective, total)
-        return self._live.snapshot(wall_s(), self._troubles())
+        return self._live.snapshot(wall_s(), self._troubles(), self._top_keys.snapshot())
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape with this Accept header gets: content type and body."""
@@ -250,7 +254,9 @@ class Service:
             shared.append(HistorySink(self._history))
 
         def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
-            return [MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe, site.vantage), *shared]
+            measuring = MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe, site.vantage)
+            observing = [self._top_keys.sink(names[0])] if site.probe == OBSERVE else []
+            return [measuring, *shared, *observing]
 
         return Surroundings(metrics, self._live, sinks, counters)
 

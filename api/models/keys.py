@@ -12,6 +12,7 @@ from api.models.base import Answer, Count, Key, Listed, Seconds, Subscription, T
 from api.models.sites import SiteState
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.slo.hot_keys import HotKeyClass
 
 Day = Annotated[datetime.date, Field(examples=["2026-02-28"])]
 Ratio = Annotated[FiniteFloat, Field(examples=[0.12])]
@@ -119,13 +120,81 @@ class KeySpread(Answer):
     """Keys that may be hot and were too many to look at."""
 
 
-class HotKeyList(Listed):
-    """The hot keys of a day, those with the highest scores first."""
+class IntervalAnswer(Answer, schema="Interval"):
+    """The exact value lies between these; they are equal as long as the stream has few keys."""
 
-    report: JobReport
-    """The report in short."""
+    low: Annotated[FiniteFloat, Field(examples=[640_000.0])]
+    """The value, at least."""
+    high: Annotated[FiniteFloat, Field(examples=[640_000.0])]
+    """The value, at most."""
+
+
+class KeyLoadAnswer(Answer, schema="KeyLoad"):
+    """The load on a key in a window of time, per second in which its stream was observed."""
+
+    bytes_per_s: IntervalAnswer
+    """Data."""
+    messages_per_s: IntervalAnswer
+    """Messages, without redeliveries."""
+    share: IntervalAnswer
+    """Its part of the messages of its stream, 0 to 1."""
+
+
+class TopKeyAnswer(Answer, schema="TopKey"):
+    """A key with much load on an observed stream."""
+
+    key: Key
+    """The key, or its hash if the configuration keeps keys hashed."""
+    heat: HotKeyClass | None
+    """Its class by load: throughput-bound or skewed; null: its load does not make it hot."""
+    score: Annotated[FiniteFloat, Field(examples=[0.64])]
+    """Its part of the documented limit per key, or of the messages of its stream, whichever is more."""
+    minute: KeyLoadAnswer | None
+    """Its load in the last minute; null: the stream was observed for less than 10 seconds in it."""
+    ten_minutes: KeyLoadAnswer
+    """Its load in the last ten minutes."""
+    age_s: Seconds | None
+    """The largest age of its messages on delivery in the last minute, by publish time; null: not measured."""
+
+
+class StreamAnswer(Answer, schema="Stream"):
+    """A stream that others publish, and that the probe `observe` has read in the last ten minutes."""
+
+    target: Target
+    """Name of the target."""
+    environment: Annotated[str, Field(examples=["production"])]
+    """Environment of the target."""
+    region: Annotated[str, Field(examples=["europe-west1"])]
+    """Region of the target."""
+    topic: Topic
+    """Full name of the topic."""
+    subscription: Annotated[str, Field(examples=["okp-prober-0-shop-observe"])]
+    """The prober's own subscription, as metrics call it."""
+    observed_at: Time
+    """When the stream was last observed."""
+    observed_s: Seconds
+    """For how long it was observed in the last ten minutes."""
+    keys: Count
+    """How many keys had messages in the last ten minutes, at least."""
+    exact: bool
+    """Whether every number is exact: each key was counted."""
+    bytes_per_s: FiniteFloat
+    """Data of all keys in the last ten minutes."""
+    messages_per_s: FiniteFloat
+    """Messages of all keys in the last ten minutes."""
+    top: tuple[TopKeyAnswer, ...]
+    """Its top keys, those with the highest scores first; empty until it was observed for 10 seconds."""
+
+
+class HotKeyList(Listed):
+    """The hot keys of a day, those with the highest scores first, and without a `date` the top keys of observed streams now."""
+
+    report: JobReport | None
+    """The report in short; null: there is none yet, but a stream is observed."""
     items: tuple[HotKey, ...]
     """The hot keys."""
+    streams: tuple[StreamAnswer, ...]
+    """The observed streams with their top keys now; empty with a `date`."""
     subscriptions: tuple[KeySpread, ...]
     """Each subscription that had messages."""
     left_out: Count

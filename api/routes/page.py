@@ -105,6 +105,14 @@ def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStat
             lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunParameters), snapshot))
         )
 
+    @routes.get("/hot-keys")
+    async def hot_keys_page(request: Request) -> Response:
+        """The hot keys of a day, and the top keys of observed streams now."""
+        snapshot = await current.snapshot()
+        return await answers.ask(
+            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters), snapshot))
+        )
+
 
 def _add_objectives(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents) -> None:
     """The pages of objectives."""
@@ -172,13 +180,6 @@ def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents)
     async def key_page(request: Request, key: Annotated[str, Query()] = "") -> Response:
         """What was found on a key."""
         return await answers.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
-
-    @routes.get("/hot-keys")
-    async def hot_keys_page(request: Request) -> Response:
-        """The hot keys of a day."""
-        return await answers.ask(
-            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters)))
-        )
 
     @routes.get("/runbooks")
     async def runbooks_page(request: Request) -> Response:

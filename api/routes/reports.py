@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList
+from api.current_status import CurrentStatus
+from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList, StreamAnswer
 from api.query_parameters import HotKeyParameters, ReportParameters
 from api.response_cache import ResponseCache
 from api.view import Archive
+from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.sinks.metrics.label_values import Job
 
 DAYS_MAX: Final = 100
 
 
-def router(answers: ResponseCache, archive: Archive) -> APIRouter:
+def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
     """`GET /hot-keys` and `GET /reports`."""
     routes = APIRouter(tags=["reports"])
 
     @routes.get("/hot-keys", response_model=HotKeyList, response_description="The hot keys.")
     async def hot_keys(request: Request, asked: Annotated[HotKeyParameters, Query()]) -> Response:
-        """The hot keys of a day: those that carry, or hold up, more than their share. 404 if there is no report about it."""
-        return await answers.answer(request, lambda: _hot_keys(_reader(archive), asked))
+        """The hot keys of a day: those that carry, or hold up, more than their share. Without `date` the newest report, and the top keys
+        of observed streams now. 404 if there is no such report and no such stream.
+        """
+        streams = asked.of_streams((await current.snapshot()).streams)
+        return await answers.answer(request, lambda: _hot_keys(archive, asked, streams))
 
     @routes.get("/reports", response_model=ReportList, response_description="The reports.")
     async def reports(request: Request, asked: Annotated[ReportParameters, Query()]) -> Response:
@@ -41,7 +47,18 @@ def _reader(archive: Archive) -> ReportReader:
     return archive.reports
 
 
-def _hot_keys(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
+def _hot_keys(archive: Archive, asked: HotKeyParameters, streams: Sequence[StreamKeys]) -> HotKeyList:
+    now = tuple(map(StreamAnswer.model_validate, streams))
+    try:
+        report = _hot_keys_of_day(_reader(archive), asked)
+    except HTTPException:
+        if not now:
+            raise
+        return HotKeyList(report=None, items=(), streams=now, subscriptions=(), left_out=0)
+    return report.model_copy(update={"streams": now})
+
+
+def _hot_keys_of_day(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
     day = asked.date or reader.latest_day(Job.HOT_KEYS)
     report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
     if report is None:
@@ -49,6 +66,7 @@ def _hot_keys(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
     return HotKeyList(
         report=JobReport.model_validate(report.summary),
         items=tuple(map(HotKey.model_validate, report.keys)),
+        streams=(),
         subscriptions=tuple(map(KeySpread.model_validate, report.subscriptions)),
         left_out=report.left_out,
     )

@@ -48,7 +48,8 @@ def keys_board(thresholds: Thresholds) -> Board:
             PanelRow("Over time", (_oldest(thresholds), _undelivered(), _stalled(), _liveness())),
             PanelRow("By subscription", (_subscriptions(thresholds),)),
             PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
-            PanelRow("Hot keys", (_hot_keys(), hot_keys_by_class())),
+            PanelRow("Hot keys now, of observed streams", _top_keys()),
+            PanelRow("Hot keys of the nightly report", (_hot_keys(), hot_keys_by_class())),
             PanelRow("Measured once a run", (*_measured_panels(), *_joiner_panels())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
@@ -189,11 +190,39 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
     return table_panel(words, Look(COUNT, width=24, height=8), headings, columns)
 
 
+def _top_keys() -> tuple[Panel, ...]:
+    """By rank, since metrics never carry a key."""
+    load = Words(
+        "Data on the top keys",
+        "By rank, at least, in the last minute. Pub/Sub takes at most 1 MB/s per key. The status page names the keys.",
+        ("PubsubKeyNearLimit",),
+    )
+    share = Words("Share of the messages on the top keys", "By rank, at least, in the last minute.")
+    age = Words(
+        "Age of messages on the top keys",
+        "By rank: the largest age on delivery, by publish time, in the last minute.",
+        ("PubsubKeyFallingBehind",),
+    )
+    panels = (
+        (load, BYTES_PER_SECOND, families.TOP_KEY_BYTES),
+        (share, SHARE, families.TOP_KEY_SHARE),
+        (age, SECONDS, families.TOP_KEY_AGE),
+    )
+    return tuple(
+        graph_panel(
+            words,
+            Look(unit, width=8),
+            Query(total(select(family), "subscription, rank", how="max"), "{{subscription}}, rank {{rank}}"),
+        )
+        for words, unit, family in panels
+    )
+
+
 def _hot_keys() -> Panel:
     words = Words("Which keys are hot", "Metrics never carry ordering keys; the nightly report names them.")
     markdown = (
         "Metrics never carry ordering keys, so that the number of series does not depend on traffic.\n\n"
-        "Which keys are hot, and why, is in the nightly report: [hot keys](${status_page:raw}/hot-keys) on the status page. "
+        "Which keys are hot now, and which by the nightly report, is under [hot keys](${status_page:raw}/hot-keys) on the status page. "
         "When the job last succeeded is on the dashboard [Nightly jobs](d/okp-jobs)."
     )
     return text_panel(words, markdown, width=12, height=8)

@@ -14,6 +14,7 @@ from prober.alerting import service as about_service
 from prober.alerting.client_library import library_group
 from prober.alerting.own_subscriptions import own_group
 from prober.alerting.rules import Options, RuleGroup, as_yaml
+from prober.alerting.top_keys import top_key_group
 from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"
@@ -32,6 +33,7 @@ def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping
             about_comparisons.comparison_group(),
             own_group(),
             library_group(),
+            top_key_group(),
         ),
         PROBER: about_prober.prober_groups(options),
     }

@@ -21,6 +21,7 @@ from tests.alerts import (
     about_prober,
     about_self_monitoring,
     about_service,
+    about_top_keys,
 )
 from tests.alerts.stories import EPOCH, NAMES, Story, play
 
@@ -36,6 +37,7 @@ TOLD = (
     about_client_library,
     about_down,
     about_findings,
+    about_top_keys,
 )
 STORIES = tuple(story for module in TOLD for story in module.STORIES)
 ALWAYS = {"PubsubProberWatchdog"}

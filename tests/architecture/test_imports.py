@@ -21,6 +21,7 @@ HOMES = {
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
+    "datasketches": ("prober.sinks.top_keys",),
     "fastavro": ("prober.exports",),
     "fastapi": ("api", "prober.brokers.push", "prober.serving"),
     "google": (

@@ -10,7 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from playwright.sync_api import Browser, Locator, Page
 
-from tests.browser.world import HOSTILE, ORDERS
+from tests.browser.world import ORDERS
+from tests.streams import HOSTILE
 
 Scheme: TypeAlias = Literal["light", "dark"]
 

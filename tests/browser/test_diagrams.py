@@ -12,7 +12,8 @@ from prober.core.events import Delivered, Event, Nacked, Opened, Published, Publ
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.sinks.status.records import FindingRecord
 from tests.browser.looking import DESKTOP, PAGES, looking
-from tests.browser.world import HOSTILE, World
+from tests.browser.world import World
+from tests.streams import HOSTILE
 from tests.unit.api.drawing import drawn_of, recorded
 
 MEASURE = """

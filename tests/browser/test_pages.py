@@ -11,8 +11,9 @@ from playwright.sync_api import Browser, Locator, expect
 from prober.clock import monotonic_s
 from prober.core.verdict import Verdict
 from tests.browser.looking import PAGES, Look, Scheme, looking
-from tests.browser.world import HOSTILE, REDELIVERY, World
+from tests.browser.world import REDELIVERY, World
 from tests.commands import run
+from tests.streams import HOSTILE
 
 PERIOD_MS = 5000
 """How often a page looks for news."""

@@ -45,6 +45,7 @@ from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
+from tests.streams import HOSTILE, ORDERS_STREAM
 from tests.unit.api.asking import NOON, StubView
 from tests.unit.reports.test_reader import Row, alert, put, window
 
@@ -54,10 +55,7 @@ INTERVAL_S: Final = 60.0
 RUNS: Final = 90
 PATIENCE_S: Final = 30.0
 VERSION: Final = "1.4.0"
-ORDERS: Final = "orders-1042"
-"""The key on which promises are broken here."""
-HOSTILE: Final = "<script>alert(1)</script>\u202e\"'&" + "long-" * 40
-"""A key that wants to be more than text."""
+ORDERS: Final = "orders-1042"  # the key on which promises are broken here
 
 EUROPE: Final = Site(
     "europe",
@@ -112,7 +110,9 @@ class World:
 
     def tell(self) -> None:
         """The service sends a heartbeat."""
-        self.store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, self.view.now), self.view.snapshot().sites)
+        self.store.heartbeat(
+            ProberRecord("prober-0", VERSION, STARTED, self.view.now, streams=(ORDERS_STREAM,)), self.view.snapshot().sites
+        )
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def made(folder: Path) -> World:
         told = live_states[instance].snapshot(NOON - silent_s)
         store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.sites)
     told = live_states["prober-0"].snapshot(NOON)
-    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON), told.sites, tuple(_slices()))
+    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(ORDERS_STREAM,)), told.sites, tuple(_slices()))
     _report(folder / "reports")
     found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)

@@ -30,6 +30,7 @@ BOARDS = {board["uid"]: board for board in map(dashboard, NAMES)}
 NEEDS_JOBS = "needs nightly jobs that succeeded, and their reports"
 NEEDS_A_DRILL = "needs a fire drill, which needs a Prometheus and an Alertmanager of its own"
 NEEDS_OWN = "needs subscriptions of one's own, in Cloud Monitoring"
+NEEDS_STREAM = "needs a stream that others publish"
 WITHOUT_DATA = {
     ("okp-jobs", "Longest time without a success"): NEEDS_JOBS,
     ("okp-jobs", "Last success of each job"): NEEDS_JOBS,
@@ -42,6 +43,9 @@ WITHOUT_DATA = {
     ("okp-keys", "Who is late"): NEEDS_OWN,
     ("okp-keys", "Oldest unacknowledged message of yours"): NEEDS_OWN,
     ("okp-keys", "Your subscriptions"): NEEDS_OWN,
+    ("okp-keys", "Data on the top keys"): NEEDS_STREAM,
+    ("okp-keys", "Share of the messages on the top keys"): NEEDS_STREAM,
+    ("okp-keys", "Age of messages on the top keys"): NEEDS_STREAM,
     ("okp-prober", "Fire drills"): NEEDS_A_DRILL,
     ("okp-prober", "Fire drills: time to each step"): NEEDS_A_DRILL,
     ("okp-prober", "Fire drills: findings"): NEEDS_A_DRILL,

@@ -13,6 +13,7 @@ from prober.config.following import ConfigurationStatus
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.result import RunResult
 from prober.runs.site import Site
 from prober.sinks.live.condition import Condition, of_run, worst_of
@@ -163,6 +164,7 @@ class ProberSnapshot:
     """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on.
 
     `configuration`: which one is in force there; None: it does not say. `own`: what it read of the user's own subscriptions.
+    `streams`: the streams that it observes, with their top keys.
     """
 
     instance: str
@@ -172,6 +174,7 @@ class ProberSnapshot:
     silent: bool = False
     configuration: ConfigurationStatus | None = None
     own: tuple[OwnSubscriptionStatus, ...] = ()
+    streams: tuple[StreamKeys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,7 @@ class StatusSnapshot:
     incidents  all that are open, the newest first.
     troubles   what is wrong with probers or the store, one line each; none of it says anything about a target.
     own_subscriptions   the user's own subscriptions beside the prober's; nothing in them counts for the verdict.
+    streams    observed streams with the top keys of the moment, of all probers.
     stored     whether it was read from the status store, so that all runs, findings and incidents in it are there.
     """
 
@@ -198,6 +202,7 @@ class StatusSnapshot:
     probers: tuple[ProberSnapshot, ...] = ()
     incidents: tuple[Incident, ...] = ()
     own_subscriptions: tuple[OwnSubscriptionSnapshot, ...] = ()
+    streams: tuple[StreamKeys, ...] = ()
     stored: bool = False
 
     @property

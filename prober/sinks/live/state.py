@@ -24,6 +24,7 @@ from prober.core.kinds import Symptom, symptom_of
 from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
 from prober.monitoring.comparison import OwnSubscriptionStatus, shown
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
@@ -194,8 +195,8 @@ class LiveState:
             raise KeyError(target, objective)
         self._counted[target, self._objectives[objective].measure] = total
 
-    def snapshot(self, now: float, troubles: tuple[str, ...] = ()) -> StatusSnapshot:
-        """How everything stands now; `troubles` of the prober itself are passed on."""
+    def snapshot(self, now: float, troubles: tuple[str, ...] = (), streams: tuple[StreamKeys, ...] = ()) -> StatusSnapshot:
+        """How everything stands now; `troubles` of the prober itself and the `streams` that it observes are passed on."""
         incidents = (one for target in self._incidents for one in self._open(target, now).incidents.values())
         return StatusSnapshot(
             now,
@@ -209,11 +210,18 @@ class LiveState:
             troubles,
             (
                 ProberSnapshot(
-                    self._instance, self._version, self._started_at, now, configuration=self._configuration, own=self._own
+                    self._instance,
+                    self._version,
+                    self._started_at,
+                    now,
+                    configuration=self._configuration,
+                    own=self._own,
+                    streams=streams,
                 ),
             ),
             tuple(sorted(incidents, key=lambda one: one.first_at, reverse=True)),
             own_subscriptions=shown(self._own, now),
+            streams=streams,
         )
 
     def _open(self, target: str, now: float) -> _Open:

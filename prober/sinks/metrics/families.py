@@ -158,6 +158,26 @@ HOT_KEYS: Final = Family(
     (*TARGET, "class"),
     "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
 )
+# Of streams that others publish, by rank of the key: rank 1 has the highest score (`sinks.top_keys`). Absent while none is observed.
+TOP_KEY: Final = (*SUBSCRIPTION, "rank")
+TOP_KEY_BYTES: Final = Family(
+    "top_key_bytes_per_second",
+    MetricType.GAUGE,
+    TOP_KEY,
+    "Data per second on a top key of an observed stream in the last minute, at least; NaN while the stream is not observed.",
+)
+TOP_KEY_SHARE: Final = Family(
+    "top_key_share_ratio",
+    MetricType.GAUGE,
+    TOP_KEY,
+    "Part of the messages of an observed stream that were on a top key in the last minute, at least; NaN while it is not observed.",
+)
+TOP_KEY_AGE: Final = Family(
+    "top_key_age_seconds",
+    MetricType.GAUGE,
+    TOP_KEY,
+    "Largest age on delivery, by publish time, of the messages of a top key of an observed stream in the last minute; NaN if not measured.",
+)
 REVERIFIED_FINDINGS: Final = Family(
     "reverified_findings",
     MetricType.GAUGE,

@@ -1,4 +1,4 @@
-"""All metrics of one prober: their registry, the backlog that each scrape asks for, and what scrapes get.
+"""All metrics of one prober: their registry, the backlog and the top keys that each scrape asks for, and what scrapes get.
 
 The backlog grows while nothing happens, also while the service hangs. It is asked for on the event loop, where it changes, and kept as it
 was then for the thread that writes the page. That is done beside the loop, since latency is measured on the loop, and a page of a hundred
@@ -22,11 +22,11 @@ from prober.config import TargetSettings
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.families import TARGET
-from prober.sinks.metrics.family import PREFIX, Family
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import Component
-from prober.sinks.metrics.store import SNAPSHOT_FAMILIES, MetricStore, content_type_for, render
+from prober.sinks.metrics.store import BACKLOG_FAMILIES, MetricStore, content_type_for, gauge_of, render
 from prober.sinks.metrics.targets import OTHER, OwnMetrics, TargetErrors, TargetMetrics
+from prober.sinks.metrics.top_keys import KeysSource, TopKeysCollector
 from prober.slo.objectives import Objective
 
 # By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
@@ -51,7 +51,7 @@ class BacklogCollector(Collector):
 
     def describe(self) -> list[GaugeMetricFamily]:
         """The families, without asking anybody."""
-        return [_gauge(family) for family in SNAPSHOT_FAMILIES]
+        return [gauge_of(family) for family in BACKLOG_FAMILIES]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The gauges as they were at the last `look`."""
@@ -76,10 +76,6 @@ class BacklogCollector(Collector):
         self._seen = tuple(gauges)
 
 
-def _gauge(family: Family) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{family.name}", family.help, labels=family.labels)
-
-
 def _folded(target: TargetMetrics, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
     """One backlog per subscription that has series, nothing owed where none is told; the rest together."""
     told: dict[str, Backlog] = {}
@@ -101,7 +97,9 @@ class Metrics:
         self.health: Final = ProberHealth(self._store, version, environments)
         self.comparisons: Final = ComparisonMetrics(self._store)
         self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
-        self._store.registry.register(self._backlogs)
+        self._top_keys: Final = TopKeysCollector(lambda: self.health.internal_error(Component.METRICS))
+        for computed in (self._backlogs, self._top_keys):
+            self._store.registry.register(computed)
         for about_process in (ProcessCollector, PlatformCollector, GCCollector):
             about_process(registry=self._store.registry)
 
@@ -119,6 +117,10 @@ class Metrics:
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
         self._backlogs.watch(metrics, backlog)
         return metrics
+
+    def watch_keys(self, snapshot: KeysSource) -> None:
+        """Asks `snapshot` for the top keys of observed streams with each `look` from now on."""
+        self._top_keys.watch(snapshot)
 
     def forget(self, target: TargetMetrics) -> None:
         """The target is probed no more: all its series end, as after a restart."""
@@ -142,8 +144,11 @@ class Metrics:
         return DrillMetrics(self._store, names)
 
     def look(self) -> None:
-        """Asks what is owed, for the pages that are rendered from now on. To be called on the event loop, where that changes."""
+        """Asks what is owed, and for the top keys, for the pages that are rendered from now on. To be called on the event loop, where
+        both change.
+        """
         self._backlogs.look()
+        self._top_keys.look()
 
     def render(self, content_type: str) -> bytes:
         """A page in one of the formats of `content_type_for`. May be called in any thread, while metrics are counted."""

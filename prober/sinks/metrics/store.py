@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -30,7 +31,10 @@ _DEFAULT_BOUNDS: Final = MappingProxyType(
         families.LOOP_LAG: (0.001, *_SHORT),
     }
 )
-SNAPSHOT_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
+BACKLOG_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
+TOP_KEY_FAMILIES: Final = (families.TOP_KEY_BYTES, families.TOP_KEY_SHARE, families.TOP_KEY_AGE)
+SNAPSHOT_FAMILIES: Final = (*BACKLOG_FAMILIES, *TOP_KEY_FAMILIES)
+"""The families that are computed for each scrape."""
 _EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
 
 
@@ -125,6 +129,11 @@ class MetricStore:
         else:
             bounds = self._bounds[family] = bounds_of(family, objectives)
             self._histograms[family] = Histogram(name, family.help, family.labels, registry=self.registry, buckets=bounds)
+
+
+def gauge_of(family: Family) -> GaugeMetricFamily:
+    """An empty gauge of a family that is computed for each scrape."""
+    return GaugeMetricFamily(f"{PREFIX}_{family.name}", family.help, labels=family.labels)
 
 
 class Stopwatch:

@@ -58,6 +58,7 @@ class Overview:
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
             own_subscriptions=_own(probers, live.at),
+            streams=tuple(one for told in probers if not told.is_silent(live.at) for one in told.streams),
             stored=True,
         )
 

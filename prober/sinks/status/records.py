@@ -14,6 +14,7 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.condition import Condition
@@ -151,7 +152,8 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class ProberRecord:
     """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, what its own troubles are, and
-    which configuration is in force there (None: it did not say), and how the user's own subscriptions stand.
+    which configuration is in force there (None: it did not say), how the user's own subscriptions stand, and the top keys of the streams
+    that it observes.
     """
 
     instance: str
@@ -161,6 +163,7 @@ class ProberRecord:
     troubles: tuple[str, ...] = ()
     configuration: ConfigurationStatus | None = None
     own: tuple[OwnSubscriptionStatus, ...] = ()
+    streams: tuple[StreamKeys, ...] = ()
 
     def is_silent(self, now: float) -> bool:
         """Whether it does not report any more."""

@@ -22,6 +22,7 @@ from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
+from prober.monitoring.top_keys import Interval, KeyLoad, StreamKeys, TopKey
 from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.condition import Condition
@@ -39,6 +40,7 @@ from prober.sinks.status.records import (
     Slice,
 )
 from prober.slo.figures import Figure
+from prober.slo.hot_keys import HotKeyClass
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -218,6 +220,7 @@ def prober_values(prober: ProberRecord) -> Values:
         "troubles": [text_of(trouble) for trouble in prober.troubles],
         "configuration": told,
         "own": [_texts(asdict(one)) for one in prober.own],
+        "streams": [_texts(asdict(one)) | {"top": [_texts(asdict(key)) for key in one.top]} for one in prober.streams],
     }
 
 
@@ -226,13 +229,27 @@ def prober_from_row(row: Named) -> ProberRecord:
     told = row["configuration"]
     status = None if told is None else ConfigurationStatus(**{**told, "restart": tuple(told["restart"])})
     own = tuple(map(_own_from_json, row["own"]))
-    return _value(ProberRecord, row, troubles=tuple(row["troubles"]), configuration=status, own=own)
+    streams = tuple(map(_stream_from_json, row["streams"]))
+    return _value(ProberRecord, row, troubles=tuple(row["troubles"]), configuration=status, own=own, streams=streams)
 
 
 def _own_from_json(told: Mapping[str, Any]) -> OwnSubscriptionStatus:
     reading: dict[str, Any] = {name: Point(*value) if isinstance(value, list) else value for name, value in told["reading"].items()}
     prober = {**told["prober"], "side": Side(told["prober"]["side"])}
     return OwnSubscriptionStatus(**{**told, "reading": Reading(**reading), "prober": ProberSide(**prober)})
+
+
+def _stream_from_json(told: Mapping[str, Any]) -> StreamKeys:
+    return StreamKeys(**{**told, "top": tuple(map(_top_key_from_json, told["top"]))})
+
+
+def _top_key_from_json(told: Mapping[str, Any]) -> TopKey:
+    loads = {name: None if told[name] is None else _load_from_json(told[name]) for name in ("minute", "ten_minutes")}
+    return TopKey(**{**told, **loads, "heat": None if told["heat"] is None else HotKeyClass(told["heat"])})
+
+
+def _load_from_json(told: Mapping[str, Any]) -> KeyLoad:
+    return KeyLoad(**{name: Interval(*value) for name, value in told.items()})
 
 
 def slice_values(one: Slice) -> Values:

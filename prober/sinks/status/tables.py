@@ -37,6 +37,7 @@ probers: Final = Table(
     _needed("troubles", JSON),
     Column("configuration", JSON(none_as_null=True), nullable=True),
     Column("own", JSON(), nullable=False, server_default="[]"),
+    Column("streams", JSON(), nullable=False, server_default="[]"),
 )
 
 sites: Final = Table(

@@ -26,6 +26,7 @@ from typing import Final
 from prober.clock import monotonic_s, wall_s
 from prober.config.following import ConfigurationStatus
 from prober.monitoring.comparison import OwnSubscriptionStatus
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
@@ -115,6 +116,7 @@ class StatusWriter:
         self._told: StatusSnapshot | None = None
         self._configuration: ConfigurationStatus | None = None
         self._own: tuple[OwnSubscriptionStatus, ...] = ()
+        self._streams: tuple[StreamKeys, ...] = ()
         self._slices = Slices(f"{prober.instance}-{token_hex(4)}")
         self._made: EndedRun | None = None
         self._entries: deque[Entry] = deque()
@@ -260,10 +262,9 @@ class StatusWriter:
         if told is not None:
             self._configuration = next((one.configuration for one in told.probers), None)
             self._own = next((one.own for one in told.probers), ())
-        identity = self._prober
-        prober = ProberRecord(
-            identity.instance, identity.version, identity.started_at, at, troubles, self._configuration, self._own
-        )
+            self._streams = next((one.streams for one in told.probers), ())
+        identity, kept = self._prober, (self._configuration, self._own, self._streams)
+        prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, *kept)
         try:
             self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
         except NotStorable as refused:

@@ -23,6 +23,7 @@ from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
+from prober.monitoring.top_keys import StreamKeys
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
@@ -110,6 +111,7 @@ class StubView:
     errors: list[Exception] = field(default_factory=list)
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
+    streams: tuple[StreamKeys, ...] = ()
     begun: list[SiteKey] = field(default_factory=list)
     refused: dict[SiteKey, str] = field(default_factory=dict)
 
@@ -131,7 +133,7 @@ class StubView:
             assert self.writer.write()
 
     def snapshot(self) -> StatusSnapshot:
-        return self.live.snapshot(self.now, self.troubles)
+        return self.live.snapshot(self.now, self.troubles, self.streams)
 
     def run_now(self, site: SiteKey) -> RunOrdered:
         if site not in {shown.site.key for shown in self.snapshot().sites}:

@@ -22,7 +22,8 @@ from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from tests.browser.looking import PAGES
-from tests.browser.world import HOSTILE, ORDERS, World, made
+from tests.browser.world import ORDERS, World, made
+from tests.streams import HOSTILE
 from tests.unit.api.asking import client_of
 from tests.unit.api.pages import Page
 from tests.unit.api.standing import standing

@@ -116,9 +116,10 @@ ABSENT_AT_FIRST = {
     PROBE_ASSIGNED,
     REVERIFIED_FINDINGS,
     *MEASURED,
-    *(family for family in FAMILIES if {"drill", "own_subscription", "candidate"} & set(family.labels)),
+    *(family for family in FAMILIES if {"drill", "own_subscription", "candidate", "rank"} & set(family.labels)),
 }
-"""No report was read, nothing swept, assigned, measured or drilled, no own subscription or comparison configured: nothing is not 0."""
+"""No report was read, nothing swept, assigned, measured, drilled or observed, no own subscription or comparison configured: nothing is not
+0."""
 
 
 def test_every_family_is_there_from_the_start() -> None:
@@ -229,6 +230,7 @@ def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
         "baseline",
         "candidate",
         "aspect",
+        "rank",
     }
     words = {
         "outcome",

@@ -20,6 +20,7 @@ from prober.sinks.status.records import (
 from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, Series
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
+from tests.streams import ORDERS_STREAM, stream, top_key
 from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, RETENTION, SITE, START, US, entry, result, snapshot
 
 REDELIVERY = Series("europe", "order", "redelivery")
@@ -83,6 +84,13 @@ class TestStanding:
         store.heartbeat(ProberRecord("prober-0", "1", START, START, own=(told, told.unknown("?"))), (), ())
         [prober] = queries.probers()
         assert prober.own == (replace(told, failure="no\N{REPLACEMENT CHARACTER} permission"), told.unknown("?"))
+
+    def test_streams_are_kept_with_their_top_keys(self, store: StatusStore, queries: StatusQueries) -> None:
+        hostile, kept = (top_key(f"acct-{text}", 1.0, 0.1) for text in ("\0", "\N{REPLACEMENT CHARACTER}"))
+        earlier = replace(ORDERS_STREAM, top=tuple(replace(one, minute=None) for one in ORDERS_STREAM.top))
+        store.heartbeat(ProberRecord("prober-0", "1", START, START, streams=(ORDERS_STREAM, earlier, stream(hostile))), (), ())
+        [prober] = queries.probers()
+        assert prober.streams == (ORDERS_STREAM, earlier, stream(kept))
 
     def test_which_configuration_is_in_force_is_kept(self, store: StatusStore, queries: StatusQueries) -> None:
         told = ConfigurationStatus("p.yaml", "3f1c", START, ("api.port",), START + 1.0, "p.yaml: is not\0YAML")

@@ -1,0 +1,302 @@
+"""The sink that counts load by ordering key on observed streams: the top keys of the last minute and of the last ten minutes.
+
+Load is counted by Apache DataSketches' frequent-items sketches, one for messages and one for bytes in each part of a window. A sketch
+follows at most 768 keys, whatever the number of keys, and gives an interval that contains the exact count (`Interval`). With more keys
+the interval is as wide as 0.35 % of the weight that the sketch has counted.
+
+Redeliveries are no load and are not counted. A rate is per second of observed time: a stream is not observed between two runs. Ages
+are those on delivery; they are followed on the keys that were at the top when they were last asked for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from datasketches import frequent_items_error_type, frequent_strings_sketch
+
+from prober.clock import wall_s
+from prober.core.events import Delivered
+from prober.monitoring.top_keys import Interval, KeyLoad, StreamKeys, TopKey
+from prober.probes.context import DeliveryKind
+from prober.runs.classification import Observation
+from prober.runs.sink import RunBegun, RunEnded
+from prober.runs.site import Site
+from prober.slo.hot_keys import class_of_load, score_of_load
+
+SHOWN: Final = 10
+"""Top keys of a stream."""
+SKETCH_LG_SIZE: Final = 10
+"""Binary logarithm of the size of a sketch's table; three quarters of it are used."""
+MINUTE_S: Final = 60.0
+TEN_MINUTES_S: Final = 600.0
+PARTS: Final = 6
+"""Parts of the last minute; the ten minutes have one for each minute."""
+OBSERVED_MIN_S: Final = 10.0
+"""With less observed time a window has no rates."""
+FRESH_S: Final = 1.0
+"""A younger answer is given again."""
+
+_CANDIDATES: Final = frequent_items_error_type.NO_FALSE_NEGATIVES
+_ABSENT: Final = ""
+"""No ordering key that is counted; its upper bound is the error of a sketch."""
+_NANOS: Final = 1e9
+
+
+def _sketch() -> frequent_strings_sketch:
+    return frequent_strings_sketch(SKETCH_LG_SIZE)
+
+
+@dataclass(slots=True)
+class _Part:
+    """What came in one part of a window, from `begin` on."""
+
+    begin: float
+    messages: frequent_strings_sketch = field(default_factory=_sketch)
+    bytes: frequent_strings_sketch = field(default_factory=_sketch)
+    ages: dict[str, float] = field(default_factory=dict)
+
+
+class ObservedTime:
+    """When a stream was observed: intervals of seconds since 1970, as far back as the longest window reaches."""
+
+    def __init__(self) -> None:
+        self._spans: deque[tuple[float, float]] = deque()
+        self._since: float | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the stream is observed at the moment."""
+        return self._since is not None
+
+    def begin(self, now: float) -> None:
+        """The stream is observed from now on."""
+        self._since = now
+
+    def end(self, now: float) -> None:
+        """The stream is no longer observed."""
+        if self._since is not None:
+            self._spans.append((self._since, now))
+        self._since = None
+        while self._spans and self._spans[0][1] < now - TEN_MINUTES_S - MINUTE_S:
+            self._spans.popleft()
+
+    def last(self, now: float) -> float:
+        """When the stream was last observed; 0 if never."""
+        return now if self.under_way else max((until for _, until in self._spans), default=0.0)
+
+    def seconds(self, since: float, now: float) -> float:
+        """For how long it was observed between two times."""
+        spans = (*self._spans, *(() if self._since is None else ((self._since, now),)))
+        return sum((max(0.0, min(until, now) - max(begin, since)) for begin, until in spans), 0.0)
+
+
+class Window:
+    """What came on each key in the last `span_s`, in `parts` that leave the window one by one."""
+
+    def __init__(self, span_s: float, parts: int) -> None:
+        self._parts: deque[_Part] = deque(maxlen=parts)
+        self._span_s, self._part_s = span_s, span_s / parts
+
+    def came(self, key: str, size: int, now: float) -> None:
+        """A message came with `size` bytes of data."""
+        part = self._part(now)
+        part.messages.update(key)
+        if size:
+            part.bytes.update(key, size)
+
+    def aged(self, key: str, age_s: float, now: float) -> None:
+        """The age of a message on a key that is followed."""
+        ages = self._part(now).ages
+        ages[key] = max(age_s, ages.get(key, 0.0))
+
+    def since(self, now: float) -> float:
+        """When the window begins: between `span_s` and one part less before `now`."""
+        return now - now % self._part_s - self._span_s + self._part_s
+
+    def leave(self, now: float) -> None:
+        """Drops the parts that are older than the window."""
+        while self._parts and self._parts[0].begin < self.since(now):
+            self._parts.popleft()
+
+    def heaviest(self, count: int) -> set[str]:
+        """The keys with the most bytes and those with the most messages, `count` of each."""
+        merged = (_merged(part.bytes for part in self._parts), _merged(part.messages for part in self._parts))
+        return {key for sketch in merged for key, *_ in sketch.get_frequent_items(_CANDIDATES)[:count]}
+
+    def load(self, key: str, observed_s: float) -> KeyLoad:
+        """The load on a key, per second of observed time."""
+        bytes_, messages = (_within(key, [getattr(part, name) for part in self._parts]) for name in ("bytes", "messages"))
+        return KeyLoad(_over(bytes_, observed_s), _over(messages, observed_s), _over(messages, max(1, self.messages)))
+
+    def age_s(self, key: str) -> float | None:
+        """The largest age of a followed key."""
+        return max((part.ages[key] for part in self._parts if key in part.ages), default=None)
+
+    @property
+    def messages(self) -> int:
+        """All messages."""
+        return sum(part.messages.total_weight for part in self._parts)
+
+    @property
+    def bytes(self) -> int:
+        """All data."""
+        return sum(part.bytes.total_weight for part in self._parts)
+
+    @property
+    def keys(self) -> int:
+        """How many keys had messages, at least."""
+        return int(_merged(part.messages for part in self._parts).num_active_items)
+
+    @property
+    def exact(self) -> bool:
+        """Whether no sketch had more keys than it follows."""
+        return all(sketch.get_upper_bound(_ABSENT) == 0 for part in self._parts for sketch in (part.messages, part.bytes))
+
+    def _part(self, now: float) -> _Part:
+        begin = now - now % self._part_s
+        if not self._parts or self._parts[-1].begin < begin:  # else the clock may have been set back
+            self._parts.append(_Part(begin))
+        return self._parts[-1]
+
+
+def _merged(sketches: Iterable[frequent_strings_sketch]) -> frequent_strings_sketch:
+    merged = _sketch()
+    for sketch in sketches:
+        merged.merge(sketch)
+    return merged
+
+
+def _within(key: str, sketches: Iterable[frequent_strings_sketch]) -> Interval:
+    bounds = [(sketch.get_lower_bound(key), min(sketch.get_upper_bound(key), sketch.total_weight)) for sketch in sketches]
+    return Interval(sum(low for low, _ in bounds), sum(high for _, high in bounds))
+
+
+def _over(count: Interval, by: float) -> Interval:
+    return Interval(count.low / by, count.high / by)
+
+
+class ObservedKeys:
+    """The keys of one observed stream. Pure: every time is an argument, in seconds since 1970."""
+
+    def __init__(self, site: Site, subscription: str) -> None:
+        self._site, self._subscription = site, subscription
+        self._minute, self._ten_minutes = Window(MINUTE_S, PARTS), Window(TEN_MINUTES_S, int(TEN_MINUTES_S / MINUTE_S))
+        self._followed: frozenset[str] = frozenset()
+        self.time: Final = ObservedTime()
+
+    def begin(self, site: Site, now: float) -> None:
+        """A run observes the stream from now on."""
+        self._site = site
+        self.time.begin(now)
+
+    def came(self, key: str, size: int, age_s: float | None, now: float) -> None:
+        """A message came that was `age_s` old, None if that is not known, with `size` bytes of data."""
+        for window in (self._minute, self._ten_minutes):
+            window.came(key, size, now)
+        if age_s is not None and key in self._followed:
+            self._minute.aged(key, age_s, now)
+
+    def is_forgotten(self, now: float) -> bool:
+        """Whether the stream was not observed in any window."""
+        return self.time.last(now) < now - TEN_MINUTES_S
+
+    def snapshot(self, now: float) -> StreamKeys:
+        """The top keys now. From now on their ages are followed."""
+        for window in (self._minute, self._ten_minutes):
+            window.leave(now)
+        observed_s = self._observed_s(self._ten_minutes, now)
+        found = self._loaded(now) if observed_s >= OBSERVED_MIN_S else ()
+        top = tuple(sorted(found, key=lambda one: (-one.score, one.key))[:SHOWN])
+        self._followed = frozenset(one.key for one in top)
+        site, window = self._site, self._ten_minutes
+        return StreamKeys(
+            site.target,
+            site.environment,
+            site.region,
+            site.topic,
+            self._subscription,
+            observed_at=self.time.last(now),
+            observed_s=observed_s,
+            keys=window.keys,
+            exact=self._minute.exact and window.exact,
+            bytes_per_s=window.bytes / max(OBSERVED_MIN_S, observed_s),
+            messages_per_s=window.messages / max(OBSERVED_MIN_S, observed_s),
+            top=top,
+        )
+
+    def _observed_s(self, window: Window, now: float) -> float:
+        return self.time.seconds(window.since(now), now)
+
+    def _loaded(self, now: float) -> Iterator[TopKey]:
+        minute_s, ten_minutes_s = (self._observed_s(window, now) for window in (self._minute, self._ten_minutes))
+        is_known = minute_s >= OBSERVED_MIN_S
+        newest = self._minute if is_known else self._ten_minutes
+        keys = newest.keys
+        for key in newest.heaviest(SHOWN):
+            ten_minutes = self._ten_minutes.load(key, ten_minutes_s)
+            minute = self._minute.load(key, minute_s) if is_known else None
+            least = (minute or ten_minutes).bytes_per_s.low, (minute or ten_minutes).share.low
+            age_s = self._minute.age_s(key)
+            yield TopKey(key, class_of_load(*least, keys), score_of_load(*least), minute, ten_minutes, age_s)
+
+
+class _Listener:
+    """Counts what comes in one run."""
+
+    def __init__(self, keys: ObservedKeys, clock: Callable[[], float]) -> None:
+        self._keys, self._clock = keys, clock
+
+    def event(self, seen: Observation) -> None:
+        """Counts a delivery that is no redelivery."""
+        event = seen.event
+        if isinstance(event, Delivered) and seen.kind is not DeliveryKind.REDELIVERY:
+            now, published = self._clock(), event.publish_time
+            age_s = max(0.0, now - published / _NANOS) if isinstance(published, int) else None
+            self._keys.came(event.key, event.data_size or 0, age_s, now)
+
+    def ended(self, end: RunEnded) -> None:
+        """The run is over."""
+        del end
+        self._keys.time.end(self._clock())
+
+
+class _StreamSink:
+    """Hears of the runs that observe one stream."""
+
+    def __init__(self, top_keys: TopKeys, subscription: str) -> None:
+        self._top_keys, self._subscription = top_keys, subscription
+
+    def begin(self, run: RunBegun) -> _Listener:
+        """A run begins."""
+        return self._top_keys.listener(run.site, self._subscription)
+
+
+class TopKeys:
+    """The top keys of all streams that a prober observes. Belongs to the event loop."""
+
+    def __init__(self, clock: Callable[[], float] = wall_s) -> None:
+        self._clock = clock
+        self._streams: dict[tuple[str, str], ObservedKeys] = {}
+        self._answer: tuple[float, tuple[StreamKeys, ...]] = (float("-inf"), ())
+
+    def sink(self, subscription: str) -> _StreamSink:
+        """The sink of the runs that observe a stream through a subscription, by its name in metrics."""
+        return _StreamSink(self, subscription)
+
+    def listener(self, site: Site, subscription: str) -> _Listener:
+        """The listener of a run that begins now."""
+        keys = self._streams.setdefault((site.target, subscription), ObservedKeys(site, subscription))
+        keys.begin(site, self._clock())
+        return _Listener(keys, self._clock)
+
+    def snapshot(self) -> tuple[StreamKeys, ...]:
+        """Every stream that was observed in the last ten minutes, by target and subscription."""
+        now = self._clock()
+        if not 0.0 <= now - self._answer[0] < FRESH_S:
+            for name in [name for name, keys in self._streams.items() if keys.is_forgotten(now)]:
+                del self._streams[name]
+            self._answer = now, tuple(self._streams[name].snapshot(now) for name in sorted(self._streams))
+        return self._answer[1]
