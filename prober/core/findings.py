@@ -97,8 +97,3 @@ class Finding:
     doubt: str = ""
     assumptions: Mapping[str, float] = field(default_factory=dict, hash=False)
     reasons: tuple[str, ...] = ()
-
-    @property
-    def alternatives(self) -> frozenset[str]:
-        """What its reasons are about, without the facts: the same for the same finding at other times."""
-        return frozenset(reason.partition(":")[0] for reason in self.reasons)

@@ -173,11 +173,16 @@ def found(line: str, kind: Kind, **rules: Any) -> Finding:
     return next(one for one in all_of(line, **rules) if one.kind is kind)
 
 
+def alternatives_of(finding: Finding) -> set[str]:
+    """The reasons without their facts."""
+    return {reason.partition(":")[0] for reason in finding.reasons}
+
+
 @pytest.mark.parametrize(("kind", "line", "rules", "alternatives"), CASES, ids=[f"{kind}: {line}" for kind, line, *_ in CASES])
 def test_a_definite_finding_names_every_alternative(kind: Kind, line: str, rules: dict[str, Any], alternatives: set[str]) -> None:
     finding = found(line, kind, **rules)
     assert finding.status in (Status.VIOLATION, Status.LIVENESS)
-    assert finding.alternatives == alternatives
+    assert alternatives_of(finding) == alternatives
     assert all(reason.startswith("not ") and ": " in reason for reason in finding.reasons)
     assert len(finding.reasons) == len(alternatives) <= REASONS_MAX
 
@@ -251,7 +256,7 @@ def test_divergence_names_its_alternatives() -> None:
     both, _ = across(("s", one), ("u", other), close_detection_max_s=0.0)
     diverged = [finding for finding in both if finding.kind is Kind.ORDER_DIVERGENCE and finding.status is Status.VIOLATION]
     assert diverged
-    assert {"not dead-lettered", "not expired", "not lost on another stream"} <= diverged[0].alternatives
+    assert {"not dead-lettered", "not expired", "not lost on another stream"} <= alternatives_of(diverged[0])
 
 
 def test_time_that_does_not_count_is_named() -> None:
@@ -305,6 +310,6 @@ def test_a_minimal_reproduction_keeps_what_rules_a_loss_out() -> None:
     finding = only(events, Kind.REDELIVERY_SKIP, rules)
     minimal = minimise.minimise(events, finding, rules, subscriptions=("s",))
     assert minimal is not None
-    assert minimal.finding.alternatives == finding.alternatives
+    assert minimal.finding.reasons == finding.reasons
     needed = [type(event).__name__ for number, event in minimal.events if number not in minimal.evidence]
     assert {"Opened", "Acked"} <= set(needed)
