@@ -41,6 +41,7 @@ from prober.core.rules import Rules
 from prober.probes.observed import ObservedStream
 from prober.runs.backlog import BacklogTracker
 from prober.runs.recorder import Recording
+from prober.sinks.top_keys import KeyTraffic
 
 TOPIC = "projects/benchmark/topics/orders"
 KEYS = 100
@@ -64,14 +65,14 @@ def memory(keys: int, keys_max: int) -> None:
     before, began = resident_bytes(), perf_counter()
     tracker, clock = BacklogTracker(60.0), count()
     rules = replace(Rules(publishes_recorded=False, attempts_observed=False), keys_max=keys_max)
-    recording = Recording({"s": rules}, lambda: next(clock) / 1e4, [lambda seen: tracker.listen(seen.event)])
+    recording = Recording({"s": rules}, lambda: next(clock) / 1e4, [lambda seen: tracker.listen(seen.event), KeyTraffic().event])
     stream = ObservedStream(10.0, 900.0)
     recording.record(Opened(recording.now(), "s", "stream", "client"))
     for number in range(keys):
         key, message_id = f"account-{number:09}", f"{number:016}"
         recording.record(Delivered(recording.now(), "s", key, "stream", key, 1, message_id, publish_time=number, data_size=100))
         recording.record(Acked(recording.now(), "s", key, "stream", message_id))
-        stream.came(key, 100, 0.1)
+        stream.came(0.1)
         stream.numbered(key, 1, recording.now())
     recording.finish()
     used, counters = resident_bytes() - before, recording.counters

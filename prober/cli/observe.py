@@ -45,6 +45,7 @@ from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedSite
+from prober.sinks.top_keys import KeyTraffic
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import RecordJudgement, judge_with, read_records
 from prober.traces.trace import TraceError, write_trace
@@ -162,6 +163,8 @@ async def observe_once(
         provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
         rules = provisioner.rules
         run = Run(experiment, broker, target, provisioner, site.workload)
+        traffic = KeyTraffic()
+        run.listen(traffic.event)
         async with _shown(run, stream):
             result = await run.carry_out()
     finally:
@@ -175,7 +178,7 @@ async def observe_once(
     if trace and judged is not None:
         _write_judged(trace, result.subscription, judged)
     late = None if beside_it.own is None else await _who_is_late(beside_it.own, environ, stream, result)
-    return StreamObservation(result, stream, known, judged, late)
+    return StreamObservation(result, stream, traffic, known, judged, late)
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:

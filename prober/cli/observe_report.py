@@ -18,9 +18,10 @@ from prober.core.verdict import Verdict
 from prober.evidence.explain import explain, reasons
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
-from prober.probes.observed import KeyLoad, ObservedStream
+from prober.probes.observed import ObservedStream
 from prober.runs.result import RunResult
-from prober.slo.hot_keys import HotKeyClass, class_of_load
+from prober.sinks.top_keys import KeyTraffic
+from prober.slo.hot_keys import class_of_load, score_of_load
 from prober.traces.judgement import RecordJudgement
 
 FINDINGS_SHOWN: Final = 20
@@ -45,11 +46,13 @@ _LEFT_OUT: Final = {
 class StreamObservation:
     """A stream that was observed once: what was judged under which rules, what was measured.
 
+    traffic     the load by key.
     recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
     """
 
     result: RunResult
     stream: ObservedStream
+    traffic: KeyTraffic
     rules: Rules
     recorded: RecordJudgement | None = None
     own: OwnSubscriptionSnapshot | None = None
@@ -84,7 +87,7 @@ class StreamObservation:
             "age": {"half_s": ages.within(0.5), "p99_s": ages.within(0.99), "max_s": ages.max_s},
             "findings": [self._finding(made) for made in self._worth_telling()],
             "findings_counted": [{"kind": kind, "status": status, "count": n} for (kind, status), n in result.counts.items()],
-            "keys": [self._key(load) for load in self.stream.keys.most(FINDINGS_SHOWN)],
+            "keys": [self._key(key) for key in self._top(FINDINGS_SHOWN)],
             "counters": dict(result.counters),
         }
         if self.recorded is not None:
@@ -134,11 +137,11 @@ class StreamObservation:
             yield f"  and {counted - min(len(told), FINDINGS_SHOWN):,} more"
 
     def _keys(self) -> Iterator[str]:
-        for load in self.stream.keys.most(KEYS_SHOWN):
-            heat = self._heat(load)
+        for key in self._top(KEYS_SHOWN):
+            heat = class_of_load(*self._load(key), self.traffic.keys)
             if heat is not None:
-                each = load.bytes / max(self.result.duration_s, 1.0)
-                yield f"  hot key {load.key}: {heat}, {self._share(load):.1%} of the messages, {each:,.0f} bytes a second"
+                bytes_per_s, share = self._load(key)
+                yield f"  hot key {key}: {heat}, {share:.1%} of the messages, {bytes_per_s:,.0f} bytes a second"
 
     def _late(self) -> Iterator[str]:
         if self.own is not None:
@@ -162,23 +165,25 @@ class StreamObservation:
         """All but what is only counted; of information what publishers did."""
         return [made for made in self.result.findings if is_told(*made.sort)]
 
-    def _share(self, load: KeyLoad) -> float:
-        return (load.messages - load.uncertain) / max(1, self.stream.keys.messages)
+    def _top(self, count: int) -> Sequence[str]:
+        """The keys with the highest scores by load, the highest first."""
+        return sorted(self.traffic.heaviest(count), key=lambda key: (-score_of_load(*self._load(key)), key))[:count]
 
-    def _heat(self, load: KeyLoad) -> HotKeyClass | None:
-        """Its provable class of hot key, without the records of publishers and consumers."""
-        bytes_per_s = load.bytes / max(self.result.duration_s, 1.0)
-        return class_of_load(bytes_per_s, self._share(load), self.stream.keys.followed)
+    def _load(self, key: str) -> tuple[float, float]:
+        """Bytes per second of a key, and its share of the messages; at least."""
+        bytes_per_s = self.traffic.bytes_of(key).low / max(self.result.duration_s, 1.0)
+        return bytes_per_s, self.traffic.messages_of(key).low / max(1, self.traffic.messages)
 
-    def _key(self, load: KeyLoad) -> dict[str, Any]:
+    def _key(self, key: str) -> dict[str, Any]:
+        messages, size, load = self.traffic.messages_of(key), self.traffic.bytes_of(key), self._load(key)
         return {
-            "key": load.key,
-            "class": self._heat(load),
-            "messages": load.messages,
-            "uncertain": load.uncertain,
-            "bytes": load.bytes,
-            "share": self._share(load),
-            "age_max_s": load.age_max_s,
+            "key": key,
+            "class": class_of_load(*load, self.traffic.keys),
+            "messages": messages.high,
+            "uncertain": messages.high - messages.low,
+            "bytes": size.low,
+            "bytes_uncertain": size.high - size.low,
+            "share": load[1],
         }
 
     def _finding(self, made: RecordedFinding) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class ObservingTap:
         if age_s is not None and not again:
             self._stream.waits.aged(age_s, wall)
         if not again:
-            self._stream.came(self._kept(key), len(received.data), age_s)
+            self._stream.came(age_s)
         if group and number is not None:
             self._stream.numbered(self._kept(group), number, self._context.now())
 

@@ -49,13 +49,72 @@ def _sketch() -> frequent_strings_sketch:
     return frequent_strings_sketch(SKETCH_LG_SIZE)
 
 
+class KeyTraffic:
+    """Messages and bytes by key, in two sketches of bounded size."""
+
+    def __init__(self) -> None:
+        self._messages, self._bytes = _sketch(), _sketch()
+
+    def event(self, seen: Observation) -> None:
+        """Counts an event of a run that is a delivery and no redelivery."""
+        event = seen.event
+        if isinstance(event, Delivered) and seen.kind is not DeliveryKind.REDELIVERY:
+            self.came(event.key, event.data_size or 0)
+
+    def came(self, key: str, size: int) -> None:
+        """A message came with `size` bytes of data."""
+        self._messages.update(key)
+        if size:
+            self._bytes.update(key, size)
+
+    def merge(self, other: KeyTraffic) -> None:
+        """Adds what another one counted. The intervals of the sum contain the exact counts."""
+        self._messages.merge(other._messages)
+        self._bytes.merge(other._bytes)
+
+    def heaviest(self, count: int) -> set[str]:
+        """The keys with the most messages and those with the most bytes, `count` of each."""
+        return {key for sketch in (self._messages, self._bytes) for key, *_ in sketch.get_frequent_items(_CANDIDATES)[:count]}
+
+    def messages_of(self, key: str) -> Interval:
+        """The messages on a key."""
+        return _within(key, self._messages)
+
+    def bytes_of(self, key: str) -> Interval:
+        """The data on a key."""
+        return _within(key, self._bytes)
+
+    @property
+    def messages(self) -> int:
+        """All messages."""
+        return int(self._messages.total_weight)
+
+    @property
+    def bytes(self) -> int:
+        """All data."""
+        return int(self._bytes.total_weight)
+
+    @property
+    def keys(self) -> int:
+        """How many keys had messages, at least."""
+        return int(self._messages.num_active_items)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every interval is one number: no sketch had more keys than it follows."""
+        return all(sketch.get_upper_bound(_ABSENT) == 0 for sketch in (self._messages, self._bytes))
+
+
+def _within(key: str, sketch: frequent_strings_sketch) -> Interval:
+    return Interval(sketch.get_lower_bound(key), min(sketch.get_upper_bound(key), sketch.total_weight))
+
+
 @dataclass(slots=True)
 class _Part:
-    """What came in one part of a window, from `begin` on."""
+    """What came in one part of a window, from `begin` on, and the ages of followed keys."""
 
     begin: float
-    messages: frequent_strings_sketch = field(default_factory=_sketch)
-    bytes: frequent_strings_sketch = field(default_factory=_sketch)
+    traffic: KeyTraffic = field(default_factory=KeyTraffic)
     ages: dict[str, float] = field(default_factory=dict)
 
 
@@ -102,10 +161,7 @@ class Window:
 
     def came(self, key: str, size: int, now: float) -> None:
         """A message came with `size` bytes of data."""
-        part = self._part(now)
-        part.messages.update(key)
-        if size:
-            part.bytes.update(key, size)
+        self._part(now).traffic.came(key, size)
 
     def aged(self, key: str, age_s: float, now: float) -> None:
         """The age of a message on a key that is followed."""
@@ -121,39 +177,29 @@ class Window:
         while self._parts and self._parts[0].begin < self.since(now):
             self._parts.popleft()
 
-    def heaviest(self, count: int) -> set[str]:
-        """The keys with the most bytes and those with the most messages, `count` of each."""
-        merged = (_merged(part.bytes for part in self._parts), _merged(part.messages for part in self._parts))
-        return {key for sketch in merged for key, *_ in sketch.get_frequent_items(_CANDIDATES)[:count]}
+    def traffic(self) -> KeyTraffic:
+        """The sum of all parts."""
+        merged = KeyTraffic()
+        for part in self._parts:
+            merged.merge(part.traffic)
+        return merged
 
     def load(self, key: str, observed_s: float) -> KeyLoad:
-        """The load on a key, per second of observed time."""
-        bytes_, messages = (_within(key, [getattr(part, name) for part in self._parts]) for name in ("bytes", "messages"))
-        return KeyLoad(_over(bytes_, observed_s), _over(messages, observed_s), _over(messages, max(1, self.messages)))
+        """The load on a key, per second of observed time. Sums of the parts' intervals are narrower than those of merged sketches."""
+        traffics = [part.traffic for part in self._parts]
+        messages = _sum(traffic.messages_of(key) for traffic in traffics)
+        everything = max(1, sum(traffic.messages for traffic in traffics))
+        data = _sum(traffic.bytes_of(key) for traffic in traffics)
+        return KeyLoad(_over(data, observed_s), _over(messages, observed_s), _over(messages, everything))
 
     def age_s(self, key: str) -> float | None:
         """The largest age of a followed key."""
         return max((part.ages[key] for part in self._parts if key in part.ages), default=None)
 
     @property
-    def messages(self) -> int:
-        """All messages."""
-        return sum(part.messages.total_weight for part in self._parts)
-
-    @property
-    def bytes(self) -> int:
-        """All data."""
-        return sum(part.bytes.total_weight for part in self._parts)
-
-    @property
-    def keys(self) -> int:
-        """How many keys had messages, at least."""
-        return int(_merged(part.messages for part in self._parts).num_active_items)
-
-    @property
     def exact(self) -> bool:
-        """Whether no sketch had more keys than it follows."""
-        return all(sketch.get_upper_bound(_ABSENT) == 0 for part in self._parts for sketch in (part.messages, part.bytes))
+        """Whether the load on every key is exact."""
+        return all(part.traffic.exact for part in self._parts)
 
     def _part(self, now: float) -> _Part:
         begin = now - now % self._part_s
@@ -162,16 +208,9 @@ class Window:
         return self._parts[-1]
 
 
-def _merged(sketches: Iterable[frequent_strings_sketch]) -> frequent_strings_sketch:
-    merged = _sketch()
-    for sketch in sketches:
-        merged.merge(sketch)
-    return merged
-
-
-def _within(key: str, sketches: Iterable[frequent_strings_sketch]) -> Interval:
-    bounds = [(sketch.get_lower_bound(key), min(sketch.get_upper_bound(key), sketch.total_weight)) for sketch in sketches]
-    return Interval(sum(low for low, _ in bounds), sum(high for _, high in bounds))
+def _sum(intervals: Iterable[Interval]) -> Interval:
+    lows, highs = zip((0.0, 0.0), *intervals, strict=True)
+    return Interval(sum(lows), sum(highs))
 
 
 def _over(count: Interval, by: float) -> Interval:
@@ -211,7 +250,7 @@ class ObservedKeys:
         found = self._loaded(now) if observed_s >= OBSERVED_MIN_S else ()
         top = tuple(sorted(found, key=lambda one: (-one.score, one.key))[:SHOWN])
         self._followed = frozenset(one.key for one in top)
-        site, window = self._site, self._ten_minutes
+        site, traffic = self._site, self._ten_minutes.traffic()
         return StreamKeys(
             site.target,
             site.environment,
@@ -220,10 +259,10 @@ class ObservedKeys:
             self._subscription,
             observed_at=self.time.last(now),
             observed_s=observed_s,
-            keys=window.keys,
-            exact=self._minute.exact and window.exact,
-            bytes_per_s=window.bytes / max(OBSERVED_MIN_S, observed_s),
-            messages_per_s=window.messages / max(OBSERVED_MIN_S, observed_s),
+            keys=traffic.keys,
+            exact=self._minute.exact and self._ten_minutes.exact,
+            bytes_per_s=traffic.bytes / max(OBSERVED_MIN_S, observed_s),
+            messages_per_s=traffic.messages / max(OBSERVED_MIN_S, observed_s),
             top=top,
         )
 
@@ -233,14 +272,13 @@ class ObservedKeys:
     def _loaded(self, now: float) -> Iterator[TopKey]:
         minute_s, ten_minutes_s = (self._observed_s(window, now) for window in (self._minute, self._ten_minutes))
         is_known = minute_s >= OBSERVED_MIN_S
-        newest = self._minute if is_known else self._ten_minutes
-        keys = newest.keys
-        for key in newest.heaviest(SHOWN):
+        traffic = (self._minute if is_known else self._ten_minutes).traffic()
+        for key in traffic.heaviest(SHOWN):
             ten_minutes = self._ten_minutes.load(key, ten_minutes_s)
             minute = self._minute.load(key, minute_s) if is_known else None
             least = (minute or ten_minutes).bytes_per_s.low, (minute or ten_minutes).share.low
             age_s = self._minute.age_s(key)
-            yield TopKey(key, class_of_load(*least, keys), score_of_load(*least), minute, ten_minutes, age_s)
+            yield TopKey(key, class_of_load(*least, traffic.keys), score_of_load(*least), minute, ten_minutes, age_s)
 
 
 class _Listener:

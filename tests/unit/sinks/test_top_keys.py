@@ -17,7 +17,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site
-from prober.sinks.top_keys import SHOWN, ObservedKeys, TopKeys, Window
+from prober.sinks.top_keys import SHOWN, KeyTraffic, ObservedKeys, TopKeys, Window
 from prober.slo.hot_keys import HotKeyClass
 
 SITE = Site("shop", "observe", "wire", 300.0, environment="production", region="europe-west1", topic="projects/p/topics/orders")
@@ -128,7 +128,7 @@ def test_a_window_has_what_came_in_it_and_nothing_else(times: list[float], later
     window.leave(now)
     assert now - 60.0 < window.since(now) <= now - 50.0
     inside = sum(NOON + at >= window.since(now) for at in times)
-    assert window.messages == window.bytes == inside
+    assert window.traffic().messages == window.traffic().bytes == inside
 
 
 def test_rates_are_per_second_of_observed_time() -> None:
@@ -179,9 +179,28 @@ def test_memory_does_not_grow_with_the_number_of_keys() -> None:
         window.aged(f"key-{number % 100}", 1.0, NOON + number / 100)
     assert len(window._parts) <= 6
     for part in window._parts:
-        assert part.messages.num_active_items <= FOLLOWED_MAX
-        assert part.bytes.num_active_items <= FOLLOWED_MAX
-    assert len(window.heaviest(SHOWN)) <= 2 * SHOWN
+        assert part.traffic._messages.num_active_items <= FOLLOWED_MAX
+        assert part.traffic._bytes.num_active_items <= FOLLOWED_MAX
+    assert len(window.traffic().heaviest(SHOWN)) <= 2 * SHOWN
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 3_000), st.integers(1, 3_000))
+def test_a_sum_holds_the_true_counts_and_every_frequent_key(seed: int, first: int, second: int) -> None:
+    chance, truth, traffic = Random(seed), Counter[str](), KeyTraffic()
+    for messages in (first, second):
+        part = KeyTraffic()
+        for _ in range(messages):
+            key = f"k{int(5_000 * chance.random() ** 3)}"
+            truth[key] += 1
+            part.came(key, 10)
+        traffic.merge(part)
+    assert (traffic.messages, traffic.bytes) == (truth.total(), 10 * truth.total())
+    for key in (*truth, "none"):
+        assert holds(traffic.messages_of(key), truth[key])
+        assert holds(traffic.bytes_of(key), 10 * truth[key])
+    assert {key for key, count in truth.items() if count > truth.total() / 20} <= traffic.heaviest(20)
+    assert traffic.exact == (traffic.keys == len(truth))
 
 
 # ----------------------------------------------------------------------------------------------------------------------- runs
