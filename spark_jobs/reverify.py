@@ -1,8 +1,7 @@
 """The job `reverify`: judges every run of a day again from its record, and compares that with what was found online.
 
-The same checker sees the same events (`spark_jobs.fold`), so it finds the same, unless the checker has changed since, a file is
-damaged, or the online findings did not all get into the history. A run that was divided by key is judged once more in one piece if
-something did not come in time there: on that other keys have a say. Each difference is a finding of its own:
+The same checker sees the same events (`spark_jobs.judging`), so it finds the same, unless the checker has changed since, a file is
+damaged, or the online findings did not all get into the history. Each difference is a finding of its own:
 
 * `missing`      found now, and not online.
 * `additional`   found online, and not now.
@@ -21,36 +20,30 @@ differ, 3 if there was no run to judge, or the checker failed on one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import sys
+from collections.abc import Container, Iterable, Mapping
 from datetime import date, timedelta
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
-from prober.sinks.history.schema import ABOUT_TIME, EVENTS, FINDINGS, RUNS
-from spark_jobs.fold import FOUND, folding
-from spark_jobs.frames import collected, held, kept
+from prober.sinks.history.checking import RunRecord
+from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.slo.objectives import MICROS
+from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.history import folders_of, runs_of
-from spark_jobs.packing import PACKAGES, PACKED_COLUMNS, JudgingPlan, packing
-from spark_jobs.scan import Chunk, Scan, numbered
+from spark_jobs.judging import COLUMNS, FOUND, OUTCOME, RunPlan, judging
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
-SHARD_EVENTS: Final = 1_000_000
-"""Events that one checker judges; a larger run is divided."""
 RUN_DAYS_MAX: Final = 2
 """How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 COMPARED: Final = ("whole", "prefix")
 """The scopes of runs of which it is certain what was found online."""
-_EXTENT: Final = "run_id string, process string, recorded long, highest long"
-_EXTENT_NAMES: Final = ("run_id", "process", "recorded", "highest")
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
@@ -62,14 +55,9 @@ def run(work: Work) -> JobOutcome:
     began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
     if began_us is None:
         return _nothing(work)
-    events = work.history.events(folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1)).scan
-    measured = held(extents(events, runs))
-    plans = plans_of(collected(measured), work.settings.clock_error_s)
-    with (
-        kept(judged(events, plans, work.settings.clock_error_s)) as in_parts,
-        kept(judged_whole(events, in_parts, plans, work.settings.clock_error_s)) as found,
-    ):
-        return _report(work, measured, found)
+    events = work.history.read(EVENTS, folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1))
+    with kept(judged(events, runs, work.settings.clock_error_s)) as found:
+        return _report(work, with_outcomes(runs, found), found)
 
 
 def of_day(runs: DataFrame, day: date) -> DataFrame:
@@ -79,77 +67,49 @@ def of_day(runs: DataFrame, day: date) -> DataFrame:
     return runs.where(sf.col("ended_us").between(*within) | cut_short)
 
 
-def extents(events: Scan, runs: DataFrame) -> DataFrame:
-    """The runs with what is on record of them: `recorded` events, the `highest` number, how many `processes`, and the `scope`.
-
-    scope   whole; prefix (judging stopped before the end); cut_short (it has no end); holed (events are missing); merged.
-    """
-    parts = events.reduced_whole(_extent, ("run_id", "process", "number"), _EXTENT)
-    on_record = parts.groupBy("run_id").agg(
-        sf.sum("recorded").alias("recorded"), sf.max("highest").alias("highest"), sf.count_distinct("process").alias("processes")
+def judged(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFrame:
+    """What the checker says about these runs: rows of `spark_jobs.judging.FOUND`. `events` may have others, and each of them twice."""
+    processes = events.select("run_id", "process").distinct().groupBy("run_id").count()
+    merged = [row["run_id"] for row in collected(processes.where(sf.col("count") > 1))]
+    plans = plans_of(collected(runs), merged, clock_error_s)
+    wanted = events.select(*COLUMNS).join(sf.broadcast(runs.select("run_id")), "run_id", "left_semi")
+    begun_us = sf.unix_micros("time") - sf.when(sf.col("event") == "publish", round(2 * clock_error_s * MICROS)).otherwise(0)
+    order = sf.when(sf.col("run_id").isin(*merged), begun_us).otherwise(sf.col("number")) if merged else sf.col("number")
+    # A number of parts of its own: Spark would merge them by their size, which says nothing of the time that the checker takes.
+    parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return (
+        wanted.repartition(parts, "run_id")
+        .sortWithinPartitions("run_id", order, "process", "number")
+        .mapInArrow(judging(plans), FOUND)
     )
-    joined = runs.join(on_record, "run_id", "left").fillna({"recorded": 0, "highest": 0, "processes": 1})
-    expected = sf.coalesce(sf.col("events") - sf.col("events_dropped"), sf.col("highest"))
-    holed = (sf.col("recorded") < expected) | (sf.coalesce("events_dropped", sf.lit(0)) > 0)
-    scope = (
-        sf.when(sf.col("processes") > 1, "merged")
-        .when(holed, "holed")
-        .when(sf.col("ended_us").isNull(), "cut_short")
-        .when(sf.col("judged_events").isNotNull(), "prefix")
-        .otherwise("whole")
+
+
+def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_error_s: float) -> dict[str, RunPlan]:
+    """How each run is to be judged, by its id; `merged` are those that several processes recorded."""
+    return {row["run_id"]: RunPlan(sys.intern(row["rules"]), record_of(row, merged), clock_error_s) for row in runs}
+
+
+def record_of(run: Mapping[str, Any], merged: Container[str] = ()) -> RunRecord:
+    """What is known of the record of a run."""
+    dropped = run["events_dropped"] or 0
+    return RunRecord(run["ended_us"] is not None, run["events"], dropped, run["judged_events"], run["run_id"] in merged)
+
+
+def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:
+    """The runs with what became of them, `OUTCOME`; of one without events nothing is known."""
+    empty = frame_of(
+        runs.sparkSession,
+        ({"run_id": row["run_id"], "empty_scope": record_of(row).scope(0, 0).value} for row in collected(runs)),
+        "run_id string, empty_scope string",
     )
-    return joined.withColumn("scope", scope)
-
-
-def _extent(chunk: Chunk) -> Iterator[pa.RecordBatch]:
-    """How many events of each run and process, and the highest number of them."""
-    place, count = numbered(chunk.places("run_id"), chunk.places("process"))
-    example = np.zeros(count, np.int64)
-    example[place] = np.arange(len(chunk))
-    highest = np.zeros(count, np.int64)
-    np.maximum.at(highest, place, chunk.numbers("number"))
-    recorded = np.bincount(place, minlength=count)
-    used = np.flatnonzero(recorded)
-    names = [chunk.value(name, example[used]) for name in ("run_id", "process")]
-    yield pa.RecordBatch.from_arrays([*names, pa.array(recorded[used]), pa.array(highest[used])], [*_EXTENT_NAMES])
-
-
-def plans_of(runs: list[dict[str, Any]], clock_error_s: float) -> dict[str, JudgingPlan]:
-    """How each run is to be judged, by its id."""
-    return {
-        row["run_id"]: JudgingPlan(
-            rules=row["rules"],
-            limit=row["judged_events"],
-            settled=row["ended_us"] is not None and row["judged_events"] is None,
-            merged=row["scope"] == "merged",
-            clock_error_s=clock_error_s if row["scope"] == "merged" else 0.0,
-            # Holes show in the numbering of a whole run only; what is merged has no common numbering.
-            shards=1 if row["recorded"] != row["highest"] else -(-row["recorded"] // SHARD_EVENTS),
-        )
-        for row in runs
-        if row["recorded"]
-    }
-
-
-def judged(events: Scan, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
-    """What the checker says about these runs: rows of `spark_jobs.fold.FOUND`."""
-    packages = events.reduced_whole(packing(plans, clock_error_s), PACKED_COLUMNS, PACKAGES)
-    # As many parts as tasks that read: Spark would merge them by their size, which says nothing of the time that the checker takes.
-    divided = packages.repartition(events.tasks_max, "run_id", "shard").sortWithinPartitions("run_id", "shard", "stretch")
-    return divided.mapInArrow(folding(plans), FOUND)
-
-
-def judged_whole(events: Scan, found: DataFrame, plans: Mapping[str, JudgingPlan], clock_error_s: float) -> DataFrame:
-    """What was found, with the divided runs judged in one piece where a part of their keys does not say enough."""
-    late = found.where(sf.col("kind").isin(*(kind.value for kind in ABOUT_TIME))).select("run_id").distinct()
-    again = {
-        run_id: replace(plans[run_id], shards=1)
-        for run_id in (row["run_id"] for row in collected(late))
-        if plans[run_id].shards > 1
-    }
-    if not again:
-        return found
-    return found.where(~sf.col("run_id").isin(*again)).unionByName(judged(events, again, clock_error_s))
+    outcomes = found.where(sf.col("kind").isNull()).select("run_id", *OUTCOME)
+    return held(
+        runs.join(empty, "run_id")
+        .join(outcomes, "run_id", "left")
+        .withColumn("scope", sf.coalesce("scope", "empty_scope"))
+        .drop("empty_scope")
+        .fillna({"recorded": 0, "verdict_now": Verdict.UNKNOWN.value})
+    )
 
 
 def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFrame:
@@ -196,28 +156,12 @@ def _with_unlisted(rows: DataFrame, found: DataFrame, runs: DataFrame) -> DataFr
     return joined.withColumn("difference", sf.when(unlisted, "unlisted").otherwise(sf.col("difference")))
 
 
-def verdicts(found: DataFrame, runs: DataFrame) -> DataFrame:
+def verdicts(findings: DataFrame, runs: DataFrame) -> DataFrame:
     """A row per run: what its record allows, how many events were judged, and the verdict, now and online."""
-    failing = sf.col("kind").isNotNull() & sf.col("status").isin(*BROKEN)
-    totals = found.groupBy("run_id").agg(
-        sf.sum("events").alias("judged"),
-        sf.coalesce(sf.bool_or("owed"), sf.lit(True)).alias("owed"),
-        sf.max(sf.when(sf.col("crash") != "", sf.col("crash"))).alias("crash"),
-        sf.count_if(failing).alias("failures"),
-    )
-    verdict: Column = (
-        sf.when(sf.col("crash").isNotNull(), Verdict.UNKNOWN.value)
-        .when(sf.col("failures") > 0, Verdict.FAIL.value)
-        .when(sf.coalesce("owed", sf.lit(True)) | (sf.col("scope") != "whole"), Verdict.UNKNOWN.value)
-        .otherwise(Verdict.PASS.value)
-    )
+    failures = findings.where(sf.col("status").isin(*BROKEN)).groupBy("run_id").agg(sf.count("*").alias("failures"))
     names = ("run_id", "target", "probe", "vantage", "scope", "recorded", "judged", "failures", "crash")
-    online = sf.col("verdict").alias("online_verdict")
-    return (
-        runs.join(totals, "run_id", "left")
-        .select(*names, online, verdict.alias("verdict_now"))
-        .withColumnRenamed("verdict_now", "verdict")
-    )
+    online, now = sf.col("verdict").alias("online_verdict"), sf.col("verdict_now").alias("verdict")
+    return runs.join(failures, "run_id", "left").select(*names, online, now)
 
 
 def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> dict[str, dict[str, Any]]:
@@ -259,15 +203,13 @@ def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> Da
 
 def _report(work: Work, runs: DataFrame, found: DataFrame) -> JobOutcome:
     draft = work.reports.draft(JOB, work.day)
-    findings = found.where(sf.col("kind").isNotNull())
+    findings = found.where(sf.col("kind").isNotNull()).drop(*OUTCOME)
     about = sf.broadcast(runs.select("run_id", "target", "region", "probe", "vantage"))
-    shown = (
-        findings.where(sf.col("status") != Status.INFO.value).drop("shard", "events", "owed", "crash").join(about, "run_id", "left")
-    )
+    shown = findings.where(sf.col("status") != Status.INFO.value).join(about, "run_id", "left")
     written = draft.write("findings", shown)
     online = work.history.read(FINDINGS, folders_of(FINDINGS, work.day - timedelta(days=RUN_DAYS_MAX), work.day, hours_around=1))
     different = draft.write("differences", differences(findings, online, runs))
-    judgements = draft.write("runs", verdicts(found, runs))
+    judgements = draft.write("runs", verdicts(findings, runs))
     counts = {
         "runs": _counts(judgements, "verdict"),
         "scopes": _counts(judgements, "scope"),

@@ -12,10 +12,9 @@ from pyspark.daemon import manager
 
 import spark_jobs.burn
 import spark_jobs.compact
-import spark_jobs.fold
+import spark_jobs.judging
 import spark_jobs.loads
 import spark_jobs.messages
-import spark_jobs.packing
 import spark_jobs.points
 import spark_jobs.sightings
 import spark_jobs.waits  # noqa: F401

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -28,16 +27,16 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.reports.reader import ReportReader
 from prober.reports.values import ReverifiedTarget
-from prober.sinks.history.schema import RUNS
+from prober.sinks.history.schema import EVENTS, RUNS
 from prober.traces.trace import read_trace
 from spark_jobs import reverify
-from spark_jobs.fold import CLOCKS
-from spark_jobs.frames import collected
+from spark_jobs.frames import collected, held
 from spark_jobs.history import History, runs_of
-from spark_jobs.reverify import extents, judged, of_day, plans_of
+from spark_jobs.judging import CLOCKS
+from spark_jobs.reverify import judged, of_day
 from spark_jobs.work import DAY_US, Exit, Reports, Work
 from tests.commands import VECTORS
-from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame, write
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame, write
 from tests.unit.sinks.history.older import make_older
 from tests.unit.sinks.history.recording import as_recorded, held_up
 
@@ -90,10 +89,8 @@ def online(run: Taped, events: Sequence[Event], *, finish: bool = True) -> Taped
 
 def again(spark: SparkSession, *taped: Taped, clock_error_s: float = 0.1) -> list[dict[str, Any]]:
     """All rows that judging the runs again gives."""
-    with TemporaryDirectory() as folder:
-        events = events_of(spark, Path(folder), *taped).scan
-        measured = collected(extents(events, of_day(runs_of(frame(spark, RUNS, *taped)), DAY)))
-        return collected(judged(events, plans_of(measured, clock_error_s), clock_error_s))
+    runs = held(of_day(runs_of(frame(spark, RUNS, *taped)), DAY))
+    return collected(judged(frame(spark, EVENTS, *taped), runs, clock_error_s))
 
 
 def found_in(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, str, list[int]]]:
@@ -115,20 +112,10 @@ def test_the_same_is_found_in_runs_side_by_side_and_every_event_is_judged_once(s
     second = Taped("other", {S: RULES}).add(*good).ended(0.0, 100.0, "FAIL")
     rows = again(spark, first, second)
     assert found_in(rows) == [SKIP]
-    assert {row["run_id"]: (row["events"], row["owed"]) for row in rows if row["kind"] is None} == {
-        R: (len(first.events), False),
-        "other": (len(second.events), True),
+    assert {row["run_id"]: (row["judged"], row["verdict_now"]) for row in rows if row["kind"] is None} == {
+        R: (len(first.events), "FAIL"),
+        "other": (len(second.events), "UNKNOWN"),
     }
-
-
-def test_a_run_that_is_divided_by_key_gives_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [event for key in ("a", "b", "c", "d") for event in skipping(key) if not isinstance(event, Opened) or key == "a"]
-    run = Taped(R, {S: RULES}).add(*sorted(events, key=lambda event: event.t), Ended(100.0, drained=True)).ended(0.0, 100.0, "FAIL")
-    whole = found_in(again(spark, run))
-    monkeypatch.setattr(reverify, "SHARD_EVENTS", 20)
-    rows = again(spark, run)
-    assert len({row["shard"] for row in rows}) > 1
-    assert found_in(rows) == whole != []
 
 
 def test_a_run_with_two_subscriptions_is_judged_by_the_rules_of_each(spark: SparkSession) -> None:
@@ -154,13 +141,13 @@ def test_events_after_the_last_judged_one_are_left_out(spark: SparkSession) -> N
     run = Taped(R, {S: RULES}).add(*skipping()).ended(0.0, 10.0, "UNKNOWN", judged_events=15)
     rows = again(spark, run)
     assert found_in(rows) == []
-    assert [(row["events"], row["owed"]) for row in rows] == [(15, True)]
+    assert [(row["scope"], row["judged"], row["verdict_now"]) for row in rows] == [("prefix", 15, "UNKNOWN")]
 
 
 def test_a_run_that_was_cut_short_is_judged_as_far_as_it_goes(spark: SparkSession) -> None:
     rows = again(spark, Taped(R, {S: RULES}).add(*skipping()).began(0.0))
     assert found_in(rows) == [SKIP]
-    assert [row["owed"] for row in rows if row["kind"] is None] == [True]
+    assert [(row["scope"], row["verdict_now"]) for row in rows if row["kind"] is None] == [("cut_short", "FAIL")]
 
 
 def overtaken() -> list[Event]:
@@ -195,7 +182,7 @@ def test_a_hole_that_the_recorder_marked_is_enough(spark: SparkSession) -> None:
     run.ended(0.0, 10.0, "PASS", events=13)
     rows = again(spark, run)
     assert [(kind, status) for _, kind, status, _ in found_in(rows)] == [("ORDER_GAP", "indeterminate")]
-    assert [row["events"] for row in rows if row["kind"] is None] == [13]
+    assert [row["judged"] for row in rows if row["kind"] is None] == [13]
 
 
 def test_an_event_that_is_there_twice_counts_once(spark: SparkSession) -> None:
@@ -282,12 +269,9 @@ def test_files_without_the_columns_that_were_added_are_judged_as_they_were(spark
     assert reverify.run(work).line.endswith("1 broken promises, 0 differences from the online judgement")
 
 
-def test_in_a_divided_run_other_keys_have_a_say_all_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_keys_have_a_say(spark: SparkSession, tmp_path: Path) -> None:
     run = online(Taped(R, {S: Rules()}), held_up(S))
     work = work_on(spark, tmp_path, run.ended(0.0, 510.0, "PASS", finding_counts=run.counts))
-    monkeypatch.setattr(reverify, "SHARD_EVENTS", 5)
     assert reverify.run(work).line.endswith("0 broken promises, 0 differences from the online judgement")
     assert work.reports.summary("reverify", DAY)["findings"] == {"indeterminate": 1}
 

@@ -40,66 +40,64 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The events of a run in a history: how many, the highest number, and how many processes recorded them."""
+    """What the row of a run, and the processes that recorded its events, say of its record.
 
-    recorded: int = 0
-    highest: int = 0
-    processes: int = 1
-
-
-def scope_of(record: RunRecord, *, ended: bool, events: int | None, dropped: int, judged_events: int | None) -> Scope:
-    """The scope of a run.
-
-    events, dropped   how many it had, and how many of them the history had to give up, by the row of its end; None: unknown.
-    judged_events     only so many were judged online; None: all.
+    ended     whether the history has its end.
+    events    how many it had; None: unknown.
+    dropped   how many of them the history had to give up.
+    judged    only so many were judged online; None: all.
+    merged    whether several processes recorded them.
     """
-    if record.processes > 1:
-        return Scope.MERGED
-    expected = record.highest if events is None else events - dropped
-    if dropped or record.recorded < expected:
-        return Scope.HOLED
-    if not ended:
-        return Scope.CUT_SHORT
-    return Scope.WHOLE if judged_events is None else Scope.PREFIX
+
+    ended: bool = True
+    events: int | None = None
+    dropped: int = 0
+    judged: int | None = None
+    merged: bool = False
+
+    def scope(self, recorded: int, highest: int) -> Scope:
+        """The scope of the run, of which so many events are in the history, up to this number."""
+        if self.merged:
+            return Scope.MERGED
+        expected = highest if self.events is None else self.events - self.dropped
+        if self.dropped or recorded < expected:
+            return Scope.HOLED
+        if not self.ended:
+            return Scope.CUT_SHORT
+        return Scope.WHOLE if self.judged is None else Scope.PREFIX
+
+
+def _all(_finding: Finding) -> bool:
+    return True
 
 
 class RunChecker:
     """One recorded run on its way through the checker.
 
-    found    its findings, in the numbers of the run.
-    events   how many events were judged, interruptions that stand for holes included.
+    found      its findings, in the numbers of the run.
+    recorded   how many of its events were taken, judged or not.
     """
 
-    def __init__(
-        self,
-        rules: Mapping[str, Rules],
-        scope: Scope = Scope.WHOLE,
-        *,
-        ended: bool = True,
-        limit: int | None = None,
-        wanted: Callable[[Finding], bool] = lambda _finding: True,
-    ) -> None:
-        """Begin a run.
-
-        rules    by subscription.
-        ended    whether the history has the end of the run.
-        limit    the number of the last event that was judged online; None: all were.
-        wanted   which findings count.
-        """
+    def __init__(self, rules: Mapping[str, Rules], record: RunRecord, wanted: Callable[[Finding], bool] = _all) -> None:
+        """`rules`: by subscription. `wanted`: which findings count."""
         self.found = KeptFindings()
-        self._judge = Judge(rules, self._as_recorded)
-        self._scope = scope
-        self._limit = limit
-        self._settled = ended and limit is None
+        self.recorded = 0
+        self._record = record
         self._wanted = wanted
+        self._judge = Judge(rules, self._as_recorded)
         self._numbers = array("q")
         self._latest = 0
         self._left_out = False
 
     @property
     def events(self) -> int:
-        """See above."""
+        """How many events were judged, interruptions that stand for holes included."""
         return len(self._numbers)
+
+    @property
+    def scope(self) -> Scope:
+        """What the record allows, once the run is finished."""
+        return self._record.scope(self.recorded, self._latest)
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -116,37 +114,40 @@ class RunChecker:
         """The verdict, once the run is finished."""
         if self.crash:
             return Verdict.UNKNOWN
-        incomplete = self._left_out or self._scope is not Scope.WHOLE or not self._numbers
+        incomplete = self._left_out or self.scope is not Scope.WHOLE or not self._numbers
         return verdict_of(failed=self.found.failed, owed=incomplete or self._judge.owed)
 
     def take(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         """Judge the event with the next number, and give back the findings made by it. An event that was just taken does not count."""
-        if number == self._latest or self.is_beyond(number):
+        if number == self._latest:
             return ()
-        found = self._interrupt(event, number) if number != self._latest + 1 else ()
+        hole = number != self._latest + 1 and not isinstance(event, Interrupted) and not self._is_beyond(number)
         self._latest = number
-        return [*found, *self.observe(event, number)]
+        found = self._observe(Interrupted(event.t), number) if hole else ()
+        return [*found, *self.judge(event, number)]
+
+    def judge(self, event: Event, number: int) -> Sequence[RecordedFinding]:
+        """The same where numbers may be missing, or are not those of one numbering."""
+        self.recorded += 1
+        return () if self._is_beyond(number) else self._observe(event, number)
 
     def finish(self) -> Sequence[RecordedFinding]:
         """The run has no more events: settle what is on hold, unless it was cut off; give back the findings made so."""
-        if not self._settled or self._left_out or not (self._judge.ended or self._scope is Scope.MERGED):
+        record, waited = self._record, self._judge.ended or self._record.merged
+        if not record.ended or record.judged is not None or self._left_out or not waited:
             return ()
         number = self._numbers[-1] if self._numbers else 0
         return self._keep(self._judge.finish(number), number)
 
-    def is_beyond(self, number: int) -> bool:
-        """Whether an event is not judged: it comes after what was judged online, or the checker has failed."""
-        beyond = self._limit is not None and number > self._limit
+    def _is_beyond(self, number: int) -> bool:
+        """Whether an event is not judged: it comes after those that were judged online, or the checker has failed."""
+        beyond = self._record.judged is not None and number > self._record.judged
         self._left_out |= beyond
         return beyond or self._judge.fault is not None
 
-    def observe(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Judge an event whatever its number is."""
+    def _observe(self, event: Event, number: int) -> Sequence[RecordedFinding]:
         self._numbers.append(number)
         return self._keep(self._judge.observe(event, number), number)
-
-    def _interrupt(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        return () if isinstance(event, Interrupted) else self.observe(Interrupted(event.t), number)
 
     def _keep(self, findings: Sequence[Finding], number: int) -> Sequence[RecordedFinding]:
         self.found.add(findings, number)

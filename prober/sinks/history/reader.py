@@ -25,7 +25,6 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.history.arrow import schema_of, version_in
-from prober.sinks.history.checking import RunRecord
 from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import EVENTS, RUNS, Table, check_version, decode_rules
@@ -155,6 +154,14 @@ class Recorded(NamedTuple):
     event: Event
 
 
+class RunRows(NamedTuple):
+    """The rows of a run among the events: how many, the highest number, and how many processes wrote them."""
+
+    recorded: int
+    highest: int
+    processes: int
+
+
 class HistoryReader:
     """A history to read. Raises `HistoryError` for what cannot be read, such as a file that a newer version wrote."""
 
@@ -175,17 +182,17 @@ class HistoryReader:
                 found.update(dict.fromkeys(batch.column(0).unique().to_pylist()))
         return tuple(found)
 
-    def records(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Mapping[str, RunRecord]:
-        """What is on record of each run that has events in that time, events of that time only."""
+    def run_rows(self, *, span: TimeSpan = ALWAYS, run_ids: Collection[str] | None = None) -> Mapping[str, RunRows]:
+        """How many rows of events each run has in that time."""
         parts: dict[str, list[tuple[int, int, str]]] = {}
         for dataset in self._datasets(EVENTS, span):
             rows = _table(dataset, ["run_id", "process", "number"], _within(span) & _of_runs(run_ids))
-            counted = rows.group_by(["run_id", "process"]).aggregate([("number", "count_distinct"), ("number", "max")])
+            counted = rows.group_by(["run_id", "process"]).aggregate([("number", "count"), ("number", "max")])
             for run_id, *part in zip(*(counted.column(name).to_pylist() for name in _COUNTED), strict=True):
                 parts.setdefault(run_id, []).append(tuple(part))
         columns = {run_id: list(zip(*members, strict=True)) for run_id, members in parts.items()}
         return {
-            run_id: RunRecord(sum(counts), max(numbers), len(set(processes)))
+            run_id: RunRows(sum(counts), max(numbers), len(set(processes)))
             for run_id, (counts, numbers, processes) in columns.items()
         }
 
@@ -333,7 +340,7 @@ def _windows(dataset: ds.Dataset, question: pc.Expression) -> Iterator[pc.Expres
         yield window
 
 
-_COUNTED: Final = ("run_id", "number_count_distinct", "number_max", "process")
+_COUNTED: Final = ("run_id", "number_count", "number_max", "process")
 
 
 def _recorded(rows: pa.Table) -> Iterator[Recorded]:

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from prober.core.findings import Finding
 from prober.core.verdict import Verdict
-from prober.sinks.history.checking import RunChecker, RunRecord, Scope, scope_of
-from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, StoredRun, TimeSpan, extent
+from prober.sinks.history.checking import RunChecker, RunRecord, Scope
+from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, RunRows, StoredRun, TimeSpan, extent
 from prober.traces.judgement import Judgement
 
 Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
@@ -65,13 +65,13 @@ def rejudge(
     reader: HistoryReader, asked: HistorySelection, watched: Watched = lambda events, _number: events
 ) -> Iterator[Rejudged]:
     """The judgement of each run that is asked for, as soon as its last event was read. Raises `HistoryError` for an unreadable history."""
-    runs, records, unknown = _selected(reader, asked)
+    runs, stored, unknown = _selected(reader, asked)
     for run_id in unknown:
         problem = f"run {run_id}: the history has no row of this run, so its rules are unknown"
         yield Rejudged(run_id, None, Judgement(f"run {run_id}", Verdict.UNKNOWN, malformed=problem))
     in_pass: dict[str, _Run] = {}
     for run_id, run in runs.items():
-        judged = _Run(run, records.get(run_id, RunRecord()), asked)
+        judged = _Run(run, stored.get(run_id, _NOTHING), asked)
         if judged.is_readable:
             in_pass[run_id] = judged
         else:
@@ -79,48 +79,41 @@ def rejudge(
     if in_pass:
         span = ALWAYS if asked.is_everything else extent(runs.values())
         events = reader.events(None, span=span, run_ids=None if asked.is_everything else tuple(in_pass))
-        for recorded in watched(events, sum(records[run_id].recorded for run_id in in_pass)):
+        for recorded in watched(events, sum(stored[run_id].recorded for run_id in in_pass)):
             under_way = in_pass.get(recorded.run_id)
             if under_way and under_way.take(recorded):
                 yield in_pass.pop(recorded.run_id).finished()
     yield from (judged.finished() for judged in in_pass.values())
 
 
-def _selected(reader: HistoryReader, asked: HistorySelection) -> tuple[Mapping[str, StoredRun], Mapping[str, RunRecord], list[str]]:
-    """The runs, what is on record of them, and the ids of those without a row."""
+def _selected(reader: HistoryReader, asked: HistorySelection) -> tuple[Mapping[str, StoredRun], Mapping[str, RunRows], list[str]]:
+    """The runs, the rows of their events, and the ids of those without a row."""
     if asked.is_everything:
-        every, recorded = {run.run_id: run for run in reader.runs()}, reader.records()
-        return every, recorded, [run_id for run_id in recorded if run_id not in every]
+        every, stored = {run.run_id: run for run in reader.runs()}, reader.run_rows()
+        return every, stored, [run_id for run_id in stored if run_id not in every]
     touched = reader.run_ids(key=asked.key, subscription=asked.subscription, span=asked.span)
     runs = reader.runs_named(touched, asked.span)
-    records = reader.records(span=extent(runs.values()), run_ids=tuple(runs)) if runs else {}
-    return runs, records, [run_id for run_id in touched if run_id not in runs]
+    stored = reader.run_rows(span=extent(runs.values()), run_ids=tuple(runs)) if runs else {}
+    return runs, stored, [run_id for run_id in touched if run_id not in runs]
+
+
+_NOTHING: Final = RunRows(0, 0, 1)
 
 
 class _Run:
-    """A run on its way through its checker."""
+    """A run on its way through its checker. `is_readable`: whether it has events, with one numbering."""
 
-    def __init__(self, run: StoredRun, record: RunRecord, asked: HistorySelection) -> None:
-        ended = run.result is not None
-        self._run, self._record = run, record
-        self._scope = scope_of(
-            record,
-            ended=ended,
-            events=run.events if ended else None,
-            dropped=run.events_dropped,
-            judged_events=run.judged_events,
-        )
-        self._checker = RunChecker(run.rules, self._scope, ended=ended, limit=run.judged_events, wanted=asked.includes)
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether it has events, with one numbering."""
-        return bool(self._record.recorded) and self._scope is not Scope.MERGED
+    def __init__(self, run: StoredRun, rows: RunRows, asked: HistorySelection) -> None:
+        ended, merged = run.result is not None, rows.processes > 1
+        self._run, self._rows = run, rows
+        record = RunRecord(ended, run.events if ended else None, run.events_dropped, run.judged_events, merged)
+        self._checker = RunChecker(run.rules, record, asked.includes)
+        self.is_readable = bool(rows.recorded) and not merged
 
     def take(self, recorded: Recorded) -> bool:
         """Judges the next event; whether it was the last one."""
         self._checker.take(recorded.event, recorded.number)
-        return recorded.number == self._record.highest
+        return recorded.number == self._rows.highest
 
     def finished(self) -> Rejudged:
         """What is said about the run, which has no more events."""
@@ -139,8 +132,8 @@ class _Run:
 
     @property
     def _why(self) -> str:
-        if self._record.recorded:
-            return _WHY[self._scope]
+        if self._rows.recorded:
+            return _WHY[self._checker.scope]
         result = self._run.result
         ending = f", which ended {result.verdict}: {result.reason}" if result is not None and result.reason else ""
         return f"the history has no event of the run{ending}"

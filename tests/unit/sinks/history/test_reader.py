@@ -17,8 +17,7 @@ from prober.core.rules import Rules
 from prober.sinks.history import encoding
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, schema_of
-from prober.sinks.history.checking import RunRecord
-from prober.sinks.history.reader import HistoryReader, Recorded, TimeSpan
+from prober.sinks.history.reader import RunRows, HistoryReader, Recorded, TimeSpan
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, VERSION_KEY
 from prober.sinks.history.store import HistoryError
 from tests.notation import history
@@ -194,8 +193,8 @@ def test_what_is_on_record_of_runs_is_counted_over_processes_and_hours(recorder:
     other.record([acked(1.0), acked(2.0)], "short")
     other.save()
     other.kill()
-    assert reader(recorder).records() == {"long": RunRecord(8, 8, 1), "short": RunRecord(3, 2, 2)}
-    assert reader(recorder).records(run_ids=["long"], span=TimeSpan(BEGAN_AT + 1800)) == {"long": RunRecord(6, 8, 1)}
+    assert reader(recorder).run_rows() == {"long": RunRows(8, 8, 1), "short": RunRows(3, 2, 2)}
+    assert reader(recorder).run_rows(run_ids=["long"], span=TimeSpan(BEGAN_AT + 1800)) == {"long": RunRows(6, 8, 1)}
 
 
 # --- runs and findings -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,237 @@
+"""Judging the events of a day again, on the executors: Spark brings the events of each run in order, and one checker streams over them.
+
+A run of one process is judged as it was online (`prober.sinks.history.checking`). The events of a run of several processes come in the
+order of the wall clock, whose error is the checker's bound. A publish is taken to have begun twice that error earlier, for no message is
+received before it was published. If two processes received messages of a key within twice the error, nobody knows in which order, and
+everything that depends on the order of the key is indeterminate from the first of the two on.
+
+Memory: one checker, and 8 bytes for each event of its run.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import inf
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from prober.core.events import LONG_AGO, Delivered, Event, Opened, PublishInvoked
+from prober.core.findings import FAILING, Kind, Status
+from prober.core.judge import RecordedFinding
+from prober.core.verdict import Verdict, verdict_of
+from prober.evidence.explain import explain
+from prober.sinks.history.checking import RunChecker, RunRecord
+from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
+from prober.sinks.history.schema import decode_rules
+from prober.slo.objectives import MICROS
+
+COLUMNS: Final = ("run_id", "process", "number", "time", *EVENT_COLUMNS)
+"""The columns of events that `judging` needs."""
+ORDERLESS: Final = frozenset(
+    {Kind.PHANTOM, Kind.GHOST, Kind.ID_CONFLICT, Kind.FILTER_LEAK, Kind.PUBLISHER_DUP, Kind.STUCK, Kind.LOST_OVERTAKEN}
+)
+"""Findings that do not depend on the order in which a key's messages were received."""
+CLOCKS: Final = "two processes received messages of this key at nearly the same time by their clocks"
+_OUTCOME: Final = {"scope": "string", "recorded": "long", "judged": "long", "verdict_now": "string", "crash": "string"}
+_FOUND: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("run_id", "kind", "status", "subscription", "key"), "string"),
+    **{"t": "double", "after": "long", "witnesses": "array<long>", "facts": "string", "doubt": "string"},
+    **{"reasons": "array<string>", "explanation": "string"},
+    **_OUTCOME,
+}
+FOUND: Final = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
+"""A row per finding, and for each run one without a `kind`, which has `OUTCOME`."""
+OUTCOME: Final = tuple(_OUTCOME)
+"""What its record allows, how many events are on record and were judged, the verdict, and why the checker failed if it did."""
+
+_ARROW: Final[Mapping[str, pa.DataType]] = {
+    "string": pa.string(),
+    "double": pa.float64(),
+    "long": pa.int64(),
+    "array<long>": pa.list_(pa.int64()),
+    "array<string>": pa.list_(pa.string()),
+}
+_SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in _FOUND.items()])
+_ROWS_AT_ONCE: Final = 1_000
+_COLLECT_AFTER: Final = (100_000, 50, 50)
+"""The checker makes many objects that live long and rarely form cycles: Python's defaults cost a sixth of its time."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """How a run is to be judged: its rules as in the table of runs, and what is known of its record.
+
+    clock_error_s   how far the clocks of several processes that recorded it may be apart.
+    """
+
+    rules: str
+    record: RunRecord = field(default_factory=RunRecord)
+    clock_error_s: float = 0.0
+
+
+def judging(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `mapInArrow` does with `COLUMNS` of events, run after run in the order of judging: gives `FOUND`."""
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gc.set_threshold(*_COLLECT_AFTER)
+        waiting: list[Row] = []
+        for run_id, events in groupby(_recorded(batches), key=lambda one: one.run_id):
+            plan = plans[run_id]
+            run = _MergedRun(run_id, plan) if plan.record.merged else _Run(run_id, plan)
+            for one in events:
+                waiting += run.take(one)
+                if len(waiting) >= _ROWS_AT_ONCE:
+                    yield _batch(waiting)
+                    waiting = []
+            waiting += run.finish()
+        yield _batch(waiting)
+
+    return judge
+
+
+class _Recorded(NamedTuple):
+    """A row of events; `wall_t` is its time in seconds since 1970."""
+
+    run_id: str
+    process: str
+    number: int
+    wall_t: float
+    event: Event
+
+
+def _recorded(batches: Iterable[pa.RecordBatch]) -> Iterator[_Recorded]:
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        run_id, process, number = (batch.column(name).to_pylist() for name in ("run_id", "process", "number"))
+        wall_t = batch.column("time").cast(pa.int64()).to_numpy() / MICROS
+        yield from map(_Recorded, run_id, process, number, wall_t.tolist(), events_of(batch))
+
+
+def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(list(rows), _SCHEMA)
+
+
+class _Run:
+    """A run of one process on its way through the checker, in rows of `FOUND`."""
+
+    def __init__(self, run_id: str, plan: RunPlan) -> None:
+        rules = decode_rules(plan.rules)
+        if plan.record.merged:
+            rules = {name: replace(one, clock_error_s=max(one.clock_error_s, plan.clock_error_s)) for name, one in rules.items()}
+        self._run_id = run_id
+        self._checker = RunChecker(rules, plan.record)
+        self._wall: float | None = None
+
+    def take(self, one: _Recorded) -> list[Row]:
+        """Judges the next event; the findings that are settled."""
+        self._wall = one.wall_t - one.event.t
+        return [self._row(made) for made in self._checker.take(one.event, one.number)]
+
+    def finish(self) -> list[Row]:
+        """The findings that are left, and what became of the run."""
+        found, checker = self._rest(), self._checker
+        ending = {
+            "scope": checker.scope.value,
+            "recorded": checker.recorded,
+            "judged": checker.events,
+            "verdict_now": self._verdict.value,
+            "crash": checker.crash or None,
+        }
+        return [*found, self._empty() | ending]
+
+    def _rest(self) -> list[Row]:
+        return [self._row(made) for made in self._checker.finish()]
+
+    @property
+    def _verdict(self) -> Verdict:
+        return self._checker.verdict
+
+    def _row(self, made: RecordedFinding) -> Row:
+        finding = made.finding
+        return self._empty() | {
+            "kind": finding.kind.value,
+            "status": finding.status.value,
+            "subscription": finding.subscription,
+            "key": finding.key,
+            "t": finding.t,
+            "after": made.after,
+            "witnesses": list(finding.witnesses),
+            "facts": json.dumps(dict(finding.facts)),
+            "doubt": finding.doubt,
+            "reasons": list(finding.reasons),
+            "explanation": explain(finding, self._wall),
+        }
+
+    def _empty(self) -> Row:
+        return dict.fromkeys(_SCHEMA.names) | {"run_id": self._run_id}
+
+
+class _MergedRun(_Run):
+    """A run of several processes; see the head of this file. A finding waits until no receipt to come can make it doubtful."""
+
+    def __init__(self, run_id: str, plan: RunPlan) -> None:
+        super().__init__(run_id, plan)
+        self._within_s = 2.0 * plan.clock_error_s
+        self._latest = ("", 0)
+        self._received: dict[str, tuple[float, str]] = {}
+        self._doubtful: dict[str, float] = {}
+        self._recent: deque[RecordedFinding] = deque()
+        self._failed = False
+        self._wall = 0.0
+
+    def take(self, one: _Recorded) -> list[Row]:
+        """Judges the next event; the findings that are settled."""
+        if (one.process, one.number) == self._latest:
+            return []  # it is there twice
+        self._latest = one.process, one.number
+        event = _by_wall_clock(one.event, one.wall_t, self._within_s)
+        if isinstance(event, Delivered):
+            self._compare_clocks(event, one.process)
+        self._recent.extend(self._checker.judge(event, one.number))
+        return self._settled(event.t)
+
+    def _rest(self) -> list[Row]:
+        self._recent.extend(self._checker.finish())
+        return self._settled(inf)
+
+    @property
+    def _verdict(self) -> Verdict:
+        return verdict_of(failed=self._failed and not self._checker.crash, owed=True)
+
+    def _settled(self, now: float) -> list[Row]:
+        settled = []
+        while self._recent and self._recent[0].finding.t + self._within_s < now:
+            made = self._doubted(self._recent.popleft())
+            self._failed |= made.finding.status in FAILING
+            settled.append(self._row(made))
+        return settled
+
+    def _doubted(self, made: RecordedFinding) -> RecordedFinding:
+        finding = made.finding
+        if finding.status is not Status.VIOLATION or finding.kind in ORDERLESS or finding.t < self._doubtful.get(finding.key, inf):
+            return made
+        return replace(made, finding=replace(finding, status=Status.INDETERMINATE, doubt=CLOCKS, reasons=(CLOCKS,)))
+
+    def _compare_clocks(self, event: Delivered, process: str) -> None:
+        at, by = self._received.get(event.key, (LONG_AGO, process))
+        if by != process and event.t - at <= self._within_s:
+            self._doubtful.setdefault(event.key, at)
+        self._received[event.key] = event.t, process
+
+
+def _by_wall_clock(event: Event, wall_t: float, within_s: float) -> Event:
+    """The event with times of the common clock; a publish begins earlier, by twice the error of the clocks."""
+    if isinstance(event, PublishInvoked):
+        return replace(event, t=wall_t - within_s)
+    if isinstance(event, Opened) and event.invoked_t is not None:
+        return replace(event, t=wall_t, invoked_t=event.invoked_t + wall_t - event.t)
+    return replace(event, t=wall_t)
