@@ -31,17 +31,17 @@ from pyspark.sql import functions as sf
 from prober.core.findings import FAILING, Status
 from prober.core.verdict import Verdict
 from prober.sinks.history.checking import RunRecord
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.objectives import MICROS
 from spark_jobs.frames import collected, frame_of, held, kept
-from spark_jobs.history import folders_of, runs_of
 from spark_jobs.judging import COLUMNS, FOUND, OUTCOME, RunPlan, judging
+from spark_jobs.tables import Tables
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
 RUN_DAYS_MAX: Final = 2
 """How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
+HOUR_US: Final = 3600 * MICROS
 COMPARED: Final = ("whole", "prefix")
 """The scopes of runs of which it is certain what was found online."""
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
@@ -49,15 +49,17 @@ IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 def run(work: Work) -> JobOutcome:
     """Reports on the day."""
-    first = work.day - timedelta(days=RUN_DAYS_MAX)
-    rows = work.history.read(RUNS, folders_of(RUNS, first, work.day, hours_around=1))
-    runs = held(of_day(runs_of(rows), work.day))
+    tables = Tables(work.spark, work.history.storage.uri())
+    first, last = work.day - timedelta(days=RUN_DAYS_MAX), work.day + timedelta(days=1)
+    runs = held(of_day(tables.runs(first, last), work.day))
     began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]
     if began_us is None:
         return _nothing(work)
-    events = work.history.read(EVENTS, folders_of(EVENTS, max(first, _day_of(began_us)), work.day, hours_around=1))
+    # An hour around, for the rows of a run are not of quite the same time as its first and last events.
+    since_us, until_us = max(start_us(first), began_us) - HOUR_US, start_us(last) + HOUR_US - 1
+    events = tables.events(since_us, until_us, each_once=False)  # the checker leaves out what comes twice
     with kept(judged(events, runs, work.settings.clock_error_s)) as found:
-        return _report(work, with_outcomes(runs, found), found)
+        return _report(work, with_outcomes(runs, found), found, tables.findings(first, last))
 
 
 def of_day(runs: DataFrame, day: date) -> DataFrame:
@@ -201,13 +203,12 @@ def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> Da
     )
 
 
-def _report(work: Work, runs: DataFrame, found: DataFrame) -> JobOutcome:
+def _report(work: Work, runs: DataFrame, found: DataFrame, online: DataFrame) -> JobOutcome:
     draft = work.reports.draft(JOB, work.day)
     findings = found.where(sf.col("kind").isNotNull()).drop(*OUTCOME)
     about = sf.broadcast(runs.select("run_id", "target", "region", "probe", "vantage"))
     shown = findings.where(sf.col("status") != Status.INFO.value).join(about, "run_id", "left")
     written = draft.write("findings", shown)
-    online = work.history.read(FINDINGS, folders_of(FINDINGS, work.day - timedelta(days=RUN_DAYS_MAX), work.day, hours_around=1))
     different = draft.write("differences", differences(findings, online, runs))
     judgements = draft.write("runs", verdicts(findings, runs))
     counts = {
@@ -239,7 +240,3 @@ def _nothing(work: Work) -> JobOutcome:
 
 def _counts(rows: DataFrame, name: str) -> dict[str, int]:
     return {row[name]: row["count"] for row in collected(rows.groupBy(name).count().orderBy(name))}
-
-
-def _day_of(time_us: int) -> date:
-    return date(1970, 1, 1) + timedelta(microseconds=time_us)

@@ -55,13 +55,14 @@ class Tables:
         """The findings of these days."""
         return self.read(FINDINGS, first, last).dropDuplicates(_OF_FINDING)
 
-    def events(self, since_us: int, until_us: int) -> DataFrame:
-        """The events of the hours from one time to another, in microseconds since 1970."""
+    def events(self, since_us: int, until_us: int, *, each_once: bool = True) -> DataFrame:
+        """The events of the hours from one time to another, in microseconds since 1970; as often as they are there if not `each_once`."""
         hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
         hour = hour.replace(minute=0, second=0, microsecond=0)
         count = int((until - hour) / HOUR) + 1
         hours = (hour + number * HOUR for number in range(count))
-        return self._folders(EVENTS, (f"date={one:%Y-%m-%d}/hour={one:%H}" for one in hours)).dropDuplicates(_OF_EVENT)
+        rows = self._folders(EVENTS, (f"date={one:%Y-%m-%d}/hour={one:%H}" for one in hours))
+        return rows.dropDuplicates(_OF_EVENT) if each_once else rows
 
     def _folders(self, table: Table, folders: Iterable[str]) -> DataFrame:
         """The rows in those of these folders that are there."""

@@ -68,6 +68,8 @@ SPARK_MAY_IMPORT = (
     "prober.reports.values",
     "prober.slo",
     "prober.sinks.history.arrow",
+    "prober.sinks.history.checking",
+    "prober.sinks.history.decoding",
     "prober.sinks.history.schema",
 )
 
