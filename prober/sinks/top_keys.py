@@ -2,10 +2,10 @@
 
 Load is counted by Apache DataSketches' frequent-items sketches, one for messages and one for bytes in each part of a window. A sketch
 follows at most 768 keys, whatever the number of keys, and gives an interval that contains the exact count (`Interval`). With more keys
-the interval is as wide as 0.35 % of the weight that the sketch has counted.
+the interval is at most as wide as 0.35 % of the weight that the sketch has counted.
 
-Redeliveries are no load and are not counted. A rate is per second of observed time: a stream is not observed between two runs. Ages
-are those on delivery; they are followed on the keys that were at the top when they were last asked for.
+Redeliveries are no load and are not counted. A rate is per second of observed time: a stream is observed from the first session
+of a run to its end. Ages are those on delivery; they are followed on the keys that were at the top when they were last asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from datasketches import frequent_items_error_type, frequent_strings_sketch
 
 from prober.clock import wall_s
-from prober.core.events import Delivered
+from prober.core.events import Delivered, Opened
 from prober.monitoring.top_keys import Interval, KeyLoad, StreamKeys, TopKey
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Observation
@@ -131,8 +131,9 @@ class ObservedTime:
         return self._since is not None
 
     def begin(self, now: float) -> None:
-        """The stream is observed from now on."""
-        self._since = now
+        """The stream is observed from now on, if it was not before."""
+        if self._since is None:
+            self._since = now
 
     def end(self, now: float) -> None:
         """The stream is no longer observed."""
@@ -226,10 +227,9 @@ class ObservedKeys:
         self._followed: frozenset[str] = frozenset()
         self.time: Final = ObservedTime()
 
-    def begin(self, site: Site, now: float) -> None:
-        """A run observes the stream from now on."""
+    def follow(self, site: Site) -> None:
+        """A run begins there."""
         self._site = site
-        self.time.begin(now)
 
     def came(self, key: str, size: int, age_s: float | None, now: float) -> None:
         """A message came that was `age_s` old, None if that is not known, with `size` bytes of data."""
@@ -284,13 +284,15 @@ class ObservedKeys:
 class _Listener:
     """Counts what comes in one run."""
 
-    def __init__(self, keys: ObservedKeys, clock: Callable[[], float]) -> None:
-        self._keys, self._clock = keys, clock
+    def __init__(self, keys: ObservedKeys, opened: Callable[[], None], clock: Callable[[], float]) -> None:
+        self._keys, self._opened, self._clock = keys, opened, clock
 
     def event(self, seen: Observation) -> None:
-        """Counts a delivery that is no redelivery."""
+        """Counts a delivery that is no redelivery, and notes when the stream is first observed."""
         event = seen.event
-        if isinstance(event, Delivered) and seen.kind is not DeliveryKind.REDELIVERY:
+        if isinstance(event, Opened):
+            self._opened()
+        elif isinstance(event, Delivered) and seen.kind is not DeliveryKind.REDELIVERY:
             now, published = self._clock(), event.publish_time
             age_s = max(0.0, now - published / _NANOS) if isinstance(published, int) else None
             self._keys.came(event.key, event.data_size or 0, age_s, now)
@@ -326,9 +328,15 @@ class TopKeys:
 
     def listener(self, site: Site, subscription: str) -> _Listener:
         """The listener of a run that begins now."""
-        keys = self._streams.setdefault((site.target, subscription), ObservedKeys(site, subscription))
-        keys.begin(site, self._clock())
-        return _Listener(keys, self._clock)
+        name = site.target, subscription
+        keys = self._streams.get(name) or ObservedKeys(site, subscription)
+        keys.follow(site)
+
+        def opened() -> None:
+            self._streams[name] = keys
+            keys.time.begin(self._clock())
+
+        return _Listener(keys, opened, self._clock)
 
     def snapshot(self) -> tuple[StreamKeys, ...]:
         """Every stream that was observed in the last ten minutes, by target and subscription."""

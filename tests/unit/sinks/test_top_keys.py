@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prober.core.events import Acked, Delivered, Event
+from prober.core.events import Acked, Delivered, Event, Opened
 from prober.monitoring.top_keys import Interval, StreamKeys, TopKey
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Observation
-from prober.runs.sink import RunBegun, RunEnded
+from prober.runs.sink import RunBegun, RunEnded, RunListener
 from prober.runs.site import Site
 from prober.sinks.top_keys import SHOWN, KeyTraffic, ObservedKeys, TopKeys, Window
 from prober.slo.hot_keys import HotKeyClass
@@ -32,7 +32,7 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20
 def observed(*messages: tuple[str, int, float], until: float) -> StreamKeys:
     """A stream of keys, sizes and times, in seconds after noon, observed from noon until then."""
     stream = ObservedKeys(SITE, "okp-observe")
-    stream.begin(SITE, NOON)
+    stream.time.begin(NOON)
     for key, size, at in messages:
         stream.came(key, size, None, NOON + at)
     return stream.snapshot(NOON + until)
@@ -134,7 +134,7 @@ def test_a_window_has_what_came_in_it_and_nothing_else(times: list[float], later
 def test_rates_are_per_second_of_observed_time() -> None:
     stream = ObservedKeys(SITE, "okp-observe")
     for begin in (0.0, 300.0):
-        stream.begin(SITE, NOON + begin)
+        stream.time.begin(NOON + begin)
         for second in range(240):
             stream.came("k", 1_000, None, NOON + begin + second + 0.5)
         stream.time.end(NOON + begin + 240.0)
@@ -148,7 +148,7 @@ def test_rates_are_per_second_of_observed_time() -> None:
 
 def test_the_last_minute_is_unknown_once_it_is_over() -> None:
     stream = ObservedKeys(SITE, "okp-observe")
-    stream.begin(SITE, NOON)
+    stream.time.begin(NOON)
     for second in range(30):
         stream.came("k", 600, None, NOON + second)
     stream.time.end(NOON + 30.0)
@@ -216,8 +216,15 @@ class Clock:
         return self.now
 
 
-def begun(site: Site = SITE) -> RunBegun:
-    return cast(RunBegun, SimpleNamespace(site=site))
+OPENED = Observation(Opened(1.0, "s", "A", "client"), None, None, ())
+
+
+def listening(top_keys: TopKeys) -> RunListener:
+    """The listener of a run that has a session."""
+    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    for _ in range(2):
+        listener.event(OPENED)
+    return listener
 
 
 def delivery(key: str, kind: DeliveryKind | None, published_at: float, size: int | None = 1_000) -> Observation:
@@ -231,7 +238,7 @@ OVER = cast(RunEnded, SimpleNamespace())
 def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
     clock = Clock()
     top_keys = TopKeys(clock)
-    listener = top_keys.sink("okp-observe").begin(begun())
+    listener = listening(top_keys)
     clock.now += 20.0
     for kind in (DeliveryKind.FIRST, DeliveryKind.REDELIVERY, None):
         listener.event(delivery("k", kind, clock.now))
@@ -243,10 +250,27 @@ def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
     assert top(stream)["empty"].ten_minutes.bytes_per_s.low == 0.0
 
 
+def test_a_run_without_a_session_observes_nothing() -> None:
+    clock = Clock()
+    top_keys = TopKeys(clock)
+    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    clock.now += 20.0
+    assert top_keys.snapshot() == ()
+    listener.ended(OVER)
+    clock.now += 2.0
+    assert top_keys.snapshot() == ()
+    late = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    clock.now += 2.0
+    assert top_keys.snapshot() == ()
+    late.event(OPENED)
+    clock.now += 2.0
+    assert [one.observed_s for one in top_keys.snapshot()] == [pytest.approx(2.0)]
+
+
 def test_ages_are_followed_on_the_keys_at_the_top() -> None:
     clock = Clock()
     top_keys = TopKeys(clock)
-    listener = top_keys.sink("okp-observe").begin(begun())
+    listener = listening(top_keys)
     clock.now += 15.0
     listener.event(delivery("k", DeliveryKind.FIRST, clock.now - 5.0))
     [stream] = top_keys.snapshot()
@@ -263,7 +287,7 @@ def test_a_prober_that_observes_nothing_has_no_streams_and_forgets_those_that_it
     top_keys = TopKeys(clock)
     assert top_keys.snapshot() == ()
     clock.now += 5.0
-    top_keys.sink("okp-observe").begin(begun()).ended(OVER)
+    listening(top_keys).ended(OVER)
     clock.now += 5.0
     assert [one.subscription for one in top_keys.snapshot()] == ["okp-observe"]
     clock.now += 601.0
@@ -273,7 +297,7 @@ def test_a_prober_that_observes_nothing_has_no_streams_and_forgets_those_that_it
 def test_an_answer_is_given_again_for_a_second() -> None:
     clock = Clock()
     top_keys = TopKeys(clock)
-    top_keys.sink("okp-observe").begin(begun())
+    listening(top_keys)
     first = top_keys.snapshot()
     clock.now += 0.5
     assert top_keys.snapshot() is first
