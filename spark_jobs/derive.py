@@ -71,7 +71,8 @@ WITH published AS (
     min(IF(event = 'publish', us - CAST(rint(coalesce(t - intended_t, 0) * 1e6) AS BIGINT), NULL)) AS intended_us,
     min(IF(event = 'publish', us, NULL)) AS published_us,
     max(IF(event = 'publish', message_bytes, NULL)) AS bytes,
-    min(IF(event = 'published', struct(place, us, message_id, lagged_us), NULL)) AS confirmation
+    min(IF(event = 'published', struct(place, us, message_id, lagged_us), NULL)) AS confirmation,
+    collect_set(IF(event = 'published', message_id, NULL)) AS ids
   FROM {timed}
   WHERE event IN ('publish', 'published', 'publish_failed', 'publish_unknown')
   GROUP BY run_id, key, epoch, seq
@@ -122,17 +123,26 @@ message AS (
   SELECT *,
     coalesce(confirmation.message_id, first.message_id) AS message_id,
     get(filter(every, one -> one.message_id = coalesce(confirmation.message_id, first.message_id)), 0) AS record,
+    transform(IF(cardinality(ids) > 0, ids, array(first.message_id)),
+      id -> get(filter(every, one -> one.message_id = id), 0)) AS records,
     least(confirmation.us, first.us) AS stored_us
   FROM owed FULL JOIN received USING (run_id, subscription, key, epoch, seq)
+),
+waited AS (  -- a record waits until the first of two ends, a message until its last record does not
+  SELECT *,
+    transform(records, one -> array_min(filter(
+      array(struct(one.acked_us AS us, 'acked' AS event), struct(one.dead_lettered_us AS us, 'dead_lettered' AS event)),
+      end -> end.us IS NOT NULL))) AS ends
+  FROM message
 ),
 ended AS (
   SELECT *,
     array_min(filter(
       concat(
-        array(struct(record.acked_us AS us, 'acked' AS event), struct(record.dead_lettered_us AS us, 'dead_lettered' AS event)),
+        array(IF(exists(ends, end -> end IS NULL), NULL, array_max(ends))),
         coalesce(filter(times, one -> one.us >= stored_us), array())),
-      one -> one.us IS NOT NULL)) AS end
-  FROM message LEFT JOIN unsettled USING (run_id, subscription)
+      end -> end IS NOT NULL)) AS end
+  FROM waited LEFT JOIN unsettled USING (run_id, subscription)
 )
 SELECT run_id, process, target, environment, region, probe, vantage, topic, ended.subscription, key, epoch, seq, message_id,
   coalesce(epoch = run_id, false) AS own,

@@ -4,10 +4,10 @@ A row stands for a message on one subscription. A message that the run published
 these: copies under other message ids belong to it. In a stream whose publishes nobody recorded, a message id names the message.
 
 * A message was *to be sent* when the first of its publishes was. Where no publish is on record, the first event about it stands for that.
-* It has the record that was confirmed first; without a confirmation, the one that was received first. Nacks, acknowledgements and the move
-  to the dead-letter topic are those of this record; deliveries are those of all of them.
-* It *waits* from when it was confirmed, or received if that was earlier, until its first acknowledgement, its move to the dead-letter
-  topic, or a seek or filter change, after which nobody knows whether it is still pending; else until the run ends.
+* It is named by the record that was confirmed first; without a confirmation, by the one that was received first. Nacks and the
+  acknowledgement are those of this record; deliveries are those of all records.
+* It *waits* from when it was confirmed, or received if that was earlier, until each of its confirmed records was acknowledged or moved to
+  the dead-letter topic, or until a seek or filter change, after which nobody knows whether it is still pending; else until the run ends.
 * Its *outcome* is the name of the event that ended the wait. Without one it is the last stage that the message reached: `delivered`,
   `published`, `publish_unknown`, `publish` (no answer is on record) or `publish_failed`.
 * A later delivery is a redelivery. It was due since the nack, or the end of the lease, that was the last event before it about the record;
@@ -18,7 +18,7 @@ these: copies under other message ids belong to it. In a stream whose publishes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -45,7 +45,10 @@ Row: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class _Publication:
-    """A message by what its publisher recorded of it. Times are microseconds since 1970; `first_us` is that of the first event."""
+    """A message by what its publisher recorded of it. Times are microseconds since 1970; `first_us` is that of the first event.
+
+    message_id   of the first record that was confirmed; `more_ids` are those of others.
+    """
 
     first_us: int | None = None
     attempts: int = 0
@@ -58,6 +61,7 @@ class _Publication:
     confirmed_us: int | None = None
     confirmed_lagged_us: int | None = None
     message_id: str | None = None
+    more_ids: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -68,6 +72,12 @@ class _Record:
     acked_us: int | None = None
     dead_lettered_us: int | None = None
     due_us: int | None = None
+
+    @property
+    def end(self) -> tuple[int, str] | None:
+        """When its wait ended, and by which event."""
+        ends = (self.acked_us, "acked"), (self.dead_lettered_us, "dead_lettered")
+        return min(((us, name) for us, name in ends if us is not None), default=None)
 
 
 @dataclass(slots=True)
@@ -88,6 +98,10 @@ class _Receipt:
     changes: int = 0
     redeliveries: list[Row] | None = None
     copies: dict[str, _Record] | None = None
+
+    def record_of(self, message_id: str | None) -> _Record:
+        """That of this id; an empty one if it was not delivered as this message."""
+        return self.record if message_id == self.message_id else (self.copies or {}).get(message_id or "", NO_RECORD)
 
 
 NO_RECORD: Final = _Record()
@@ -162,6 +176,8 @@ class MessageRows:
         if publication.confirmed_us is None:
             publication.confirmed_us, publication.message_id = now_us, event.message_id
             publication.confirmed_lagged_us = _lag_us(lagged_s)
+        elif event.message_id != publication.message_id:
+            publication.more_ids = *publication.more_ids, event.message_id
 
     def _failed(self, event: PublishFailed, _lagged_s: float) -> None:
         self._publication(event)[1].rejected += 1
@@ -237,9 +253,10 @@ class MessageRows:
 
     def _row(self, place: _Place, name: _Name, published: _Publication, received: _Receipt, ended_us: int | None) -> Row:
         message_id = published.message_id or received.message_id
-        record = received.record if message_id == received.message_id else (received.copies or {}).get(message_id or "", NO_RECORD)
+        record = received.record_of(message_id)
         stored_us = _least(published.confirmed_us, received.first_us)
-        end_us, outcome = self._end_of_wait(place[0], record, stored_us) or (ended_us, _stage(published, received))
+        ends = [record.end, *(received.record_of(one).end for one in published.more_ids)]
+        end_us, outcome = self._end_of_wait(place[0], ends, stored_us) or (ended_us, _stage(published, received))
         first_us = _least(published.first_us, received.first_us)
         return {
             "subscription": place[0],
@@ -268,12 +285,15 @@ class MessageRows:
             "redeliveries": received.redeliveries,
         }
 
-    def _end_of_wait(self, subscription: str, record: _Record, stored_us: int | None) -> tuple[int, str] | None:
+    def _end_of_wait(
+        self, subscription: str, of_records: Sequence[tuple[int, str] | None], stored_us: int | None
+    ) -> tuple[int, str] | None:
         """When a wait ended, and by which event; None: by none."""
-        ends: list[tuple[int | None, str]] = [(record.acked_us, "acked"), (record.dead_lettered_us, "dead_lettered")]
+        known = [end for end in of_records if end is not None]
+        ends = [max(known)] if len(known) == len(of_records) else []
         if stored_us is not None:
             ends += [end for end in self._unsettled.get(subscription, ()) if end[0] >= stored_us]
-        return min(((us, name) for us, name in ends if us is not None), default=None)
+        return min(ends, default=None)
 
     def _is_published(self, key: str, name: _Name) -> bool:
         """Whether an event about its publish is on record."""

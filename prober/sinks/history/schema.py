@@ -255,7 +255,7 @@ MESSAGES: Final = Table(
         Column(
             "waited_until",
             Type.TIMESTAMP,
-            "when its wait ended (see outcome), or the run; null if it was not stored, or waited when the run was cut short",
+            "when the wait of its confirmed records ended, or the run; null: it was not stored, or waited when the run was cut short",
         ),
         Column("confirmed_lagged_us", Type.INT64, "lagged_s of the first confirmation in microseconds; null: none"),
         Column("received_lagged_us", Type.INT64, "lagged_s of the first delivery in microseconds; null: none"),

@@ -138,6 +138,19 @@ def test_the_wait_is_that_of_the_confirmed_record() -> None:
     assert found["redeliveries"] == [{"received_at": 4_000_000, "due_at": None, "lagged_us": None}]
 
 
+def test_a_message_waits_for_all_its_confirmed_records() -> None:
+    twice: list[Event] = [
+        *published(message_id="a"),
+        PublishInvoked(1.1, K, RUN, 1, generation=1),
+        Published(1.6, K, RUN, 1, "b", generation=1),
+    ]
+    first: list[Event] = [delivered(2.0, message_id="a"), Acked(2.1, S, K, "A", "a")]
+    found = row(*twice, *first, delivered(3.0, message_id="b"), Acked(3.1, S, K, "A", "b"))
+    assert (found["acked_at"], found["waited_until"], found["outcome"]) == (2_100_000, 3_100_000, "acked")
+    found = row(*twice, *first)
+    assert (found["acked_at"], found["waited_until"], found["outcome"]) == (2_100_000, END_US, "delivered")
+
+
 def test_a_message_belongs_to_every_subscription_of_the_run() -> None:
     found = rows(*published(), delivered(2.0), subscriptions=(S, T))
     assert [(one["subscription"], one["outcome"]) for one in found] == [(S, "delivered"), (T, "published")]
