@@ -317,9 +317,11 @@ class Clocks:
                     continue
                 if all(one[2].session.owner == session.owner for one in held if start <= one[0] <= end):
                     continue
-                went_on = opened_t + rules.delivery_deadline_s < key.last_t <= end
+                if opened_t + rules.delivery_deadline_s < key.last_t <= end:
+                    continue  # the key went on where it was
+                since_t = max(opened_t, key.last_t) if key.last_t <= end else opened_t  # until then it was where it was delivered
                 had = [(one[2].first_t, one[1]) for one in held if one[2].session.owner == session.owner]
-                yield from minus([(opened_t, key.last_t if went_on else leased_t)], had)
+                yield from minus([(since_t, leased_t)], had)
 
     # --- other keys: 8.3 -----------------------------------------------------------------------------------------------------
 
