@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import date
 from functools import partial
 from multiprocessing import get_context
@@ -37,7 +36,7 @@ from benchmarks.figures import Figure
 from benchmarks.probed_days import write_probed_day
 from benchmarks.processes import peak_mb, processor_s
 from prober.sinks.history.schema import EVENTS, RUNS
-from spark_jobs import compact, hot_keys, nightly, reverify, slo_burn
+from spark_jobs import hot_keys, nightly, reverify, slo_burn
 from spark_jobs.history import History, folders_of
 from spark_jobs.session import session
 from spark_jobs.work import Reports, Work
@@ -46,7 +45,7 @@ Measured = TypeVar("Measured")
 
 DAY = date(2026, 1, 5)
 CORES = 2
-ALL = ("hot-keys", "slo-burn", "reverify", "compact")
+ALL = ("hot-keys", "slo-burn", "reverify")
 
 
 PLAIN_JAVA = "-XX:+UseParallelGC"
@@ -112,12 +111,7 @@ def _measure(location: Path, repeat: int, memory: str, jobs: list[str], bare_s: 
 
             return carry_out
 
-        def merged() -> None:
-            rmtree(f"{scratch}/copy", ignore_errors=True)
-            copytree(location, f"{scratch}/copy")
-            compact.run(replace(work, history=History(spark, f"{scratch}/copy")))
-
-        tasks = {"hot-keys": anew(hot_keys.run), "slo-burn": anew(slo_burn.run), "reverify": anew(reverify.run), "compact": merged}
+        tasks = {"hot-keys": anew(hot_keys.run), "slo-burn": anew(slo_burn.run), "reverify": anew(reverify.run)}
         spent = {}
         for name in jobs:
             spent[name] = _best(name, tasks[name], repeat, bare_s)
@@ -202,7 +196,7 @@ def night_s(folder: str) -> float:
 
 @contextmanager
 def _copied(folder: str) -> Iterator[Work]:
-    """A copy of the day to work on, since compaction changes it."""
+    """A copy of the day to work on."""
     with tempfile.TemporaryDirectory() as scratch, session(f"local[{CORES}]") as spark:
         copytree(folder, f"{scratch}/history")
         yield Work(spark, History(spark, f"{scratch}/history"), Reports(spark, f"{scratch}/reports"), DAY, time())

@@ -88,7 +88,7 @@ def _parser() -> ArgumentParser:
         metavar="SECONDS",
         help="by which the clocks of two processes that record one run may differ (%(default)s)",
     )
-    add("--keep-days", type=_count, metavar="N", help="compact deletes what is older; by default nothing")
+    add("--keep-days", type=_count, metavar="N", help="retention deletes what is older; by default nothing")
     add(
         "--look-back",
         type=int,

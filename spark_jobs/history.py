@@ -1,11 +1,4 @@
-"""The history as the jobs read it: which files count, their rows under the one schema, and one row per run.
-
-Every file counts that has a history's name, with one exception. A file that compaction wrote says in its own footer which files were
-merged into it (their *originals*), and where it is, they do not count any more, even if they are still there or come back. So at any
-moment, whatever compaction was doing, each row counts once: the merged file appears under its name in one step. If two merged files
-stand for the same originals, the one that stands for more counts.
-
-What a day consists of is told by the names of its originals, which compaction does not change (`inputs`).
+"""The history as the jobs read it: its files, their rows under the one schema, and one row per run.
 
 The columns are Spark's types made from their one definition in `prober.sinks.history.schema`.
 
@@ -47,7 +40,6 @@ from prober.sinks.history.schema import (
     Type,
     check_version,
     folder_of,
-    history_file_name,
     is_file_name,
 )
 from prober.slo.objectives import MICROS
@@ -156,36 +148,21 @@ def several_subscriptions(runs: DataFrame) -> bool:
 # --- files -------------------------------------------------------------------------------------------------------------------
 
 
-ORIGINALS: Final = "ordering_prober_originals"
-"""The metadata of the first column of a merged file: the names of the files that it stands for."""
-
-_MERGED: Final = "merged"
 _ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 _HOURS: Final = range(24)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file by its path below the history, and the names of the originals that it stands for: its own, or those merged into it."""
+    """A file by its path below the history, and its size in bytes."""
 
     path: str
     size: int
-    originals: frozenset[str]
-
-    @property
-    def folder(self) -> str:
-        """Its folder below the history."""
-        return self.path.rpartition("/")[0]
-
-    @property
-    def is_merged(self) -> bool:
-        """Whether compaction wrote it."""
-        return self.path.rpartition("/")[2] not in self.originals
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a report rests on: the number of originals, and a text that changes with them but not when they are merged."""
+    """What a report rests on: the number of files, and a text that changes with their names."""
 
     files: int = 0
     digest: str = ""
@@ -230,7 +207,7 @@ class History:
         return sorted(found for name in self.storage.folders(table.name) if (found := date_of(name)) is not None)
 
     def files(self, folders: Iterable[str]) -> list[HistoryFile]:
-        """What counts in these folders."""
+        """The files of the history in these folders."""
         days: dict[str, bool] = {}
         found = []
         for folder in folders:
@@ -238,24 +215,16 @@ class History:
             if day not in days:  # most days that are asked about are not there, and each question takes time
                 days[day] = self.storage.exists(day)
             if days[day]:
-                found += counting(self.present(folder))
+                entries = self.storage.entries(folder)
+                found += [HistoryFile(f"{folder}/{one.name}", one.size) for one in entries if is_file_name(one.name)]
         return found
 
-    def present(self, folder: str) -> list[HistoryFile]:
-        """Every file of a history that is in a folder, counting or not."""
-        return [
-            HistoryFile(path, entry.size, self._originals(path, entry.name))
-            for entry in self.storage.entries(folder)
-            if is_file_name(entry.name)
-            for path in (f"{folder}/{entry.name}",)
-        ]
-
     def read(self, table: Table, folders: Iterable[str]) -> DataFrame:
-        """The rows of the files that count in these folders."""
+        """The rows of the files in these folders."""
         return self.read_files(table, self._checked(folders))
 
     def events(self, folders: Iterable[str]) -> Events:
-        """The events of the files that count in these folders."""
+        """The events of the files in these folders."""
         files = self._checked(folders)
         return Events(
             partial(self.read_files, EVENTS, files), Scan(self.spark, [(self.storage.uri(file.path), file.size) for file in files])
@@ -268,7 +237,7 @@ class History:
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
         """What these folders hold, together with the settings under which it is looked at."""
-        names = sorted(f"{file.folder}/{name}" for file in self.files(folders) for name in file.originals)
+        names = sorted(file.path for file in self.files(folders))
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
 
     def _checked(self, folders: Iterable[str]) -> list[HistoryFile]:
@@ -276,13 +245,6 @@ class History:
         for file in _one_per_writer(files):
             self._check(file.path)
         return files
-
-    def _originals(self, path: str, name: str) -> frozenset[str]:
-        if not _is_merged_name(name):
-            return frozenset({name})
-        described = json.loads(self._metadata(path).get(_ROW_METADATA, "{}"))
-        first: Mapping[str, Any] = next(iter(described.get("fields", [])), {})
-        return frozenset(first.get("metadata", {}).get(ORIGINALS, [name]))
 
     def _check(self, path: str) -> None:
         metadata = self._metadata(path)
@@ -324,41 +286,6 @@ def date_of(folder: str) -> date | None:
         return date.fromisoformat(text) if name == "date" else None
     except ValueError:
         return None
-
-
-# --- which files count -------------------------------------------------------------------------------------------------------
-
-
-def counting(files: Iterable[HistoryFile]) -> list[HistoryFile]:
-    """The files of one folder that count: all but those that a merged one stands for."""
-    present = sorted(files, key=lambda file: file.path)
-    merged = [file for file in present if file.is_merged]
-    chosen = [file for file in merged if not any(_covers(other, file) for other in merged)]
-    covered = frozenset().union(*(file.originals for file in merged))
-    return chosen + [file for file in present if not file.is_merged and not file.originals & covered]
-
-
-def merged_file_name(table: Table, originals: Iterable[str]) -> str:
-    """What the file is called that stands for these originals: always the same for the same ones."""
-    digest = sha256("\n".join(sorted(originals)).encode()).hexdigest()[:24]
-    return history_file_name(table, f"{_MERGED}-{digest}", 1)
-
-
-def description(table: Table, originals: list[str]) -> dict[str, str]:
-    """What the footer of a merged file says: the columns as Spark describes them, the first of which names the originals."""
-    struct = struct_of(table)
-    struct.fields[0].metadata[ORIGINALS] = originals
-    return {_ROW_METADATA: struct.json()}
-
-
-def _covers(other: HistoryFile, file: HistoryFile) -> bool:
-    if other is file:
-        return False
-    return other.originals > file.originals or (other.originals == file.originals and other.path < file.path)
-
-
-def _is_merged_name(name: str) -> bool:
-    return name.partition("-")[2].startswith(f"{_MERGED}-")
 
 
 def _one_per_writer(files: Iterable[HistoryFile]) -> Iterable[HistoryFile]:

@@ -1,7 +1,7 @@
 """The job `nightly`: all jobs for one day, and again for earlier days of which something has come late.
 
-Those that only read run side by side: while the driver plans for one of them, executors work for another. Compaction comes last, so that
-the others do not wait for it, and does not change what they say. A job that fails for a reason of its own does not keep the others from
+Those that only read run side by side: while the driver plans for one of them, executors work for another. Retention comes last, so that
+it takes nothing away that the others read. A job that fails for a reason of its own does not keep the others from
 running. A day before the one asked for is done again if files have come to it since its reports were
 made, or if a job failed on it, up to `look_back_days` back.
 
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from prober.clock import monotonic_s
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
 from prober.slo.objectives import objectives_as_json
-from spark_jobs import compact, hot_keys, reverify, slo_burn
+from spark_jobs import hot_keys, retention, reverify, slo_burn
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.storage import FAILURES, JobError, reason_of
 from spark_jobs.work import Exit, JobOutcome, Work, days_until, unknown
@@ -30,7 +30,7 @@ JOBS: Final[Mapping[str, Callable[[Work], JobOutcome]]] = {
     hot_keys.JOB: hot_keys.run,
     slo_burn.JOB: slo_burn.run,
     reverify.JOB: reverify.run,
-    compact.JOB: compact.run,
+    retention.JOB: retention.run,
 }
 """The jobs by name, in their order."""
 
@@ -67,7 +67,7 @@ class _End(NamedTuple):
 
 def _carried_out(work: Work) -> dict[str, _End]:
     """All jobs; those that only read run side by side."""
-    readers = [name for name in JOBS if name != compact.JOB]
+    readers = [name for name in JOBS if name != retention.JOB]
     with ThreadPoolExecutor(len(readers)) as pool:
         ends = dict(zip(readers, pool.map(partial(_end_of, work), readers), strict=True))
     return ends | {name: _end_of(work, name) for name in JOBS if name not in ends}

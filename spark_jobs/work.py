@@ -190,7 +190,7 @@ class Settings:
     keys_max        how many distinct keys are counted one by one; beyond that `hot-keys` uses sketches.
     top             hot keys named per subscription.
     clock_error_s   how far the clocks of two processes of one run may be apart.
-    keep_days       how many days of history `compact` keeps; None: all.
+    keep_days       how many days of history `retention` keeps; None: all.
     look_back_days  how many days before its own `nightly` looks for data that came late.
     """
 

@@ -11,7 +11,6 @@ import gc
 from pyspark.daemon import manager
 
 import spark_jobs.burn
-import spark_jobs.compact
 import spark_jobs.judging
 import spark_jobs.loads
 import spark_jobs.messages

@@ -51,8 +51,7 @@ _HISTORY: Final = """\
 
 Every message published or received is two events. An event takes {per_event:.1f} bytes on disk. `python -m benchmarks.history_size`
 measures that: it runs the service with the default configuration on its embedded server, which writes files of five minutes. Message
-ids of the real service are less regular: with random ones an event takes {random:.1f} bytes more. `compact` makes the files a little
-smaller.
+ids of the real service are less regular: with random ones an event takes {random:.1f} bytes more.
 """
 
 _SIZE_MAX: Final = """\

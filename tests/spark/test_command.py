@@ -95,7 +95,7 @@ def test_a_damaged_file_leaves_the_other_jobs_alone(spark: SparkSession, tmp_pat
     work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
     lines: list[str] = []
     outcome = nightly.run(Work(work.spark, work.history, work.reports, work.day, work.now, say=lines.append))
-    assert outcome.line == f"nightly {DAY}: UNKNOWN, hot-keys UNKNOWN, slo-burn UNKNOWN, reverify UNKNOWN, compact PASS"
+    assert outcome.line == f"nightly {DAY}: UNKNOWN, hot-keys UNKNOWN, slo-burn UNKNOWN, reverify UNKNOWN, retention PASS"
     assert all("\n" not in line for line in lines)
     assert any(file.name in line for line in lines)
     assert work.reports.summary(hot_keys.JOB, DAY) == {}
@@ -108,7 +108,7 @@ def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
     submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "512m"]
     job = [
         "spark_jobs/__main__.py",
-        "compact",
+        "retention",
         "--history",
         str(tmp_path / "h"),
         "--reports",
@@ -118,6 +118,6 @@ def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
     ]
     paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}", "JAVA_HOME": str(find_java(os.environ))}
     done = subprocess.run([*submit, *job], cwd=ROOT, env=os.environ | paths, capture_output=True, text=True, check=False)
-    assert done.stdout == f"compact {DAY}: PASS, 1 files became 1\n", done.stderr[-2000:]
+    assert done.stdout == f"retention {DAY}: PASS, every day is kept\n", done.stderr[-2000:]
     assert done.returncode == Exit.PASS
-    assert (tmp_path / "r" / "compact" / f"date={DAY}" / "summary.json").exists()
+    assert (tmp_path / "r" / "retention" / f"date={DAY}" / "summary.json").exists()

@@ -67,7 +67,7 @@ def night(spark: SparkSession, simulated_days: tuple[Path, list[Simulated]], tmp
     history, reports = History(spark, str(folder / "history")), Reports(spark, str(folder / "reports"))
     work = Work(spark, history, reports, DAY, MORNING, Settings(look_back_days=1))
     outcome = nightly.run(work)
-    assert outcome.line == f"nightly {DAY}: FAIL, hot-keys PASS, slo-burn FAIL, reverify FAIL, compact PASS; done again: {QUIET}"
+    assert outcome.line == f"nightly {DAY}: FAIL, hot-keys PASS, slo-burn FAIL, reverify FAIL, retention PASS; done again: {QUIET}"
     return Night(folder, simulated, work, ReportReader(str(folder / "reports")))
 
 
@@ -177,10 +177,10 @@ def test_every_job_leaves_a_summary(night: Night) -> None:
     assert all(one.finished_at > 0.0 and one.duration_s > 0.0 for one in summaries.values())
     assert night.reader.latest_day(Job.SLO_BURN) == DAY
     assert night.reader.last_success(Job.NIGHTLY) == summaries[Job.NIGHTLY].finished_at
-    assert set(summaries[Job.NIGHTLY].numbers["jobs"]) == {Job.HOT_KEYS, Job.SLO_BURN, Job.REVERIFY, Job.COMPACT}
+    assert set(summaries[Job.NIGHTLY].numbers["jobs"]) == {Job.HOT_KEYS, Job.SLO_BURN, Job.REVERIFY, Job.RETENTION}
 
 
-def test_what_compaction_merged_is_no_news(night: Night) -> None:
+def test_what_was_read_is_no_news(night: Night) -> None:
     for day in (QUIET, DAY):
         assert not nightly.inputs_of(night.work, day).are_news_to(night.work.reports.summary(Job.NIGHTLY, day))
 

@@ -63,5 +63,5 @@ class Job(StrEnum):
     HOT_KEYS = "hot-keys"
     SLO_BURN = "slo-burn"
     REVERIFY = "reverify"
-    COMPACT = "compact"
+    RETENTION = "retention"
     NIGHTLY = "nightly"

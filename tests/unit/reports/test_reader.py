@@ -102,10 +102,10 @@ def test_where_there_is_nothing_there_is_no_report(tmp_path: Path) -> None:
 
 
 def test_a_summary_says_what_came_out_and_when(tmp_path: Path) -> None:
-    put(tmp_path, "compact", files_before=7)
-    summary = ReportReader(str(tmp_path)).summary("compact", DAY)
+    put(tmp_path, "retention", files_before=7)
+    summary = ReportReader(str(tmp_path)).summary("retention", DAY)
     assert summary is not None
-    assert (summary.job, summary.day, summary.verdict, summary.line) == ("compact", DAY, Verdict.PASS, "compact: PASS")
+    assert (summary.job, summary.day, summary.verdict, summary.line) == ("retention", DAY, Verdict.PASS, "retention: PASS")
     assert (summary.finished_at, summary.duration_s, summary.rows) == (FINISHED.timestamp(), 7.5, {})
     assert summary.numbers == {"files_before": 7}
 

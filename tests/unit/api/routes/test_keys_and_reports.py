@@ -187,17 +187,17 @@ class TestReports:
         assert [item["key"] for item in told(asked, f"/api/v1/hot-keys?date={OLDER}")["items"]] == ["old"]
 
     def test_what_each_job_says_about_a_day(self, tmp_path: Path) -> None:
-        put(tmp_path, Job.COMPACT, verdict="FAIL", files_before=7)
-        put(tmp_path, Job.COMPACT, OLDER)
+        put(tmp_path, Job.RETENTION, verdict="FAIL", files_before=7)
+        put(tmp_path, Job.RETENTION, OLDER)
         asked = with_reports(tmp_path)
         listed = told(asked, "/api/v1/reports")
         assert (listed["day"], listed["days"]) == (str(DAY), [str(DAY), str(OLDER)])
         (report,) = listed["items"]
         assert report == {
-            "job": "compact",
+            "job": "retention",
             "day": str(DAY),
             "verdict": "FAIL",
-            "line": "compact: FAIL",
+            "line": "retention: FAIL",
             "finished_at": "2026-11-21T01:02:03Z",
             "duration_s": 7.5,
             "rows": {},

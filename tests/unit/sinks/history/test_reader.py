@@ -17,7 +17,7 @@ from prober.core.rules import Rules
 from prober.sinks.history import encoding
 from prober.sinks.history import reader as reader_module
 from prober.sinks.history.arrow import ROW_GROUP_ROWS, schema_of
-from prober.sinks.history.reader import RunRows, HistoryReader, Recorded, TimeSpan
+from prober.sinks.history.reader import HistoryReader, Recorded, RunRows, TimeSpan
 from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, VERSION_KEY
 from prober.sinks.history.store import HistoryError
 from tests.notation import history

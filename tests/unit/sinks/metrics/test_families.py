@@ -69,7 +69,7 @@ PROMISED: dict[
 PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
     "internal_errors_total": {"component": set(Component)},
     "job_last_success_timestamp_seconds": {
-        "job": {"hot-keys", "slo-burn", "reverify", "compact", "nightly"},
+        "job": {"hot-keys", "slo-burn", "reverify", "retention", "nightly"},
         "job_name": None,
         "environment": {"test"},
     },
