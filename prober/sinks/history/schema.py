@@ -17,8 +17,8 @@ Dates and hours are UTC, those of the column `Table.time`. Files carry the versi
 `runs`, for engines that do not show the metadata. Readers refuse a newer one; columns may be added within a version, and are null where a
 file does not have them.
 
-(`process`, `run_id`, `number`) names an event. A file that is there twice, under two names, shows by it. Within a run `number` is the order in which things were recorded, and neither `t` nor `time` ever
-goes back.
+(`process`, `run_id`, `number`) names an event. A file that is there twice, under two names, shows by it. Within a run `number` is the order
+in which things were recorded, and neither `t` nor `time` ever goes back.
 """
 
 from __future__ import annotations
