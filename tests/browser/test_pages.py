@@ -43,8 +43,10 @@ class TestUpdating:
             assert look.names("h1") == ["FAIL Redeliveries leave messages out on europe since 11:57 UTC"]
             look.page.locator("#hot-summary").click()
             world.end(REDELIVERY, Verdict.PASS, 500)
-            look_again(look)
-            expect(look.page.locator(".wrong")).to_contain_text("3 findings in 3 of 4 runs of 1 probe")
+            news = look.page.locator(".wrong", has_text="3 findings in 3 of 4 runs of 1 probe")
+            _run_until(
+                look, news, is_there=False
+            )  # the server gives the same answer for a second, or for three while it makes another
             assert look.page.title() == "FAIL · ordering-keys-prober"
             assert look.page.locator("#summary").text_content() == (
                 "FAIL: Redeliveries leave messages out on europe since 11:57 UTC. 2 UNKNOWN, 4 PASS, 1 MAINTENANCE."
