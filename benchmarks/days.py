@@ -6,7 +6,7 @@ any stretch of the day is computed by itself, column by column and in the order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from itertools import count, pairwise
 from math import ceil
@@ -22,7 +22,7 @@ from prober.core.events import Ended, Event, Opened
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.history.arrow import conform
+from prober.sinks.history.arrow import ARROW_TYPES, conform
 from prober.sinks.history.encoding import (
     EventCounts,
     EventEncoder,
@@ -36,7 +36,7 @@ from prober.sinks.history.encoding import (
     shared_columns,
     wall_time,
 )
-from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, RUNS, Table, history_file_name
+from prober.sinks.history.schema import EVENT_FIELDS, EVENTS, MESSAGES, RUNS, Table, Type, history_file_name
 from prober.sinks.history.store import HistoryStore
 from prober.slo.hot_keys import HotKeyClass
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S
@@ -119,8 +119,8 @@ STEPS: Final = (
     Step("delivered", 0.36, refused=True),
     Step("acked", 0.4, refused=True),
 )
-PUBLISH: Final = 0
-"""The number of the step that says how large a message is."""
+PUBLISH, CONFIRM, RECEIVE, ACK, NACK, RECEIVE_AGAIN, ACK_AGAIN = range(len(STEPS))
+"""The numbers of the steps; that of the publish says how large a message is."""
 
 
 class Traffic:
@@ -137,11 +137,26 @@ class Traffic:
         self._sizes = np.where([key.is_busy for key in keys], BUSY_BYTES_PER_S / self._rates, PLAIN_BYTES).astype(int)
         self._calm = 0.5 / self._rates > CALM_GAP_S
 
+    def parts(self) -> Iterable[tuple[float, float]]:
+        """Parts of the day of at most an hour, in seconds."""
+        parts = ceil(EVENTS_PER_MESSAGE * self._counts.sum() / DAY_S * HOUR_S / ROWS_AT_ONCE)
+        return pairwise(np.linspace(0.0, DAY_S, 24 * parts + 1))
+
+    def messages(self, run: RunContext, origin: Origin) -> Iterator[pa.Table]:
+        """All messages by when they were sent, in the same parts: rows of the table."""
+        for begin, end in self.parts():
+            _, k, n, sent_s = self._struck(PUBLISH, begin, end)
+            times = [self._slowed(step)[k] * sent_s + step.later_s * self._paces[k] for step in STEPS]
+            refused = self._calm[k] & (n % REFUSED_OF == 0)
+            names = {"key": self._names.take(pa.array(k)), "message_id": pa.array((k + 1) * 10**10 + n).cast(pa.string())}
+            if len(k):
+                yield message_rows(
+                    run, origin, times, refused, {**names, "seq": pa.array(n + 1), "bytes": pa.array(self._sizes[k])}
+                )
+
     def events(self) -> Iterator[pa.Table]:
         """All events in the recorder's order, in parts of at most an hour: the columns that differ from row to row."""
-        parts = ceil(EVENTS_PER_MESSAGE * self._counts.sum() / DAY_S * HOUR_S / ROWS_AT_ONCE)
-        bounds = np.linspace(0.0, DAY_S, 24 * parts + 1)
-        for begin, end in pairwise(bounds):
+        for begin, end in self.parts():
             columns = zip(*(self._struck(number, begin, end) for number in range(len(STEPS))), strict=True)
             steps, keys, numbers, times = map(np.concatenate, columns)
             order = np.argsort(times, kind="stable")
@@ -201,6 +216,40 @@ def _of_steps(values: list[Any], steps: Numbers) -> pa.Array:
     return pa.array(values).take(pa.array(steps))
 
 
+def message_rows(
+    run: RunContext, origin: Origin, times: Sequence[Numbers], refused: Numbers, columns: Mapping[str, pa.Array]
+) -> pa.Table:
+    """Rows of the table of messages: what differs from row to row, when each step would happen to them, and which are refused."""
+    count = len(refused)
+    at = [wall_time(pa.array(t + T0_S), origin.clock_offset_s) for t in times]
+    again = [at[step].filter(pa.array(refused)) for step in (RECEIVE_AGAIN, NACK)]
+    lagged_us = pa.nulls(len(again[0]), pa.int64())
+    structs = pa.StructArray.from_arrays([*again, lagged_us], fields=list(ARROW_TYPES[Type.REDELIVERIES].value_type))
+    offsets = np.concatenate(([0], np.cumsum(refused))).astype(np.int32)
+    acked = pc.if_else(pa.array(refused), at[ACK_AGAIN], at[ACK])
+    shared = {"topic": run.topic, "subscription": next(iter(run.rules)), "epoch": run.run_id, "own": True, "outcome": "acked"}
+    shared |= {**shared_columns(run, origin), **dict.fromkeys(("attempts", "confirmed"), 1)}
+    shared |= dict.fromkeys(("rejected", "unknown", "subscriber_changes"), 0)
+    return conform(
+        pa.table(
+            {
+                **{name: pa.repeat(value, count) for name, value in shared.items()},
+                **columns,
+                "deliveries": pa.array(1 + refused.astype(int)),
+                "nacks": pa.array(refused.astype(int)),
+                "intended_at": at[PUBLISH],
+                "published_at": at[PUBLISH],
+                "confirmed_at": at[CONFIRM],
+                "received_at": at[RECEIVE],
+                "acked_at": acked,
+                "waited_until": acked,
+                "redeliveries": pa.ListArray.from_arrays(pa.array(offsets), structs, mask=pa.array(~refused)),
+            }
+        ),
+        MESSAGES,
+    )
+
+
 # --- files -------------------------------------------------------------------------------------------------------------------
 
 
@@ -213,12 +262,16 @@ def write_day(location: str, day: date, events: int) -> None:
     files = _Files(HistoryStore(location), run, origin)
     files.write_events(1, [Opened(T0_S + OPENS_S, SUBSCRIPTION, stream, stream) for stream in STREAMS])
     number = len(STREAMS) + 1
-    for rows in Traffic(events // EVENTS_PER_MESSAGE).events():
+    traffic, messages = Traffic(events // EVENTS_PER_MESSAGE), 0
+    for rows in traffic.events():
         files.write_traffic(number, rows)
         number += rows.num_rows
+    for rows in traffic.messages(run, origin):
+        files.write_messages(rows)
+        messages += rows.num_rows
     files.write_events(number, [Ended(T0_S + ENDS_S, drained=True)])
     result = RunResult(RUN_ID, run.probe, run.target, run.vantage, Verdict.PASS, "", midnight, ENDS_S)
-    ended = ending_row(run, origin, T0_S + ENDS_S, result, EventCounts(number, 0, None))
+    ended = ending_row(run, origin, T0_S + ENDS_S, result, EventCounts(number, 0, None, messages))
     files.write_runs([beginning_row(run, origin, T0_S), ended])
 
 
@@ -246,6 +299,10 @@ class _Files:
     def write_traffic(self, first: int, rows: pa.Table) -> None:
         """The same for rows of `Traffic`."""
         self._write(EVENTS, recorded(rows, self._run, self._origin, first))
+
+    def write_messages(self, rows: pa.Table) -> None:
+        """Rows of `Traffic.messages`."""
+        self._write(MESSAGES, rows)
 
     def write_runs(self, rows: Iterable[Mapping[str, object]]) -> None:
         """The rows of runs."""

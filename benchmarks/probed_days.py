@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.days import CALM_GAP_S, PLAIN_BYTES, REFUSED_OF, STEPS, T0_S, recorded, stepped
+from benchmarks.days import CALM_GAP_S, PLAIN_BYTES, REFUSED_OF, STEPS, T0_S, message_rows, recorded, stepped
 from prober.core.events import Ended, Event, Opened
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
@@ -31,7 +31,7 @@ from prober.sinks.history.encoding import (
     events_table,
     rows_batch,
 )
-from prober.sinks.history.schema import EVENTS, RUNS, Table, history_file_name
+from prober.sinks.history.schema import EVENTS, MESSAGES, RUNS, Table, history_file_name
 from prober.sinks.history.store import HistoryStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -77,7 +77,7 @@ class ProbedRun(NamedTuple):
             context.run_id, context.probe, context.target, context.vantage, Verdict.PASS, "", context.started_at, ENDS_S,
             counters={"keys": KEYS}, checks=checks,
         )  # fmt: skip
-        counts = EventCounts(events, 0, None)
+        counts = EventCounts(events, 0, None, self.messages * KEYS)
         return [beginning_row(context, origin, self.t(0.0)), ending_row(context, origin, self.t(ENDS_S), result, counts)]
 
     @property
@@ -92,14 +92,33 @@ class ProbedRun(NamedTuple):
     def _single(self, number: int, event: Event) -> pa.Table:
         return events_table(EventEncoder(self.context, self.origin).batches(number, [event]))
 
+    def message_rows(self) -> pa.Table:
+        """Those of the table of messages."""
+        n = np.arange(self.messages * KEYS)
+        names = self._columns(n, n)
+        columns = {name: names[name] for name in ("key", "message_id", "seq")} | {"bytes": names["message_bytes"]}
+        times = [self._sent_s(n) + step.later_s for step in STEPS]
+        return message_rows(self.context, self.origin, times, self._refused(n), columns)
+
+    def _sent_s(self, n: np.ndarray) -> np.ndarray:
+        """When messages are sent, in seconds of the day."""
+        return self.begins_s + SENDS_S + n * self._gap_s / KEYS
+
+    def _refused(self, n: np.ndarray) -> np.ndarray:
+        refused: np.ndarray = (self._gap_s > CALM_GAP_S) & (n // KEYS % REFUSED_OF == REFUSED_OF // 2)
+        return refused
+
+    @property
+    def _gap_s(self) -> float:
+        return (SENT_S - SENDS_S) / self.messages
+
     def _traffic(self) -> pa.Table:
-        gap_s = (SENT_S - SENDS_S) / self.messages
         n = np.tile(np.arange(self.messages * KEYS), len(STEPS))
         steps = np.repeat(np.arange(len(STEPS)), self.messages * KEYS)
         later_s = np.array([step.later_s for step in STEPS])
-        refused = (gap_s > CALM_GAP_S) & (n // KEYS % REFUSED_OF == REFUSED_OF // 2)
+        refused = self._refused(n)
         wanted = np.array([-1 if step.refused is None else int(step.refused) for step in STEPS])[steps]
-        t = self.begins_s + SENDS_S + n * gap_s / KEYS + later_s[steps]
+        t = self._sent_s(n) + later_s[steps]
         order = np.argsort(t, kind="stable")
         order = order[((wanted == -1) | (wanted == refused))[order]]
         return stepped(steps[order], t[order], self._columns(n[order], order))
@@ -144,14 +163,19 @@ def write_probed_day(location: str, day: date, events: int) -> None:
 def _written_events(store: HistoryStore, prober: int, day: date, events: int) -> Iterator[dict[str, object]]:
     """Writes the events of a prober hour by hour, and gives the rows of its runs."""
     waiting: list[pa.Table] = []
+    messages: list[pa.Table] = []
     hour = 1
     for run in runs_of(prober, day, events):
         while run.begins_s >= hour * HOUR_S:
             waiting = [_write_until(store, waiting, prober, hour)]
+            _write(store, MESSAGES, pa.concat_tables(messages), prober, hour)
+            messages = []
             hour += 1
         waiting.append(run.events())
+        messages.append(run.message_rows())
         yield from run.rows(waiting[-1].num_rows)
     _write(store, EVENTS, pa.concat_tables(waiting), prober, 24)
+    _write(store, MESSAGES, pa.concat_tables(messages), prober, 24)
 
 
 def _write_until(store: HistoryStore, waiting: list[pa.Table], prober: int, hour: int) -> pa.Table:
