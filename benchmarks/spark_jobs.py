@@ -37,8 +37,9 @@ from benchmarks.probed_days import write_probed_day
 from benchmarks.processes import peak_mb, processor_s
 from prober.sinks.history.schema import EVENTS, RUNS
 from spark_jobs import hot_keys, nightly, reverify, slo_burn
-from spark_jobs.history import History, folders_of
+from spark_jobs.history import History
 from spark_jobs.session import session
+from spark_jobs.tables import Tables
 from spark_jobs.work import Reports, Work
 
 Measured = TypeVar("Measured")
@@ -92,7 +93,7 @@ def main() -> None:
 
 def _measure_bare(location: Path, repeat: int, memory: str) -> None:
     with session(f"local[{CORES}]", memory=memory, java_options=PLAIN_JAVA) as spark:
-        rows = History(spark, str(location)).read(EVENTS, folders_of(EVENTS, DAY, DAY))
+        rows = Tables(spark, str(location)).read(EVENTS, DAY, DAY)
         _best("groupBy(key).count()", lambda: _compute(rows.groupBy("key").count()), repeat + 2)
 
 
@@ -171,7 +172,7 @@ def bare_s(folder: str) -> float:
     """Seconds of processors that the bare count takes, the first time."""
     with session(f"local[{CORES}]", java_options=PLAIN_JAVA) as spark:
         began_s = processor_s()
-        _compute(History(spark, folder).read(EVENTS, folders_of(EVENTS, DAY, DAY)).groupBy("key").count())
+        _compute(Tables(spark, folder).read(EVENTS, DAY, DAY).groupBy("key").count())
         return processor_s() - began_s
 
 

@@ -1,38 +1,32 @@
-"""From counts per minute to what the SRE workbook asks for: windows, budgets, alerts, and who spent the budget.
+"""Windows, budgets, alerts and spenders, from counts per minute: what the SRE workbook asks for.
 
-The arithmetic is that of `prober.slo.objectives` and `prober.slo.budgets`, the same that the service uses. Sums over windows are Spark's.
-What remains of them are a few rows per objective and target, whose burn rates, budgets and confidence bounds are computed in the driver;
-alerts are computed where the minutes of an objective and target are.
+The arithmetic is that of `prober.slo.objectives` and `prober.slo.budgets`, which the service uses as well. Spark adds up; what remains is
+a few rows per objective and target, or a row per minute of the days that alerts look at, and is computed in the driver.
 
-Alerts are looked at at the end of every minute of the day, as a rule that is evaluated once a minute would, each with its long and its
-short window.
+Alerts are evaluated at the end of every minute of the day, as a rule that is evaluated once a minute would be.
 
-*Spenders* are the bad things of a day by key, subscription, probe, vantage and region, the largest parts first. Keys are known of bad
-messages, redeliveries and waits themselves. For what a run's checks call bad they come from the findings that made it bad; what no finding
-of the history names is left with the key null.
+*Spenders* are the bad things of a day by key, subscription, probe, vantage and region, the largest shares first. Messages, redeliveries
+and waits have a key. What the checks of a run call bad takes its keys from the findings that made it bad; the key is null where no
+finding of the history names one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 from math import inf
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
-from prober.core.findings import FAILING
 from prober.slo.budgets import STEP_S, MeasuredHours, budget_left, exhaustion_s
-from prober.slo.counts import BREACHES
 from prober.slo.objectives import MINUTE_S, POLICY, AlertState, BurnAlert, Objective, SliCounts, windows_s
-from spark_jobs.frames import frame_of
-from spark_jobs.history import MINUTE_US, run_hash
+from spark_jobs.history import MINUTE_US
+from spark_jobs.slo_counts import breaching
 
-SUMS: Final = ("good", "bad", "undecided")
 ALERT_DAYS: Final = (
     "objective string, target string, severity string, long_s double, short_s double, factor double, threshold double, "
     "can_fire boolean, state string, firing_minutes long, quiet_minutes long, unknown_minutes long, "
@@ -44,76 +38,68 @@ whole minutes, `until` not included, the first one first."""
 _SERIES: Final = ("objective", "target")
 
 Sums: TypeAlias = NDArray[np.int64]
+Row: TypeAlias = dict[str, Any]
 
 
 # --- windows -----------------------------------------------------------------------------------------------------------------
 
 
 def window_sums(by_minute: DataFrame, lengths_min: Iterable[int], until: int) -> DataFrame:
-    """Sums over windows that end where minute `until` begins: a row per objective, target and window.
+    """Sum what each window counts that the next shorter one does not; all windows end where minute `until` begins.
 
     by_minute   objective, target, minute, good, bad, undecided.
-    minutes     of the window in which anything was decided.
-    hours       clock hours of the window in which anything was decided, counted since 1970.
-    since       first minute in which anything was counted, in the window or before.
+    window_min  the length of the shortest window that holds these minutes; null: none does.
+    minutes     how many of them in which anything was decided.
+    hours       their clock hours, counted since 1970.
+    since       the first of them in which anything was counted.
     """
-    lengths = sorted(set(lengths_min))
-    inside = {length: sf.col("minute").between(until - length, until - 1) for length in lengths}
     decided = sf.col("good") + sf.col("bad") > 0
-    columns = [
-        sf.sum(sf.when(inside[length], sf.col(name)).otherwise(0)).alias(f"{name}_{length}") for length in lengths for name in SUMS
-    ]
-    hour = sf.floor(sf.col("minute") / _minutes(STEP_S))
-    for length in lengths:
-        measured = inside[length] & decided
-        columns += [
-            sf.count_if(measured).alias(f"minutes_{length}"),
-            sf.collect_set(sf.when(measured, hour)).alias(f"hours_{length}"),
-        ]
-    names = (*SUMS, "minutes", "hours")
-    structs = [
-        sf.struct(sf.lit(length).alias("window_min"), *(sf.col(f"{name}_{length}").alias(name) for name in names))
-        for length in lengths
-    ]
-    return (
-        by_minute.groupBy(*_SERIES)
-        .agg(sf.min("minute").alias("since"), *columns)
-        .select(*_SERIES, "since", sf.explode(sf.array(*structs)).alias("one"))
-        .select(*_SERIES, "since", "one.*")
+    windows = [sf.when(sf.col("minute").between(until - length, until - 1), length) for length in sorted(set(lengths_min))]
+    return by_minute.groupBy(*_SERIES, sf.coalesce(*windows).alias("window_min")).agg(
+        *(sf.sum(name).alias(name) for name in ("good", "bad", "undecided")),
+        sf.count_if(decided).alias("minutes"),
+        sf.collect_set(sf.when(decided, sf.floor(sf.col("minute") / _minutes(STEP_S)))).alias("hours"),
+        sf.min("minute").alias("since"),
     )
 
 
-def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective], until: int) -> list[dict[str, object]]:
-    """Rows of the report for each objective's own windows, which end where minute `until` begins; what cannot be said is null."""
+def window_rows(sums: Iterable[Mapping[str, Any]], objectives: Iterable[Objective], until: int) -> list[Row]:
+    """Rows of the report for each objective's own windows, from rows of `window_sums`; what is unknown is null."""
     named = {objective.name: objective for objective in objectives}
-    by_window = {(row["objective"], row["target"], row["window_min"]): row for row in sums}
+    by_series: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in sums:
+        if row["objective"] in named:
+            by_series.setdefault((row["objective"], row["target"]), []).append(row)
     rows = []
-    for (name, target, length_min), row in sorted(by_window.items()):
+    for (name, target), parts in sorted(by_series.items()):
         objective = named[name]
-        if length_min in window_lengths_min(objective):
-            period = by_window[name, target, _minutes(objective.window_s)]
-            rows.append(_window_row(objective, target, row, _left(objective, period, until)))
+        windows = {length: _window(parts, length) for length in window_lengths_min(objective)}
+        since = min(row["since"] for row in parts)
+        remaining = _left(objective, windows[_minutes(objective.window_s)], since, until)
+        rows += [_window_row(objective, target, length, row, remaining) for length, row in windows.items()]
     return rows
 
 
 def window_lengths_min(objective: Objective) -> list[int]:
-    """The windows that the objective is looked at in, in minutes, its period among them."""
+    """The windows of an objective in minutes, the shortest first; its period is among them."""
     return [_minutes(length_s) for length_s in windows_s(objective)]
 
 
-def counts_of(row: Mapping[str, Any]) -> SliCounts:
-    """The counts of a row."""
-    return SliCounts(row["good"], row["bad"], row["undecided"])
+def _window(parts: Iterable[Mapping[str, Any]], length_min: int) -> Row:
+    inside = [row for row in parts if row["window_min"] is not None and row["window_min"] <= length_min]
+    counts = sum((SliCounts(row["good"], row["bad"], row["undecided"]) for row in inside), SliCounts())
+    hours = {hour for row in inside for hour in row["hours"]}
+    return {"counts": counts, "minutes": sum(row["minutes"] for row in inside), "hours": hours}
 
 
-def _left(objective: Objective, period: Mapping[str, Any], until: int) -> float | None:
+def _left(objective: Objective, period: Mapping[str, Any], since: int, until: int) -> float | None:
     hours = MeasuredHours.of(hour * STEP_S for hour in period["hours"])
-    since = max(period["since"] * MINUTE_S, until * MINUTE_S - objective.window_s)
-    return budget_left(objective, counts_of(period), hours.share(objective.window_s, since, until * MINUTE_S))
+    began_s = max(since * MINUTE_S, until * MINUTE_S - objective.window_s)
+    return budget_left(objective, period["counts"], hours.share(objective.window_s, began_s, until * MINUTE_S))
 
 
-def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remaining: float | None) -> dict[str, object]:
-    counts = counts_of(row)
+def _window_row(objective: Objective, target: str, length_min: int, row: Mapping[str, Any], remaining: float | None) -> Row:
+    counts: SliCounts = row["counts"]
     rate = objective.burn_rate(counts)
     low, high = counts.error_ratio_confidence()
     certain_low, certain_high = counts.error_ratio_bounds
@@ -122,7 +108,7 @@ def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remai
         "objective": objective.name,
         "indicator": objective.indicator.value,
         "target": target,
-        "window_s": row["window_min"] * MINUTE_S,
+        "window_s": length_min * MINUTE_S,
         "good": counts.good,
         "bad": counts.bad,
         "undecided": counts.undecided,
@@ -146,50 +132,35 @@ def _window_row(objective: Objective, target: str, row: Mapping[str, Any], remai
 
 def alert_days(
     minutes: DataFrame, objectives: Sequence[Objective], since: int, until: int, policy: Sequence[BurnAlert] = POLICY
-) -> DataFrame:
-    """What every alert says over the minutes from `since` up to, and without, `until`: `ALERT_DAYS`.
+) -> list[Row]:
+    """The states of every alert in the minutes from `since` up to, and without, `until`, as rows of `ALERT_DAYS`.
 
-    The minutes of one objective and target are in memory together, as many as the longest window and the span have.
+    The driver holds the counts of these minutes and of the longest window before them, at most a few thousand for each series.
     """
-    reach = max(_minutes(alert.long_s) for alert in policy)
-    near = minutes.where(sf.col("minute").between(since - reach, until - 1))
+    first = since - max(_minutes(alert.long_s) for alert in policy)
     named = {objective.name: objective for objective in objectives}
-    known = near.where(sf.col("objective").isin(*named)).select(*_SERIES, "minute", "good", "bad")
-    return known.groupBy(*_SERIES).applyInArrow(_watched(named, tuple(policy), since - reach, since, until), ALERT_DAYS)
+    near = minutes.where(sf.col("minute").between(first, until - 1) & sf.col("objective").isin(*named))
+    table = near.select(*_SERIES, "minute", "good", "bad").toArrow().sort_by([(name, "ascending") for name in _SERIES])
+    places, counts = table["minute"].to_numpy() - first + 1, [table[name].to_numpy() for name in ("good", "bad")]
+    series = list(zip(*(table[name].to_pylist() for name in _SERIES), strict=True))
+    rows = []
+    for (name, target), members in groupby(range(len(series)), key=series.__getitem__):
+        chosen = list(members)
+        good, bad = (np.cumsum(np.bincount(places[chosen], one[chosen], until - first + 1).astype(np.int64)) for one in counts)
+        about = {"objective": name, "target": target}
+        rows += [about | _alert_row(alert, named[name], good, bad, since, until) for alert in policy]
+    return rows
 
 
 def alert_states(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, minutes: int) -> Iterator[AlertState]:
-    """What an alert says at the end of each of the last `minutes` minutes, from the running totals since before any window begins."""
+    """The states of an alert at the end of each of the last `minutes` minutes, from running totals since before any window begins."""
     long_min, short_min = _minutes(alert.long_s), _minutes(alert.short_s)
     for at in range(len(good) - minutes, len(good)):
         windows = [SliCounts(int(good[at] - good[at - back]), int(bad[at] - bad[at - back])) for back in (long_min, short_min)]
         yield alert.state(objective, *windows)
 
 
-def _watched(
-    objectives: Mapping[str, Objective], policy: Sequence[BurnAlert], first: int, since: int, until: int
-) -> Callable[[pa.Table], pa.Table]:
-    """What becomes of the minutes of one series. Runs on executors."""
-
-    def watch(minutes: pa.Table) -> pa.Table:
-        objective, target = (minutes[name][0].as_py() for name in _SERIES)
-        places = minutes["minute"].to_numpy() - first + 1
-        totals = {}
-        for name in ("good", "bad"):
-            counts = np.zeros(until - first + 1, np.int64)
-            np.add.at(counts, places, minutes[name].to_numpy())
-            totals[name] = np.cumsum(counts)
-        rows = [
-            {"objective": objective, "target": target}
-            | _alert_row(alert, objectives[objective], totals["good"], totals["bad"], since, until)
-            for alert in policy
-        ]
-        return pa.Table.from_pylist(rows, _ALERT_DAYS)
-
-    return watch
-
-
-def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, since: int, until: int) -> dict[str, object]:
+def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, since: int, until: int) -> Row:
     states = list(alert_states(alert, objective, good, bad, until - since))
     spans = [(state, len(list(members))) for state, members in groupby(states)]
     ends = list(accumulate((length for _, length in spans), initial=since))
@@ -211,26 +182,6 @@ def _alert_row(alert: BurnAlert, objective: Objective, good: Sums, bad: Sums, si
     }
 
 
-_MOMENT: Final = pa.timestamp("us", "UTC")
-_ALERT_DAYS: Final = pa.schema(
-    [
-        ("objective", pa.string()),
-        ("target", pa.string()),
-        ("severity", pa.string()),
-        ("long_s", pa.float64()),
-        ("short_s", pa.float64()),
-        ("factor", pa.float64()),
-        ("threshold", pa.float64()),
-        ("can_fire", pa.bool_()),
-        ("state", pa.string()),
-        ("firing_minutes", pa.int64()),
-        ("quiet_minutes", pa.int64()),
-        ("unknown_minutes", pa.int64()),
-        ("firing", pa.list_(pa.struct([("since", _MOMENT), ("until", _MOMENT)]))),
-    ]
-)
-
-
 def _minutes(length_s: float) -> int:
     return max(1, round(length_s / MINUTE_S))
 
@@ -244,9 +195,9 @@ SHOWN: Final = 20
 
 
 def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: int = SHOWN) -> DataFrame:
-    """Rows of objective, target, dimension (`by`), who (`value`), `bad`, and its share of all bad things of the objective and target.
+    """Rank the spenders: objective, target, dimension (`by`), `value`, `bad`, and its share of all bad things of the objective and target.
 
-    counts      as in `counts`. breaches: objective, run, key, count, from `breaches_of`.
+    counts      rows of `slo_counts`. breaches: rows of `breaches_of`.
     others      how many spenders a row stands for beyond those that are named; 0 for one that is.
     """
     about = runs.select("run", "target", "probe", "vantage", "region", sf.col("subscription").alias("only"))
@@ -260,12 +211,8 @@ def spenders(counts: DataFrame, breaches: DataFrame, runs: DataFrame, *, shown: 
 
 
 def breaches_of(findings: DataFrame, objectives: Iterable[Objective]) -> DataFrame:
-    """How many findings make things bad: objective, run, key, count."""
-    pairs = [{"kind": kind.value, "objective": one.name} for one in objectives for kind in BREACHES.get(one.indicator, ())]
-    about = frame_of(findings.sparkSession, pairs, "kind string, objective string")
-    failing = findings.where(sf.col("status").isin(*(status.value for status in FAILING)))
-    rows = failing.join(sf.broadcast(about), "kind").withColumn("run", run_hash())
-    return rows.groupBy("objective", "run", "key").agg(sf.count("*").alias("count"))
+    """Count the findings that make things bad: objective, run, key, count."""
+    return breaching(findings, objectives).groupBy("objective", "run", "key").agg(sf.count("*").alias("count"))
 
 
 def _with_keys(bad: DataFrame, breaches: DataFrame) -> DataFrame:

@@ -8,11 +8,9 @@ A run is *trusted* if what did not happen in it can be held against the service:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -32,19 +30,15 @@ from pyspark.sql.types import (
 )
 
 from prober.sinks.history.schema import (
-    EVENTS,
     MESSAGES_WRITTEN,
     VERSION,
     VERSION_KEY,
     Table,
     Type,
-    check_version,
     folder_of,
     is_file_name,
 )
 from prober.slo.objectives import MICROS
-from spark_jobs.frames import frame_of
-from spark_jobs.scan import Scan
 from spark_jobs.storage import JobError, Storage
 
 # --- columns -----------------------------------------------------------------------------------------------------------------
@@ -140,15 +134,9 @@ def runs_of(rows: DataFrame) -> DataFrame:
     )
 
 
-def several_subscriptions(runs: DataFrame) -> bool:
-    """Whether any run has more than one subscription."""
-    return not runs.where(sf.size("subscriptions") > 1).isEmpty()
-
-
 # --- files -------------------------------------------------------------------------------------------------------------------
 
 
-_ROW_METADATA: Final = "org.apache.spark.sql.parquet.row.metadata"
 _HOURS: Final = range(24)
 
 
@@ -177,24 +165,8 @@ class Inputs:
         return {"inputs": {"files": self.files, "digest": self.digest}}
 
 
-@dataclass(frozen=True)
-class Events:
-    """The events of some folders: as `rows` for what concerns few of them, through a `scan` for what concerns all.
-
-    read   gives the rows; Spark looks at each file for that.
-    """
-
-    read: Callable[[], DataFrame]
-    scan: Scan
-
-    @cached_property
-    def rows(self) -> DataFrame:
-        """The events, one by one."""
-        return self.read()
-
-
 class History:
-    """A history to read. Raises `JobError` if it is not there, or holds what this program cannot read."""
+    """The files of a history. Raises `JobError` if it is not there."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.storage = Storage(spark, location)
@@ -219,47 +191,10 @@ class History:
                 found += [HistoryFile(f"{folder}/{one.name}", one.size) for one in entries if is_file_name(one.name)]
         return found
 
-    def read(self, table: Table, folders: Iterable[str]) -> DataFrame:
-        """The rows of the files in these folders."""
-        return self.read_files(table, self._checked(folders))
-
-    def events(self, folders: Iterable[str]) -> Events:
-        """The events of the files in these folders."""
-        files = self._checked(folders)
-        return Events(
-            partial(self.read_files, EVENTS, files), Scan(self.spark, [(self.storage.uri(file.path), file.size) for file in files])
-        )
-
-    def read_files(self, table: Table, files: Iterable[HistoryFile]) -> DataFrame:
-        """The rows of these files; columns that a file does not have are null."""
-        schema, paths = struct_of(table), [self.storage.uri(file.path) for file in files]
-        return self.spark.read.schema(schema).parquet(*paths) if paths else frame_of(self.spark, (), schema)
-
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
         """What these folders hold, together with the settings under which it is looked at."""
         names = sorted(file.path for file in self.files(folders))
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
-
-    def _checked(self, folders: Iterable[str]) -> list[HistoryFile]:
-        files = self.files(folders)
-        for file in _one_per_writer(files):
-            self._check(file.path)
-        return files
-
-    def _check(self, path: str) -> None:
-        metadata = self._metadata(path)
-        described = json.loads(metadata.get(_ROW_METADATA, "{}"))
-        versions = [one["metadata"][VERSION_KEY] for one in described.get("fields", []) if VERSION_KEY in one.get("metadata", {})]
-        version = metadata.get(VERSION_KEY, str(versions[0]) if versions else "")
-        try:
-            check_version({VERSION_KEY.encode(): version.encode()})
-        except ValueError as wrong:
-            raise JobError(f"{self.storage.uri(path)}: {wrong}") from wrong
-
-    def _metadata(self, path: str) -> dict[str, str]:
-        """The entries of a file's footer."""
-        with self.storage.parquet(path) as file:
-            return dict(file.getFooter().getFileMetaData().getKeyValueMetaData())
 
 
 # --- days and folders --------------------------------------------------------------------------------------------------------
@@ -286,8 +221,3 @@ def date_of(folder: str) -> date | None:
         return date.fromisoformat(text) if name == "date" else None
     except ValueError:
         return None
-
-
-def _one_per_writer(files: Iterable[HistoryFile]) -> Iterable[HistoryFile]:
-    """Everything that one process wrote is of one version."""
-    return {file.path.rpartition("/")[2].rpartition("-")[0]: file for file in files}.values()

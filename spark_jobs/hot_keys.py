@@ -18,42 +18,43 @@ or throughput-bound, 3 if there were no messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.findings import Kind
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import MESSAGES_WRITTEN
 from prober.slo.counts import OVERDUE
 from prober.slo.hot_keys import LIMIT_BYTES_PER_S, NEAR_LIMIT, HotKeyClass, is_large
 from prober.slo.objectives import DAY_S
-from spark_jobs.frames import collected, frame_of, held, kept
-from spark_jobs.history import Events, folders_of, runs_of, several_subscriptions
-from spark_jobs.loads import (
-    COUNTED,
+from spark_jobs.derive import messages_of
+from spark_jobs.frames import collected, frame_of, held
+from spark_jobs.key_loads import (
+    PLACE,
     candidates,
     key_loads,
     large_keys,
+    lives,
     outstanding,
     place_hash,
     places_of,
     sketched,
 )
-from spark_jobs.parcels import buckets_for
-from spark_jobs.points import key_evidence, receipts, sighted
+from spark_jobs.key_minutes import key_evidence
 from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
+ONE_DAY: Final = timedelta(days=1)
 STANDSTILL_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
-EVENTS_PER_MESSAGE: Final = 4
-"""It is published, confirmed, received and acknowledged."""
 STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
+Row: TypeAlias = Mapping[str, Any]
 
 KEYS: Final = (
     "target string, environment string, region string, topic string, subscription string, key string, class string, score double, "
@@ -116,10 +117,10 @@ class Heat:
     limit_in_s: float | None = None
 
 
-def heat_of(row: Mapping[str, Any], share: float, keys: int) -> Heat | None:
+def heat_of(row: Row, share: float, keys: int) -> Heat | None:
     """What the evidence on a key says; None if it is not hot.
 
-    row     as in `spark_jobs.points.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
+    row     as in `spark_jobs.key_minutes.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
     """
     scores: dict[HotKeyClass, float] = {}
     if row["standstill_minutes"] >= STANDSTILL_MINUTES_MIN:
@@ -137,7 +138,7 @@ def heat_of(row: Mapping[str, Any], share: float, keys: int) -> Heat | None:
     return Heat(reasons, max(scores.values()), limit_in_s) if reasons else None
 
 
-def _limit_in_s(row: Mapping[str, Any]) -> float | None:
+def _limit_in_s(row: Row) -> float | None:
     """In how many seconds a key that rises comes to the limit; None if not within a day."""
     if not row["bytes_rise"] or row["mean_bytes_per_s"] <= 0.0:
         return None
@@ -149,77 +150,60 @@ def _limit_in_s(row: Mapping[str, Any]) -> float | None:
 
 def run(work: Work) -> JobOutcome:
     """Reports on the day."""
-    events = work.history.events(folders_of(EVENTS, work.day, work.day))
-    runs = held(runs_of(work.history.read(RUNS, folders_of(RUNS, work.day, work.day, hours_around=1))))
+    day = work.day
+    runs = held(work.tables.runs(day - ONE_DAY, day + ONE_DAY))
     named = {row["place"]: row for row in collected(places_of(runs))}
-    observed = any(row["observed"] for row in named.values())
-    exact = work.settings.keys_max >= _distinct_keys(work, events)
-    if exact:
-        loads = key_loads(events.scan, runs, work.since_us, several=several_subscriptions(runs), observed=observed)
-        rows = outstanding(loads, work.settings.top)
-    else:
+    rows = lives(messages_of(work.tables, runs, day, day), runs)
+    exact = _distinct_keys(work, runs, rows) <= work.settings.keys_max
+    if not exact:
         work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")
-        rows = sketched(events.rows, runs, work.settings.top, SKETCH_ITEMS)
-    found = [row for row in collected(rows) if row["messages"]]
-    hot = _closely(events, runs, found, named, _stuck(work, runs))
+    top = work.settings.top
+    totals = outstanding(key_loads(rows), top) if exact else sketched(rows, top, SKETCH_ITEMS)
+    found = [row for row in collected(totals) if row["messages"] and row["place"] in named]
+    hot = _closely(rows, found, named, _stuck(work, runs))
     keys = sorted([*hot, *_by_share(found, named, hot)], key=lambda row: (-row["score"], row["subscription"], row["key"]))
     return _report(work, keys, _spread(found, named, keys, exact=exact), sum(row["left_out"] for row in found))
 
 
-def _distinct_keys(work: Work, events: Events) -> int:
-    """About how many keys there are; 0 if the files are too small to hold as many as are counted one by one."""
-    if events.scan.events_max <= work.settings.keys_max:
+def _distinct_keys(work: Work, runs: DataFrame, rows: DataFrame) -> int:
+    """About how many keys there are; 0 if the runs have too few messages for more keys than are counted one by one."""
+    messages = sf.coalesce(MESSAGES_WRITTEN, "events", sf.lit(work.settings.keys_max + 1))
+    if (collected(runs.agg(sf.sum(messages).alias("messages")))[0]["messages"] or 0) <= work.settings.keys_max:
         return 0
-    return int(collected(events.rows.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
+    return int(collected(rows.agg(sf.approx_count_distinct("key").alias("keys")))[0]["keys"])
 
 
-def _stuck(work: Work, runs: DataFrame) -> list[tuple[int, str]]:
-    """Keys of which the checker said that they stand still."""
-    findings = work.history.read(FINDINGS, folders_of(FINDINGS, work.day, work.day))
-    still = findings.where(sf.col("kind").isin(*(kind.value for kind in STANDING_STILL)) & (sf.col("status") == "liveness"))
+def _stuck(work: Work, runs: DataFrame) -> set[tuple[int, str]]:
+    """The keys that the checker found to be stalled."""
+    still = work.tables.findings(work.day, work.day).where(
+        sf.col("kind").isin(*(kind.value for kind in STANDING_STILL)) & (sf.col("status") == "liveness")
+    )
     named = still.join(sf.broadcast(runs.select("run_id", "topic")), "run_id").select(place_hash().alias("place"), "key").distinct()
-    return [(row["place"], row["key"]) for row in collected(named.orderBy("place", "key").limit(work.settings.top))]
+    return {(row["place"], row["key"]) for row in collected(named.orderBy("place", "key").limit(work.settings.top))}
 
 
 def _closely(
-    events: Events,
-    runs: DataFrame,
-    found: Sequence[Mapping[str, Any]],
-    named: Mapping[int, Mapping[str, Any]],
-    stuck: Sequence[tuple[int, str]],
+    rows: DataFrame, found: Sequence[Row], named: Mapping[int, Row], stuck: Iterable[tuple[int, str]]
 ) -> list[dict[str, Any]]:
-    """The hot ones of the keys that have to be looked at minute by minute, as rows of the report."""
+    """The hot ones of the keys that have to be examined minute by minute, as rows of the report."""
     totals = {row["place"]: row for row in found}
-    listed = sorted(place for place in {*candidates(found), *stuck} if place[0] in totals)
-    chosen = [{"candidate": number, "key": key, **named[place]} for number, (place, key) in enumerate(listed)]
+    chosen = [{"place": place, "key": key} for place, key in sorted({*candidates(found), *stuck}) if place in totals]
     if not chosen:
         return []
-    buckets = buckets_for(_events_at_most(found, listed))
-    with kept(sighted(events.scan, chosen, runs, buckets)) as rows:
-        weighed = {row["candidate"]: row for row in collected(key_evidence(rows))}
-        received = {row["candidate"]: row for row in collected(receipts(rows))}
+    wanted = frame_of(rows.sparkSession, chosen, "place long, key string")
+    # Files are sorted by key, so that a list of keys lets Spark skip most of them.
+    near = rows.where(sf.col("key").isin(*{one["key"] for one in chosen}))
     hot = []
-    for one in chosen:
-        row, total = weighed.get(one["candidate"]), totals[one["place"]]
-        if row is not None:
-            share = row["messages"] / total["messages"]
-            heat = heat_of(row, share, total["keys"])
-            hot += [_row(one, heat, share, row | received.get(one["candidate"], {}))] if heat is not None else []
+    for row in collected(key_evidence(near.join(sf.broadcast(wanted), ["place", "key"], "left_semi"))):
+        total = totals[row["place"]]
+        share = row["messages"] / total["messages"]
+        heat = heat_of(row, share, total["keys"])
+        hot += [_row({"key": row["key"], **named[row["place"]]}, heat, share, row)] if heat is not None else []
     return hot
 
 
-def _events_at_most(found: Sequence[Mapping[str, Any]], listed: Sequence[tuple[int, str]]) -> int:
-    """About how many events these keys have together; of keys that were not counted as many as all of their subscription."""
-    loads, messages = candidates(found), {row["place"]: row["messages"] for row in found}
-    counted = sum(max(loads[place][name] for name in COUNTED) for place in listed if place in loads)
-    others = sum(messages[place] for place in {place for place, key in listed if (place, key) not in loads})
-    return EVENTS_PER_MESSAGE * int(counted + others)
-
-
-def _by_share(
-    found: Sequence[Mapping[str, Any]], named: Mapping[int, Mapping[str, Any]], closely: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """The keys that are hot by their share alone, as rows of the report; they are not looked at minute by minute."""
+def _by_share(found: Sequence[Row], named: Mapping[int, Row], closely: Sequence[Row]) -> list[dict[str, Any]]:
+    """The keys that are hot by their share alone, as rows of the report; they are not examined minute by minute."""
     known = {(row["target"], row["subscription"], row["key"]) for row in closely}
     totals = {row["place"]: row for row in found}
     rows = []
@@ -227,16 +211,15 @@ def _by_share(
         about = named[place]
         if (about["target"], about["subscription"], key) not in known:
             share = load["publishes"] / totals[place]["messages"]
-            first = min(load["deliveries"], load["confirmed"])
-            counted = {"messages": load["publishes"], "deliveries": load["deliveries"], "first_deliveries": first}
+            counted = {"messages": load["publishes"], **{name: load[name] for name in ("deliveries", "first_deliveries")}}
             rows.append(_row({"key": key, **about}, Heat((HotKeyClass.SKEWED,), share), share, counted))
     return rows
 
 
-def _row(about: Mapping[str, Any], heat: Heat, share: float, counted: Mapping[str, Any]) -> dict[str, Any]:
+def _row(about: Row, heat: Heat, share: float, counted: Row) -> dict[str, Any]:
     first = counted.get("first_deliveries")
     return {
-        **{name: about[name] for name in ("target", "environment", "region", "topic", "subscription", "key")},
+        **{name: about[name] for name in (*PLACE, "key")},
         **{name: counted.get(name) for name in EVIDENT},
         "class": heat.reasons[0].value,
         "score": heat.score,
@@ -248,16 +231,13 @@ def _row(about: Mapping[str, Any], heat: Heat, share: float, counted: Mapping[st
     }
 
 
-def _spread(
-    found: Sequence[Mapping[str, Any]], named: Mapping[int, Mapping[str, Any]], keys: Sequence[Mapping[str, Any]], *, exact: bool
-) -> list[dict[str, Any]]:
+def _spread(found: Sequence[Row], named: Mapping[int, Row], keys: Sequence[Row], *, exact: bool) -> list[dict[str, Any]]:
     rows = []
     for row in found:
         about, ranked, messages = named[row["place"]], sorted(row["ranked"] or (), reverse=True), row["messages"]
-        names = ("target", "environment", "region", "topic", "subscription")
         rows.append(
             {
-                **{name: about[name] for name in names},
+                **{name: about[name] for name in PLACE},
                 **{name: row[name] for name in ("keys", "messages", "median", "p90", "p99", "left_out")},
                 "exact": exact,
                 "bytes": row["total_bytes"],

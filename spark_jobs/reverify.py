@@ -34,7 +34,6 @@ from prober.sinks.history.checking import RunRecord
 from prober.slo.objectives import MICROS
 from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.judging import COLUMNS, FOUND, OUTCOME, RunPlan, judging
-from spark_jobs.tables import Tables
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
@@ -49,7 +48,7 @@ IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 def run(work: Work) -> JobOutcome:
     """Reports on the day."""
-    tables = Tables(work.spark, work.history.storage.uri())
+    tables = work.tables
     first, last = work.day - timedelta(days=RUN_DAYS_MAX), work.day + timedelta(days=1)
     runs = held(of_day(tables.runs(first, last), work.day))
     began_us = collected(runs.agg(sf.min("began_us").alias("first")))[0]["first"]

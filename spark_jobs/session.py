@@ -44,7 +44,6 @@ _ALWAYS: Final = {
     "spark.sql.parquet.filterPushdown": "true",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.daemon.module": "spark_jobs.workers",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # else some questions have workers of their own for it
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }

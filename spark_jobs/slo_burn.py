@@ -1,7 +1,7 @@
 """The job `slo-burn`: how fast budgets are spent, when alerts would have fired, and who spent them.
 
-It works in two steps. The counts per minute of a day (`slo-minutes`, a report of its own) need the day's events; windows and alerts
-need the counts of a whole period only. So of earlier days nothing is read twice, unless something of them has come late.
+It works in two steps. The counts per minute of a day (`slo-minutes`, a report of its own) need the day's messages; windows and alerts
+need the counts of a whole period only. So nothing of an earlier day is read twice, unless new files of it have arrived.
 
 Reports: `windows` (a row per objective, target and window), `alerts` (a row per objective, target and alert), `spenders`.
 Exit code: 1 if a budget is overspent or an alert would have fired on the day, 3 if nothing was decided in any objective's period.
@@ -20,25 +20,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
-from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, objectives_as_json
-from spark_jobs.burn import alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
-from spark_jobs.counts import check_counts, message_counts, minute_counts, proven_counts, questions_of
+from spark_jobs.burn import ALERT_DAYS, alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
+from spark_jobs.derive import messages_of
 from spark_jobs.frames import collected, frame_of, held, kept, kept_if_any
-from spark_jobs.history import MINUTE_US, Events, Inputs, folders_of, run_hash, runs_of, several_subscriptions
-from spark_jobs.messages import MESSAGE_COLUMNS, WAIT_COLUMNS, ddl_of, meeting, messages_of, parts_schema
-from spark_jobs.parcels import buckets_for
-from spark_jobs.waiting import WaitQuestion
-from spark_jobs.waits import age_counts, limits_of, long_waits, redelivery_counts, stall_counts, stalled_minutes
+from spark_jobs.history import MINUTE_US, Inputs, folders_of
+from spark_jobs.slo_counts import check_counts, message_counts, proven_counts, redelivery_counts
+from spark_jobs.slo_waits import long_waits, sampled_counts
 from spark_jobs.work import NOT_RECORDED, Draft, Exit, JobOutcome, Work, days_until, start_us
 
 JOB: Final = "slo-burn"
 MINUTES_JOB: Final = "slo-minutes"
 NAMES_SHOWN: Final = 5
-EVENTS_PER_UNFINISHED: Final = 4
-"""At most one of so many events concerns a message that is in several files, on any day but a strange one."""
-HOURS_AROUND: Final = 1
-"""A message or wait that crosses midnight is followed so far into the next day; a run that is longer is cut there."""
+ONE_DAY: Final = timedelta(days=1)
 
 COUNTS_TABLE: Final = "tallies"
 """The old word for counts: reports that are stored already are called so on the disk, and must be read."""
@@ -75,60 +69,54 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     if not inputs.are_news_to(summary):
         return
     work.say(f"{MINUTES_JOB}: counting {day}")
-    events = work.history.events(folders_of(EVENTS, day, day, hours_around=HOURS_AROUND))
-    runs = held(runs_of(work.history.read(RUNS, folders_of(RUNS, day, day, hours_around=1))))
+    tables, around = work.tables, (day - ONE_DAY, day + ONE_DAY)
+    runs, findings = held(tables.runs(*around)), tables.findings(*around)
+    messages = messages_of(tables, runs, day - ONE_DAY, day)
     draft = work.reports.draft(MINUTES_JOB, day)
-    around = work.history.read(FINDINGS, folders_of(FINDINGS, day, day, hours_around=1))
-    with day_counts(events, runs, around, objectives, day) as counts:
+    with day_counts(messages, runs, findings, objectives, day) as counts:
         minutes = draft.write(COUNTS_TABLE, minute_counts(counts, runs))
-        findings = work.history.read(FINDINGS, folders_of(FINDINGS, day, day))
         with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
-            draft.write("spenders", spenders(bad, breaches_of(findings, objectives), runs))
+            draft.write("spenders", spenders(bad, breaches_of(tables.findings(day, day), objectives), runs))
     totals = collected(minutes.groupBy("objective").agg(*(sf.sum(name).alias(name) for name in ("good", "bad", "undecided"))))
     draft.publish(inputs.noted() | {"counted": {row.pop("objective"): row for row in totals}})
 
 
 @contextmanager
 def day_counts(
-    events: Events, runs: DataFrame, findings: DataFrame, objectives: Sequence[Objective], day: date
+    messages: DataFrame, runs: DataFrame, findings: DataFrame, objectives: Sequence[Objective], day: date
 ) -> Iterator[DataFrame]:
-    """Everything that counts for the objectives on a day, with columns as in `counts`; computed once, and held until the block ends."""
-    since_us, until_us = start_us(day), start_us(day + timedelta(days=1))
-    several = several_subscriptions(runs)
-    within = sf.col("minute").between(since_us // MINUTE_US, until_us // MINUTE_US - 1)
-    with (
-        kept(parts_of(events, runs, objectives, several=several)) as of_messages,
-        kept_if_any(long_waits(of_messages, runs, objectives, several=several)) as waits,
-        kept_if_any(stalled_minutes(events, waits, runs)) as stalled,
-    ):
+    """Everything that counts for the objectives on a day, rows of `slo_counts`; computed once, and kept until the block ends.
+
+    messages    of the day and the day before. runs, findings: of the day and those around it.
+    """
+    span = start_us(day), start_us(day + ONE_DAY)
+    midnight = sf.timestamp_micros(sf.lit(span[0]))
+    today = messages.where(sf.col("intended_at") >= midnight)
+    # Of the day before, what waited beyond midnight waits on this day as well. Spark skips most of its files.
+    lasting = messages.where(sf.col("waited_until") >= midnight)
+    with kept_if_any(long_waits(lasting, runs, objectives)) as waits:
         parts = [
-            message_counts(of_messages, runs, findings, objectives, since_us, until_us, several=several),
-            check_counts(runs, objectives, since_us, until_us),
-            proven_counts(runs, findings, objectives, since_us, until_us),
-            *redelivery_counts(events, runs, objectives, since_us, until_us),
+            message_counts(today, runs, findings, objectives, *span),
+            check_counts(runs, objectives, *span),
+            proven_counts(runs, findings, objectives, *span),
+            redelivery_counts(messages, runs, objectives, *span),
+            *sampled_counts(lasting, waits, runs, objectives, *span),
         ]
-        for one in objectives:
-            if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE:
-                parts.append(age_counts(waits, runs, one).where(within))
-            elif one.indicator is Indicator.STALLED_KEYS:
-                parts.append(stall_counts(stalled, runs, one).where(within))
-        with kept(reduce(DataFrame.unionByName, parts).coalesce(events.scan.tasks_max)) as counts:
+        with kept(reduce(DataFrame.unionByName, parts)) as counts:
             yield counts
 
 
-def parts_of(events: Events, runs: DataFrame, objectives: Sequence[Objective], *, several: bool) -> DataFrame:
-    """What executors say about messages and their waits, rows of `spark_jobs.messages` without parcels."""
-    questions, waiting = questions_of(objectives), WaitQuestion(limits_of(runs, objectives))
-    columns = (*MESSAGE_COLUMNS, *WAIT_COLUMNS) if waiting.limits else MESSAGE_COLUMNS
-    buckets, schema = buckets_for(events.scan.events_max // EVENTS_PER_UNFINISHED), ddl_of(parts_schema(questions))
-    parts = events.scan.reduced(messages_of(questions, waiting, buckets, several=several), columns, schema)
-    if not several:
-        parts = parts.groupBy("bucket").applyInArrow(meeting(questions, waiting, buckets), schema)
-    return parts.withColumn("run", run_hash())
+def minute_counts(counts: DataFrame, runs: DataFrame) -> DataFrame:
+    """Add up rows of `slo_counts` by objective, target and minute; the target of an unknown run is empty."""
+    return (
+        counts.join(sf.broadcast(runs.select("run", "target")), "run", "left")
+        .groupBy("objective", sf.coalesce("target", sf.lit("")).alias("target"), "minute")
+        .agg(*(sf.sum(name).cast("long").alias(name) for name in ("good", "bad", "undecided")))
+    )
 
 
 def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
-    around = [*folders_of(EVENTS, day, day, hours_around=HOURS_AROUND), *folders_of(RUNS, day, day, hours_around=1)]
+    around = [*folders_of(EVENTS, day, day, hours_around=1), *folders_of(RUNS, day, day, hours_around=1)]
     own = [*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]
     if not work.history.files(own):
         return Inputs()
@@ -147,7 +135,8 @@ def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Seq
 
 def _write_alerts(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:
     since, until = work.since_us // MINUTE_US, -(-work.until_us // MINUTE_US)
-    return collected(draft.write("alerts", alert_days(minutes, objectives, since, max(until, since + 1))))
+    rows = alert_days(minutes, objectives, since, max(until, since + 1))
+    return collected(draft.write("alerts", frame_of(work.spark, rows, ALERT_DAYS)))
 
 
 def _write_spenders(work: Work, draft: Draft) -> list[dict[str, Any]]:

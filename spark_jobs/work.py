@@ -35,6 +35,7 @@ from prober.slo.objectives import DEFAULTS, MICROS, Objective
 from spark_jobs.frames import frame_of
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
+from spark_jobs.tables import Tables
 
 # --- objectives --------------------------------------------------------------------------------------------------------------
 
@@ -231,6 +232,11 @@ class Work:
         }
         draft.publish({**told, **numbers})
         return outcome
+
+    @property
+    def tables(self) -> Tables:
+        """The tables of the history."""
+        return Tables(self.spark, self.history.storage.uri())
 
     @property
     def since_us(self) -> int:

@@ -16,19 +16,22 @@ from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.simulation.virtual_time import STARTED_AT
 from prober.sinks.history.arrow import schema_of, to_parquet
+from prober.sinks.history.messages import MessageRows
 from prober.sinks.history.schema import (
     EVENT_FIELDS,
     EVENTS,
     FINDINGS,
     LAGGED,
+    MESSAGES,
+    MESSAGES_WRITTEN,
     RUNS,
     Table,
+    Type,
     encode_rules,
     folder_of,
     history_file_name,
 )
-from spark_jobs.history import Events, struct_of
-from spark_jobs.scan import Scan
+from spark_jobs.history import struct_of
 
 DAY = STARTED_AT.date() + timedelta(days=1)
 """That of simulations, so that both can stand in one history."""
@@ -61,6 +64,8 @@ class Taped:
         self.findings: list[Row] = []
         self.runs: list[Row] = []
         self.counts: list[Row] = []
+        self.messages: list[Row] = []
+        self._recorded: list[tuple[Event, float]] = []
 
     def add(
         self, *events: Event, number: int = 0, process: str = "", clock_ahead_s: float = 0.0, lagged_s: float | None = None
@@ -81,10 +86,12 @@ class Taped:
             if process:
                 row["process"] = process
             self.events.append(row)
+            self._recorded.append((event, lagged_s or 0.0))
         return self
 
     def began(self, at: float) -> Taped:
-        """The row of the beginning."""
+        """The row of the beginning. Until the run ends its messages are those of a run that was cut short."""
+        self.messages = self._messages(None)
         row = dict.fromkeys(RUNS.column_names) | self.about
         row |= {"time": _time(at), "started_at": _time(at), "subscription": next(iter(self.rules)), "seed": 1}
         self.runs.append(row | {"clock_offset_s": OFFSET, "rules": encode_rules(self.rules)})
@@ -93,10 +100,25 @@ class Taped:
     def ended(self, began: float, at: float, verdict: str = "PASS", **said: Any) -> Taped:
         """Both rows of a run that has ended; `said` are columns of the second."""
         self.began(began)
+        self.messages = self._messages(round((MIDNIGHT + at) * 1e6))
         numbers = {"events": len(self.events), "events_dropped": 0, "internal_error": False, "duration_s": at - began}
+        numbers[MESSAGES_WRITTEN] = len(self.messages)
         lists: Row = {"finding_counts": [], "counters": {}, "checks": []}
         self.runs.append(self.runs[-1] | {"time": _time(at), "verdict": verdict, "reason": ""} | numbers | lists | said)
         return self
+
+    def _messages(self, ended_us: int | None) -> list[Row]:
+        """As the service would write them."""
+        made = MessageRows(self.run_id, tuple(self.rules), MIDNIGHT)
+        for event, lagged_s in self._recorded:
+            made.add(event, lagged_s)
+        moments = [column.name for column in MESSAGES.columns if column.type is Type.TIMESTAMP]
+        rows: list[Row] = [self.about | row for row in made.rows(ended_us)]
+        for row in rows:
+            row |= {name: _moment(row[name]) for name in moments}
+            for again in row["redeliveries"] or ():
+                again |= {name: _moment(again[name]) for name in ("received_at", "due_at")}
+        return rows
 
     def found(self, finding: Finding, after: int) -> Taped:
         """A finding of the online checker; its `t` is seconds after midnight."""
@@ -117,25 +139,21 @@ def frame(spark: SparkSession, table: Table, *runs: Taped) -> DataFrame:
     return spark.createDataFrame(rows_of(table, runs), struct_of(table))
 
 
-def events_of(spark: SparkSession, history: Path, *runs: Taped) -> Events:
-    """The events of these runs, in files below a folder that has none yet."""
-    files = [path for path in write(history, *runs) if path.is_relative_to(history / EVENTS.name)]
-    return Events(lambda: frame(spark, EVENTS, *runs), Scan(spark, [(str(path), path.stat().st_size) for path in files]))
-
-
 def rows_of(table: Table, runs: Iterable[Taped]) -> list[Row]:
     """All rows of a table of these runs, in its columns' order."""
-    rows = [row for run in runs for row in {"events": run.events, "runs": run.runs, "findings": run.findings}[table.name]]
+    rows = [row for run in runs for row in getattr(run, table.name)]
     return [{name: row[name] for name in table.column_names} for row in rows]
 
 
 def write(history: Path, *runs: Taped, writer: str = "p1", segment: int = 1) -> list[Path]:
-    """The runs as files of a history, one for each folder that they concern; returns them."""
+    """The runs as files of a history, one for each folder that they concern; returns them. Only runs that ended have messages."""
     written = []
-    for table in (EVENTS, RUNS, FINDINGS):
+    for table in (EVENTS, RUNS, FINDINGS, MESSAGES):
         folders: dict[str, list[Row]] = {}
-        for row in rows_of(table, runs):
-            folders.setdefault(folder_of(table, f"{row['time']:%Y-%m-%d}", row["time"].hour), []).append(row)
+        ended = [run for run in runs if run.runs and run.runs[-1].get(MESSAGES_WRITTEN) is not None]
+        for row in rows_of(table, ended if table is MESSAGES else runs):
+            at = row[table.time]
+            folders.setdefault(folder_of(table, f"{at:%Y-%m-%d}", at.hour), []).append(row)
         for folder, rows in folders.items():
             path = history / folder / history_file_name(table, writer, segment)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,6 +165,10 @@ def write(history: Path, *runs: Taped, writer: str = "p1", segment: int = 1) -> 
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(MIDNIGHT + seconds, UTC)
+
+
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else datetime.fromtimestamp(0, UTC) + timedelta(microseconds=us)
 
 
 def _mapped(value: Any) -> Any:

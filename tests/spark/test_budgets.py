@@ -124,8 +124,8 @@ def _burnt(told: Told, spark: SparkSession) -> Standing:
     ]
     minutes = spark.createDataFrame(rows, MINUTES)
     sums = [row.asDict() for row in window_sums(minutes, window_lengths_min(ORDER), told.now).collect()]
-    windows: dict[float, Any] = {row["window_s"]: row for row in window_rows(sums, [ORDER], told.now)}  # type: ignore[misc]
-    alerts = {row.long_s: row.state for row in alert_days(minutes, [ORDER], told.now - 1, told.now).collect()}
+    windows: dict[float, Any] = {row["window_s"]: row for row in window_rows(sums, [ORDER], told.now)}
+    alerts = {row["long_s"]: row["state"] for row in alert_days(minutes, [ORDER], told.now - 1, told.now)}
     burn = {window_s: row["burn_rate"] for window_s, row in windows.items()}
     return Standing(windows[ORDER.window_s]["budget_left"], burn, alerts)
 

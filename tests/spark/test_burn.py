@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 from itertools import product
 from math import isclose
 from typing import Any
@@ -15,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, AlertState, BurnAlert, Objective, SliCounts, Urgency
 from spark_jobs.burn import alert_days, window_lengths_min, window_rows, window_sums
+from spark_jobs.history import MINUTE_US
 
 MINUTES = "objective string, target string, minute long, good long, bad long, undecided long"
 PERIOD_MIN = 30 * 1440
@@ -100,8 +100,8 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
         return SliCounts(0, 10) if NOON <= minute < NOON + 10 else SliCounts(10)
 
     minutes = minutes_of(spark, count, NOON - 4320, NOON + 60)
-    days = alert_days(minutes, [THREE_NINES], NOON - 60, NOON + 60).collect()
-    fired = {(row.severity, row.long_s): _minutes(row.firing) for row in days}
+    days = alert_days(minutes, [THREE_NINES], NOON - 60, NOON + 60)
+    fired = {(row["severity"], row["long_s"]): _minutes(row["firing"]) for row in days}
     assert fired[Urgency.PAGE, HOUR_S] == [(NOON, NOON + 14)]
     assert fired[Urgency.PAGE, 6 * HOUR_S] == [(NOON + 2, NOON + 39)]  # 0.6 % of 360 minutes are 2.2
     assert fired[Urgency.TICKET, DAY_S] == [(NOON + 4, NOON + 60)]  # 0.3 % of a day are 4.3 minutes
@@ -111,9 +111,9 @@ def test_an_outage_of_ten_minutes_pages_at_once_and_until_the_short_window_is_cl
 def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> None:
     """A burn rate of 4 spends the budget in a week: under both pages, over both tickets."""
     minutes = minutes_of(spark, lambda _minute: SliCounts(996, 4), NOON - 4320, NOON + 30)
-    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 30).collect()
-    states = {(row.severity, row.long_s): (row.state, row.firing_minutes) for row in days}
-    assert {(row.long_s, row.factor) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
+    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 30)
+    states = {(row["severity"], row["long_s"]): (row["state"], row["firing_minutes"]) for row in days}
+    assert {(row["long_s"], row["factor"]) for row in days} == {(3600.0, 14.4), (21600.0, 6.0), (86400.0, 3.0), (259200.0, 1.0)}
     assert states[Urgency.PAGE, HOUR_S] == (AlertState.QUIET, 0)
     assert states[Urgency.PAGE, 6 * HOUR_S] == (AlertState.QUIET, 0)
     assert states[Urgency.TICKET, DAY_S] == (AlertState.FIRING, 30)
@@ -122,8 +122,8 @@ def test_a_slow_burn_pages_nobody_and_makes_a_ticket(spark: SparkSession) -> Non
 
 def test_a_silent_hour_is_unknown_to_the_short_windows(spark: SparkSession) -> None:
     minutes = minutes_of(spark, lambda _minute: SliCounts(10), NOON - 4320, NOON)
-    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 60).collect()
-    unknown = {(row.severity, row.long_s): row.unknown_minutes for row in days}
+    days = alert_days(minutes, [THREE_NINES], NOON, NOON + 60)
+    unknown = {(row["severity"], row["long_s"]): row["unknown_minutes"] for row in days}
     assert unknown == {
         (Urgency.PAGE, HOUR_S): 56,
         (Urgency.PAGE, 6 * HOUR_S): 31,
@@ -143,7 +143,7 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
             if chance.random() < 0.3:
                 counts[name, target, minute] = SliCounts(chance.randrange(40), int(chance.random() < 0.15), chance.randrange(2))
     rows = [(*series, one.good, one.bad, one.undecided) for series, one in counts.items()]
-    days = alert_days(spark.createDataFrame(rows, MINUTES), objectives, NOON, NOON + 40, policy).collect()
+    days = alert_days(spark.createDataFrame(rows, MINUTES), objectives, NOON, NOON + 40, policy)
 
     def summed(name: str, target: str, minute: int, length_s: float) -> SliCounts:
         inside = range(minute - int(length_s / 60) + 1, minute + 1)
@@ -162,12 +162,12 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
         firing = {minute for minute, state in enumerate(states, NOON) if state is AlertState.FIRING}
         expected[objective.name, target, alert.long_s] = (*(states.count(state) for state in AlertState), states[-1], firing)
     found: dict[tuple[str, str, float], tuple[Any, ...]] = {
-        (row.objective, row.target, row.long_s): (
-            row.firing_minutes,
-            row.quiet_minutes,
-            row.unknown_minutes,
-            row.state,
-            {minute for span in _minutes(row.firing) for minute in range(*span)},
+        (row["objective"], row["target"], row["long_s"]): (
+            row["firing_minutes"],
+            row["quiet_minutes"],
+            row["unknown_minutes"],
+            row["state"],
+            {minute for span in _minutes(row["firing"]) for minute in range(*span)},
         )
         for row in days
     }
@@ -176,8 +176,4 @@ def test_every_minute_agrees_with_plain_counting(spark: SparkSession) -> None:
 
 
 def _minutes(spans: list[Any]) -> list[tuple[int, int]]:
-    return [tuple(_minute(moment) for moment in span) for span in spans]  # type: ignore[misc]
-
-
-def _minute(moment: datetime) -> int:
-    return round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() / 60)
+    return [(span["since"] // MINUTE_US, span["until"] // MINUTE_US) for span in spans]

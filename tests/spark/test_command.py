@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from prober.core.events import Ended, Event, Opened, Published, PublishInvoked
+from prober.sinks.history.schema import EVENTS, MESSAGES, Table
 from spark_jobs import hot_keys, nightly
 from spark_jobs.__main__ import main
 from spark_jobs.history import History
@@ -83,22 +84,30 @@ def test_a_place_that_spark_does_not_know_is_one_line(spark: SparkSession, locat
     assert "\n" not in str(raised.value)
 
 
-def test_a_damaged_file_leaves_the_other_jobs_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Half an events file: what needs it does not know, and says why in one line."""
+@pytest.mark.parametrize(
+    ("table", "ends"),
+    [
+        (EVENTS, "hot-keys PASS, slo-burn PASS, reverify UNKNOWN"),
+        (MESSAGES, "hot-keys UNKNOWN, slo-burn UNKNOWN, reverify PASS"),
+    ],
+)
+def test_a_damaged_file_leaves_the_other_jobs_alone(table: Table, ends: str, spark: SparkSession, tmp_path: Path) -> None:
+    """The jobs that need it end UNKNOWN, and say why in one line."""
     events: list[Event] = [
         Opened(1.0, S, "A", "A"),
         PublishInvoked(1.0, "k", "ordering-1", 1),
         Published(1.1, "k", "ordering-1", 1, "m1"),
     ]
-    file = write(tmp_path / "h", Taped().add(*events, Ended(2.0, drained=True)).ended(0.0, 3.0))[0]
+    files = write(tmp_path / "h", Taped().add(*events, Ended(2.0, drained=True)).ended(0.0, 3.0))
+    (file,) = [path for path in files if path.is_relative_to(tmp_path / "h" / table.name)]
     file.write_bytes(file.read_bytes()[:-20])
     work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
     lines: list[str] = []
     outcome = nightly.run(Work(work.spark, work.history, work.reports, work.day, work.now, say=lines.append))
-    assert outcome.line == f"nightly {DAY}: UNKNOWN, hot-keys UNKNOWN, slo-burn UNKNOWN, reverify UNKNOWN, retention PASS"
+    assert outcome.line == f"nightly {DAY}: UNKNOWN, {ends}, retention PASS"
     assert all("\n" not in line for line in lines)
     assert any(file.name in line for line in lines)
-    assert work.reports.summary(hot_keys.JOB, DAY) == {}
+    assert (work.reports.summary(hot_keys.JOB, DAY) == {}) == (table is MESSAGES)
     assert nightly.inputs_of(work, DAY).are_news_to(work.reports.summary(nightly.JOB, DAY))  # it is tried again the next night
 
 

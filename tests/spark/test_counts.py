@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -24,16 +22,13 @@ from prober.core.events import (
 )
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import FINDINGS, MESSAGES, RUNS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective
 from spark_jobs.burn import breaches_of, spenders
-from spark_jobs.history import Events, runs_of
-from spark_jobs.scan import Scan
+from spark_jobs.history import runs_of
 from spark_jobs.slo_burn import day_counts
-from spark_jobs.waits import redelivery_counts
-from spark_jobs.work import start_us
-from tests.spark.taped import DAY, MIDNIGHT, S, Taped, events_of, frame
+from tests.spark.taped import DAY, MIDNIGHT, S, Taped, frame
 
 R = "ordering-1"
 OTHER = "projects/p/subscriptions/other"
@@ -51,11 +46,8 @@ Counts = dict[str, tuple[int, int, int]]
 
 
 def counts_of(spark: SparkSession, objectives: Sequence[Objective], *taped: Taped) -> list[dict[str, Any]]:
-    runs = runs_of(frame(spark, RUNS, *taped))
-    with (
-        TemporaryDirectory() as folder,
-        day_counts(events_of(spark, Path(folder), *taped), runs, frame(spark, FINDINGS, *taped), objectives, DAY) as counts,
-    ):
+    runs, findings = runs_of(frame(spark, RUNS, *taped)), frame(spark, FINDINGS, *taped)
+    with day_counts(frame(spark, MESSAGES, *taped), runs, findings, objectives, DAY) as counts:
         return [row.asDict() for row in counts.collect()]
 
 
@@ -77,7 +69,7 @@ def message(at: float, seq: int, *, confirmed: float | None = None, received: fl
     return events
 
 
-MESSAGES: list[Event] = [
+OF_EVERY_KIND: list[Event] = [
     *message(1.0, 1, confirmed=1.5, received=2.0),  # exactly at both thresholds: good
     *message(70.0, 2, confirmed=70.500001, received=71.000001),  # a microsecond over both
     *message(80.0, 3, confirmed=80.1),  # never received
@@ -97,7 +89,7 @@ DURATIONS = (AVAILABILITY, PUBLISH, END_TO_END)
 
 
 def test_messages_are_good_bad_or_undecided(spark: SparkSession) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "FAIL"))
+    rows = counts_of(spark, DURATIONS, Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "FAIL"))
     assert totals(rows) == {"available": (5, 2, 1), "publish": (2, 3, 1), "end to end": (1, 3, 1)}
     minutes = {row["minute"] - FIRST_MINUTE for row in rows if row["objective"] == "end to end" and row["bad"]}
     assert minutes == {1}
@@ -120,7 +112,7 @@ def test_what_an_experiment_delays_itself_is_not_the_service_s_latency(spark: Sp
 
 
 def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSession) -> None:
-    rows = counts_of(spark, DURATIONS, Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", events_dropped=1))
+    rows = counts_of(spark, DURATIONS, Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", events_dropped=1))
     assert {name: (good, bad) for name, (good, bad, _) in totals(rows).items()} == dict.fromkeys(
         ("available", "publish", "end to end"), (0, 0)
     )
@@ -130,7 +122,7 @@ def test_a_record_of_which_something_is_missing_decides_nothing(spark: SparkSess
 @pytest.mark.parametrize("said", [{"internal_error": True}, {"judged_events": 3}])
 def test_what_was_measured_is_measured_whether_it_was_judged_or_not(spark: SparkSession, said: dict[str, Any]) -> None:
     """A service that is down keeps runs from being judged: it must not look available for that."""
-    unjudged, judged = (Taped().add(*MESSAGES).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
+    unjudged, judged = (Taped().add(*OF_EVERY_KIND).ended(0.0, 120.0, "UNKNOWN", **about) for about in (said, {}))
     assert totals(counts_of(spark, DURATIONS, unjudged)) == totals(counts_of(spark, DURATIONS, judged))
 
 
@@ -227,15 +219,10 @@ def test_a_redelivery_counts_from_what_caused_it(spark: SparkSession) -> None:
         Nacked(21.0, S, "k", "A", "m9"),
         Delivered(29.0, S, "k", "A", "ordering-0", 9, "m9"),  # of another run
     )
-    run.ended(0.0, 60.0)
-    since_us = start_us(DAY)
-    runs = runs_of(frame(spark, RUNS, run))
-    events = Events(lambda: frame(spark, EVENTS, run), Scan(spark, ()))
-    (rows,) = redelivery_counts(events, runs, [AGAIN, ORDER], since_us, since_us + 10**12)
-    assert totals([row.asDict() for row in rows.collect()]) == {"again": (1, 1, 0)}
+    assert totals(counts_of(spark, [AGAIN], run.ended(0.0, 60.0))) == {"again": (1, 1, 0)}
 
 
-def test_who_spent_the_budget(spark: SparkSession, tmp_path: Path) -> None:
+def test_who_spent_the_budget(spark: SparkSession) -> None:
     def found(key: str, kind: Kind, status: Status) -> Finding:
         return Finding(kind, status, S, key, 5.0, (1,))
 
@@ -244,10 +231,11 @@ def test_who_spent_the_budget(spark: SparkSession, tmp_path: Path) -> None:
     first.found(found("a", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("a", Kind.ORDER_INVERSION, Status.VIOLATION), 1)
     first.found(found("b", Kind.ORDER_GAP, Status.VIOLATION), 1).found(found("b", Kind.ORDER_GAP, Status.INDETERMINATE), 1)
     second = Taped("ordering-2", region="us", probe="other").ended(0.0, 60.0, "FAIL", checks=checks)
-    runs = runs_of(frame(spark, RUNS, first, second))
-    with day_counts(events_of(spark, tmp_path, first, second), runs, frame(spark, FINDINGS, first, second), [ORDER], DAY) as counts:
-        rows = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs))
-        few = _spent(spenders(counts, breaches_of(frame(spark, FINDINGS, first, second), [ORDER]), runs, shown=1))
+    messages, findings, runs = (frame(spark, table, first, second) for table in (MESSAGES, FINDINGS, RUNS))
+    runs = runs_of(runs)
+    with day_counts(messages, runs, findings, [ORDER], DAY) as counts:
+        rows = _spent(spenders(counts, breaches_of(findings, [ORDER]), runs))
+        few = _spent(spenders(counts, breaches_of(findings, [ORDER]), runs, shown=1))
     assert rows["key"] == {("a", 2, 0), ("b", 1, 0), (None, 5, 0)}
     assert rows["region"] == {("eu", 4, 0), ("us", 4, 0)}
     assert rows["probe"] == {("ordering", 4, 0), ("other", 4, 0)}

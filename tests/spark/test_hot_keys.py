@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from prober.core.events import Acked, Delivered, Event, Nacked, Opened, Published, PublishInvoked
 from prober.core.rules import Rules
-from prober.sinks.history.schema import EVENTS, RUNS
+from prober.sinks.history.schema import MESSAGES, RUNS
 from prober.slo.hot_keys import HotKeyClass, is_large
 from spark_jobs import hot_keys
 from spark_jobs.frames import collected
 from spark_jobs.history import History, runs_of
 from spark_jobs.hot_keys import ADVICE, ADVICE_OBSERVED, Heat, heat_of
-from spark_jobs.loads import candidates, key_loads, large_keys, outstanding, place_hash, places_of, sketched
-from spark_jobs.points import key_evidence, minute_points, receipts, sighted
-from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work, start_us
-from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, events_of, frame, write
+from spark_jobs.key_loads import candidates, key_loads, large_keys, lives, outstanding, place_hash, places_of, sketched
+from spark_jobs.key_minutes import key_evidence, minute_points
+from spark_jobs.work import DAY_US, Exit, Reports, Settings, Work
+from tests.spark.taped import DAY, MIDNIGHT, TOPIC, S, Taped, frame, write
 
 R = "ordering-1"
 OTHER = "projects/p/subscriptions/other"
@@ -121,18 +121,18 @@ def test_no_subscriber_of_others_is_blamed_that_nobody_sees() -> None:
 # --- loads -------------------------------------------------------------------------------------------------------------------
 
 
-def test_what_each_key_carries(spark: SparkSession, tmp_path: Path) -> None:
+def lives_of(spark: SparkSession, run: Taped) -> DataFrame:
+    return lives(frame(spark, MESSAGES, run), runs_of(frame(spark, RUNS, run)))
+
+
+def test_what_each_key_carries(spark: SparkSession) -> None:
     messages = [Message("a", 1, 10.0, 30.0), Message("a", 2, 20.0, None), Message("b", 1, 4000.0, 4001.0)]
     run = Taped().add(*life_of(messages), Nacked(5000.0, S, "b", "A", "b-1")).ended(0.0, 7000.0)
-    runs = runs_of(frame(spark, RUNS, run))
-    rows = {
-        row.key: row
-        for row in key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False, observed=False).collect()
-    }
-    numbers = ("publishes", "confirmed", "deliveries", "acks", "nacks", "bytes", "peak_bytes", "waited_s")
-    assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 0, 200, 200, pytest.approx(20.0 + 6980.0)]
-    assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 1, 100, 100, pytest.approx(1.0)]
-    (place,) = collected(places_of(runs))
+    rows = {row.key: row for row in key_loads(lives_of(spark, run)).collect()}
+    numbers = ("publishes", "confirmed", "deliveries", "acks", "bytes", "peak_bytes", "waited_s")
+    assert [rows["a"][name] for name in numbers] == [2, 2, 1, 1, 200, 200, 20.0 + 6980.0]
+    assert [rows["b"][name] for name in numbers] == [1, 1, 1, 1, 100, 100, 1.0]
+    (place,) = collected(places_of(runs_of(frame(spark, RUNS, run))))
     assert (place["place"], place["topic"], place["subscription"], place["observed"]) == (rows["a"].place, TOPIC, S, False)
 
 
@@ -142,60 +142,46 @@ def test_a_subscription_on_which_others_publish_is_known_by_its_rules(spark: Spa
     assert {row["subscription"]: row["observed"] for row in found} == {S: True, OTHER: False}
 
 
-def test_short_runs_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:
-    run = Taped().add(*life_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0)
-    (row,) = key_loads(
-        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
-    ).collect()
+def test_short_runs_do_not_wait(spark: SparkSession) -> None:
+    (row,) = key_loads(lives_of(spark, Taped().add(*life_of([Message("a", 1, 10.0, None)])).ended(0.0, 500.0))).collect()
     assert row.waited_s == 0.0
 
 
-def test_what_is_published_weighs_on_every_subscription(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_published_weighs_on_every_subscription(spark: SparkSession) -> None:
     run = Taped(rules={S: Rules(), OTHER: Rules()}).add(*life_of([Message("a", 1, 10.0, 11.0)])).ended(0.0, 1000.0)
-    runs = runs_of(frame(spark, RUNS, run))
-    places = {row["place"]: row["subscription"] for row in collected(places_of(runs))}
-    rows = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=True, observed=False).collect()
+    places = {row["place"]: row["subscription"] for row in collected(places_of(runs_of(frame(spark, RUNS, run))))}
+    rows = key_loads(lives_of(spark, run)).collect()
     assert {places[row.place]: (row.publishes, row.deliveries, round(row.waited_s)) for row in rows} == {
         S: (1, 1, 1),
         OTHER: (1, 0, 990),
     }
 
 
-def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_busiest_hour_and_not_the_whole_day_makes_a_key_busy(spark: SparkSession) -> None:
     def published(key: str, seq: int, at: float) -> PublishInvoked:
         return PublishInvoked(at, key, R, seq, size=10_000_000)
 
     spread = [published("spread", hour, 3600.0 * hour) for hour in range(1, 20)]
     burst = [published("burst", seq, 100.0 + seq) for seq in range(1, 4)]
-    run = Taped().add(*burst, *spread).ended(0.0, 80_000.0)
-    loads = key_loads(
-        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
-    )
-    (row,) = collected(outstanding(loads, 10))
+    (row,) = collected(outstanding(key_loads(lives_of(spark, Taped().add(*burst, *spread).ended(0.0, 80_000.0))), 10))
     assert [one["key"] for one in row["busy"]] == ["burst"]
     assert (row["keys"], row["messages"], row["ranked"], row["left_out"]) == (2, 22, [19, 3], 0)
     assert {key for _, key in candidates([row])} == {"burst"}
 
 
-def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_more_candidates_than_asked_for_and_the_rest_is_counted(spark: SparkSession) -> None:
     messages = [Message(f"k{number}", 1, 10.0 + number, None) for number in range(5)]
-    run = Taped().add(*life_of(messages)).ended(0.0, 1000.0)
-    loads = key_loads(
-        events_of(spark, tmp_path, run).scan, runs_of(frame(spark, RUNS, run)), start_us(DAY), several=False, observed=False
-    )
-    (row,) = collected(outstanding(loads, 2))
+    (row,) = collected(outstanding(key_loads(lives_of(spark, Taped().add(*life_of(messages)).ended(0.0, 1000.0))), 2))
     assert ([one["key"] for one in row["waiting"]], row["left_out"]) == (["k0", "k1"], 3)
 
 
-def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) -> None:
+def test_sketches_find_the_same_large_keys(spark: SparkSession) -> None:
     chance = random.Random(1)
     keys = [f"k{min(int(chance.paretovariate(1.2)), 200)}" for _ in range(1500)]
     run = Taped().add(*(PublishInvoked(1.0 + number, key, R, number, size=1) for number, key in enumerate(keys, 1)))
-    run.ended(0.0, 2000.0)
-    events, runs = frame(spark, EVENTS, run), runs_of(frame(spark, RUNS, run))
-    loads = key_loads(events_of(spark, tmp_path, run).scan, runs, start_us(DAY), several=False, observed=False)
-    (exact,) = collected(outstanding(loads, 10))
-    (rough,) = collected(sketched(events, runs, 10, 1000))
+    rows = lives_of(spark, run.ended(0.0, 2000.0))
+    (exact,) = collected(outstanding(key_loads(rows), 10))
+    (rough,) = collected(sketched(rows, 10, 1000))
     assert (rough["place"], rough["messages"], rough["ranked"][:20]) == (exact["place"], 1500, exact["ranked"][:20])
     assert rough["keys"] == pytest.approx(len(set(keys)), rel=0.1)
     assert {key for _, key in candidates([rough])} >= {key for _, key in large_keys([exact])} != set()
@@ -204,14 +190,7 @@ def test_sketches_find_the_same_large_keys(spark: SparkSession, tmp_path: Path) 
 # --- minutes -----------------------------------------------------------------------------------------------------------------
 
 
-def looked_at(spark: SparkSession, folder: Path, run: Taped, *keys: str) -> DataFrame:
-    """What is said of these keys, as if it was too much for one bucket."""
-    about = {"target": "prod", "topic": TOPIC, "subscription": S, "observed": False}
-    chosen = [{"candidate": n, "key": key, **about} for n, key in enumerate(keys)]
-    return sighted(events_of(spark, folder, run).scan, chosen, runs_of(frame(spark, RUNS, run)), 3)
-
-
-def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession, tmp_path: Path) -> None:
+def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession) -> None:
     """Random waits of two keys, some of them endless and many out of order, against a count at the end of each minute."""
     chance = random.Random(3)
     messages = []
@@ -221,10 +200,10 @@ def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession, tmp_path: P
             acked = None if chance.random() < 0.03 else confirmed + chance.expovariate(1 / 120.0)
             messages.append(Message(key, seq, round(confirmed, 3), None if acked is None or acked > 3599.0 else round(acked, 3)))
     run = Taped().add(*life_of(messages)).ended(0.0, 3599.5)
-    points = minute_points(looked_at(spark, tmp_path, run, "a", "b")).orderBy("candidate", "minute").collect()
-    for number, key in enumerate(("a", "b")):
+    points = minute_points(lives_of(spark, run)).orderBy("key", "minute").collect()
+    for key in ("a", "b"):
         own = [one for one in messages if one.key == key]
-        seen = {row.minute - FIRST_MINUTE: (row.delta, row.age_us) for row in points if row.candidate == number}
+        seen = {row.minute - FIRST_MINUTE: (row.delta, row.age_us) for row in points if row.key == key}
         backlog = 0
         for minute in range(60):
             end = (minute + 1) * 60.0
@@ -233,26 +212,26 @@ def test_backlog_and_oldest_age_of_every_minute(spark: SparkSession, tmp_path: P
             delta, seen_us = seen.get(minute, (0, None))
             backlog += delta
             assert (backlog, seen_us) == (len(waiting), age_us)
-        assert sum(row.publishes for row in points if row.candidate == number) == len(own)
+        assert sum(row.messages for row in points if row.key == key) == len(own)
 
 
-def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     slow = [Message("slow", seq, 10.0 * seq, 15.0 * seq) for seq in range(1, 300)]
     stalled = [Message("stalled", seq, 10.0 * seq, 10.0 * seq + 0.1 if seq < 100 else None) for seq in range(1, 300)]
     fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
     run = Taped().add(*life_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
-    found = {row["candidate"]: row for row in collected(key_evidence(looked_at(spark, tmp_path, run, "slow", "stalled", "fine")))}
-    assert (found[0]["backlog_rises"], found[0]["age_rises"], found[0]["standstill_minutes"]) == (True, True, 0)
-    assert found[0]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
-    assert found[1]["standstill_minutes"] == 60
-    assert (found[1]["backlog_max"], found[1]["backlog_last"]) == (200, 200)
-    assert found[1]["age_last_s"] == pytest.approx(77 * 60 - 1000.0)
+    found = {row["key"]: row for row in collected(key_evidence(lives_of(spark, run)))}
+    assert (found["slow"]["backlog_rises"], found["slow"]["age_rises"], found["slow"]["standstill_minutes"]) == (True, True, 0)
+    assert found["slow"]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
+    assert found["stalled"]["standstill_minutes"] == 60
+    assert (found["stalled"]["backlog_max"], found["stalled"]["backlog_last"]) == (200, 200)
+    assert found["stalled"]["age_last_s"] == pytest.approx(77 * 60 - 1000.0)
     calm = ("backlog_rises", "age_rises", "bytes_rise", "standstill_minutes", "backlog_last")
-    assert [found[2][name] for name in calm] == [False, False, False, 0, 0]
-    assert found[2]["peak_bytes_per_s"] == pytest.approx(600 / 60)
+    assert [found["fine"][name] for name in calm] == [False, False, False, 0, 0]
+    assert found["fine"]["peak_bytes_per_s"] == pytest.approx(600 / 60)
 
 
-def test_redeliveries_and_changes_of_subscriber(spark: SparkSession, tmp_path: Path) -> None:
+def test_redeliveries_and_changes_of_subscriber(spark: SparkSession) -> None:
     def delivered(at: float, session: str, seq: int) -> Delivered:
         return Delivered(at, S, "k", session, R, seq, f"m{seq}")
 
@@ -263,8 +242,8 @@ def test_redeliveries_and_changes_of_subscriber(spark: SparkSession, tmp_path: P
         delivered(3.0, "stream-b1", 2),
         delivered(4.0, "stream-a1", 3),
     )
-    (row,) = collected(receipts(looked_at(spark, tmp_path, run.ended(0.0, 10.0), "k")))
-    assert row == {"candidate": 0, "deliveries": 4, "first_deliveries": 3, "subscriber_changes": 2}
+    (row,) = collected(key_evidence(lives_of(spark, run.ended(0.0, 10.0))))
+    assert [row[name] for name in ("deliveries", "first_deliveries", "subscriber_changes")] == [4, 3, 2]
 
 
 # --- the job -----------------------------------------------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from prober.sinks.metrics.label_values import Job
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, DEFAULTS, HOUR_S, SliCounts
 from spark_jobs import nightly, slo_burn
-from spark_jobs.counts import BY_MESSAGE
 from spark_jobs.history import History
+from spark_jobs.slo_counts import BY_MESSAGE
 from spark_jobs.work import Reports, Settings, Work
 from tests.spark.direct import Row, counted, rows_of
 from tests.spark.simulated import LATE, QUIET, TARGET
@@ -208,7 +208,6 @@ def test_a_night_that_is_repeated_says_the_same_and_picks_up_what_came_late(
 
 
 def test_burn_rates_of_a_period_count_what_came_late(spark: SparkSession, tmp_path: Path) -> None:
-    """No run here has several subscriptions, so that executors finish most messages by themselves."""
     about = {one.indicator: one.name for one in DEFAULTS if one.indicator in BY_MESSAGE}
     objectives = tuple(one for one in DEFAULTS if one.indicator in about)
     simulate(LATE, str(tmp_path / "history"))

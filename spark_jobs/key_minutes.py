@@ -1,0 +1,140 @@
+"""The keys that may be hot, minute by minute: what was published, received and acknowledged, what waited, and for how long.
+
+Spark counts minutes; an Arrow function per key applies the trend tests of `spark_jobs.trends` to at most 1,440 of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from spark_jobs.history import MINUTE_US
+from spark_jobs.slo_waits import last_minute, minutes_of
+from spark_jobs.trends import Floats, Trend, longest_run, trend_of
+
+COUNTED: Final = ("messages", "bytes", "deliveries", "first_deliveries", "subscriber_changes")
+POINTS: Final = (*COUNTED, "moves", "delta", "age_us")
+EVIDENCE: Final = (
+    "place long, key string, minutes long, messages long, bytes long, deliveries long, first_deliveries long, subscriber_changes long, "
+    "peak_messages_per_s double, peak_bytes_per_s double, mean_bytes_per_s double, bytes_slope_per_s double, bytes_rise boolean, "
+    "backlog_max long, backlog_last long, backlog_slope_per_s double, backlog_rises boolean, age_max_s double, age_last_s double, "
+    "age_slope double, age_rises boolean, standstill_minutes long"
+)
+"""A row per key. Slopes are per second; that of the age has no unit. `standstill_minutes`: the longest time in which messages waited and
+nothing was received or acknowledged."""
+
+
+def key_evidence(rows: DataFrame) -> DataFrame:
+    """The evidence on each key (`EVIDENCE`) from its rows of `spark_jobs.key_loads.lives`."""
+    return minute_points(rows).groupBy("place", "key").applyInArrow(_weighed, EVIDENCE)
+
+
+def minute_points(rows: DataFrame) -> DataFrame:
+    """A row per key and minute in which anything happened, or waited at its end: `POINTS`.
+
+    messages, bytes   published in it. deliveries and the like: of these messages.
+    moves    receipts and first acknowledgements in it.
+    delta    by how many more messages wait at its end than at that of the minute before.
+    age_us   how old the oldest of them is then, null if none waits.
+    """
+    place = ("place", "key")
+    since, until = _minute("since_us"), sf.greatest(last_minute() + 1, _minute("since_us"))
+    # Messages that share all their minutes are counted before they are divided into minutes.
+    alike = (
+        rows.withColumn("waits", sf.col("since_us").isNotNull() & sf.col("until_us").isNotNull())
+        .groupBy(
+            *place,
+            _minute("published_us").alias("published"),
+            _minute("received_us").alias("received"),
+            _minute("acked_us").alias("acked"),
+            sf.when(sf.col("waits"), since).alias("since"),
+            sf.when(sf.col("waits"), until).alias("until"),
+        )
+        .agg(
+            sf.count("*").alias("number"),
+            sf.sum("publishes").alias("messages"),
+            *(sf.sum(name).alias(name) for name in ("bytes", "deliveries", "subscriber_changes")),
+            sf.count("received_us").alias("first_deliveries"),
+            sf.min("since_us").alias("oldest"),
+        )
+    )
+    number = sf.col("number")
+    steps = [
+        _step(sf.coalesce("published", "received"), **{name: sf.col(name) for name in COUNTED}),
+        _step(sf.col("received"), moves=number),
+        _step(sf.col("acked"), moves=number),
+        _step(sf.col("since"), delta=number),
+        _step(sf.col("until"), delta=-number),
+    ]
+    again = rows.where(sf.col("redeliveries").isNotNull()).select(*place, sf.explode("redeliveries.received_at").alias("at"))
+    moved = again.withColumn("us", sf.unix_micros("at")).select(*place, _step(_minute("us"), moves=sf.lit(1)).alias("step"))
+    spans = alike.where("since IS NOT NULL").selectExpr(*place, "since AS first", "until - 1 AS last", "oldest")
+    age_us = (sf.col("minute") + 1) * MINUTE_US - sf.col("oldest")
+    oldest = minutes_of(spans, *place).select(*place, "minute", age_us.alias("age_us"))
+    points = alike.select(*place, sf.explode(sf.array(*steps)).alias("step")).unionByName(moved).select(*place, "step.*")
+    return (
+        points.where("minute IS NOT NULL")
+        .unionByName(oldest, allowMissingColumns=True)
+        .groupBy(*place, "minute")
+        .agg(*(sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in POINTS[:-1]), sf.max("age_us").alias("age_us"))
+    )
+
+
+def _minute(name: str) -> Column:
+    return sf.floor(sf.col(name) / MINUTE_US)
+
+
+def _step(minute: Column, **counts: Column) -> Column:
+    """What happened in a minute; what is not given is 0."""
+    numbers = [counts.get(name, sf.lit(0)).cast("long").alias(name) for name in POINTS[:-1]]
+    return sf.struct(minute.alias("minute"), *numbers)
+
+
+def _weighed(points: pa.Table) -> pa.Table:
+    """Turn the points of one key into its evidence. Runs on executors."""
+    series = _dense(points)
+    backlog, age_s, bytes_per_s = np.cumsum(series["delta"]), series["age_us"] / 1e6, series["bytes"] / 60.0
+    peak = int(backlog.argmax()) + 1
+    publishing = np.flatnonzero(series["messages"])
+    active = bytes_per_s[publishing[0] : publishing[-1] + 1] if len(publishing) else bytes_per_s[:0]
+    rise, growth, ageing = trend_of(active), trend_of(backlog[:peak]), trend_of(age_s[:peak])
+    row = {
+        "place": points["place"][0].as_py(),
+        "key": points["key"][0].as_py(),
+        "minutes": len(backlog),
+        **{name: int(series[name].sum()) for name in COUNTED},
+        "peak_messages_per_s": float(series["messages"].max()) / 60.0,
+        "peak_bytes_per_s": float(bytes_per_s.max()),
+        "mean_bytes_per_s": float(active.mean()) if len(active) else 0.0,
+        "bytes_slope_per_s": _slope(rise),
+        "bytes_rise": rise is not None and rise.rises,
+        "backlog_max": int(backlog.max()),
+        "backlog_last": int(backlog[-1]),
+        "backlog_slope_per_s": _slope(growth),
+        "backlog_rises": growth is not None and growth.rises,
+        "age_max_s": float(age_s.max()),
+        "age_last_s": float(age_s[-1]),
+        "age_slope": _slope(ageing),
+        "age_rises": ageing is not None and ageing.rises,
+        "standstill_minutes": longest_run((backlog > 0) & (series["moves"] == 0)),
+    }
+    return pa.Table.from_pylist([row])
+
+
+def _dense(points: pa.Table) -> dict[str, Floats]:
+    """The points with 0 where there is none, from the first minute to the last one in which anything happened or waited."""
+    minute = points["minute"].to_numpy()
+    first, length = int(minute.min()), int(minute.max() - minute.min()) + 1
+    series = {name: np.zeros(length) for name in POINTS}
+    for name, values in series.items():
+        values[minute - first] = points[name].fill_null(0).to_numpy()
+    alive = np.flatnonzero(series["messages"] + series["moves"] + series["age_us"])
+    return {name: values[: alive[-1] + 1] for name, values in series.items()}
+
+
+def _slope(trend: Trend | None) -> float:
+    return 0.0 if trend is None else trend.slope / 60.0
