@@ -105,10 +105,6 @@ class Storage:
         finally:
             stream.close()
 
-    def make_folder(self, path: str) -> None:
-        """Makes a folder, and those above it, where it is not there."""
-        self._files.mkdirs(self._path(path))
-
     def write_text(self, path: str, text: str) -> None:
         """Writes a small file, or writes it anew."""
         stream = self._files.create(self._path(path), True)
