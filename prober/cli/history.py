@@ -50,10 +50,10 @@ def export_key(
 def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
     """Judges every run that is asked for and prints the outcome as soon as it is known; the last line counts the verdicts.
 
-    Text leaves out runs that pass, and prints the first findings of each kind, unless `everything` is to be printed. Witnesses are event
-    numbers of the run. Raises `HistoryError` if the history cannot be read.
+    Text leaves out runs that pass, and prints the first findings of each kind in a run, unless `everything` is to be printed. Witnesses
+    are event numbers of the run. Raises `HistoryError` if the history cannot be read.
     """
-    judged, events, examples = [], 0, Examples(everything=everything)
+    judged, events = [], 0
     with while_judging() as watched:
         for one in rejudge(HistoryReader(location), asked, watched):
             judged.append(one.judgement)
@@ -61,7 +61,7 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
             if output is Format.JSON:
                 print(_as_json(one, location), flush=True)
             elif everything or one.judgement.verdict is not Verdict.PASS:
-                print(_as_text(one, examples), flush=True)
+                print(_as_text(one, Examples(everything=everything)), flush=True)
             if trouble := one.judgement.malformed or one.judgement.crash:
                 print(trouble, file=sys.stderr, flush=True)
     if not judged:

@@ -35,9 +35,9 @@ PROBES = ("ordering", "redelivery", "affinity", "isolation")
 ABSENT = {
     family.full_name
     for family in FAMILIES
-    if family in (*OF_REPORTS, *OF_LIBRARY) or {"drill", "own_subscription", "candidate"} & set(family.labels)
+    if family in (*OF_REPORTS, *OF_LIBRARY) or {"drill", "own_subscription", "candidate", "rank"} & set(family.labels)
 }
-"""There are none without a nightly report, the library vantage, drills, own subscriptions and comparisons."""
+"""There are none without a nightly report, the library vantage, drills, own subscriptions, comparisons and observed streams."""
 
 
 def missing(running: Chain) -> list[str]:

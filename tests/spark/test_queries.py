@@ -61,6 +61,18 @@ def test_duckdb_answers(query: str, history: Path) -> None:
     assert duckdb.execute(located(query, history)).fetchall()
 
 
+def test_a_message_of_several_subscriptions_counts_once(history: Path) -> None:
+    (query,) = (query for query in asked("duckdb") if "sum(bytes * attempts)" in query)
+    every_day = located(query, history).replace(f"date={DAY}", "*").replace("LIMIT 10", "")
+    events = f"""
+        SELECT target, key, count(DISTINCT (run_id, epoch, seq)) AS messages, sum(message_bytes) AS bytes
+        FROM read_parquet('{history}/events/*/*/*.parquet') WHERE event = 'publish' GROUP BY target, key
+    """
+    complete = f"SELECT run_id FROM read_parquet('{history}/runs/*/*.parquet') WHERE messages IS NOT NULL"
+    events = events.replace("'publish'", f"'publish' AND run_id IN ({complete})")
+    assert sorted(duckdb.execute(every_day).fetchall()) == sorted(duckdb.execute(events).fetchall())
+
+
 @pytest.mark.parametrize("query", asked("spark"))
 def test_spark_answers(query: str, history: Path, spark: SparkSession) -> None:
     assert not spark.sql(located(query, history)).isEmpty()

@@ -23,7 +23,7 @@ Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
 
 _WHY: Final[Mapping[Scope, str]] = {
     Scope.WHOLE: "",
-    Scope.PREFIX: "the prober itself paused, so only the first part of the run was judged",
+    Scope.PREFIX: "only the first part of the run was judged, as online",
     Scope.CUT_SHORT: "the run was cut short, or still goes on",
     Scope.HOLED: "events of the run are missing in the history",
     Scope.MERGED: "several processes recorded the run; the nightly job reverify judges it",
@@ -132,8 +132,9 @@ class _Run:
 
     @property
     def _why(self) -> str:
-        if self._rows.recorded:
-            return _WHY[self._checker.scope]
         result = self._run.result
         ending = f", which ended {result.verdict}: {result.reason}" if result is not None and result.reason else ""
-        return f"the history has no event of the run{ending}"
+        if not self._rows.recorded:
+            return f"the history has no event of the run{ending}"
+        why = _WHY[self._checker.scope]
+        return f"{why}{ending}" if self._checker.scope is Scope.PREFIX else why
