@@ -182,6 +182,7 @@ class Service:
             await asyncio.to_thread(self._history.start)
             self._resources.push_async_callback(asyncio.to_thread, self._history.close)
         self._resources.callback(self._database.close)
+        self._resources.callback(self._top_keys.close)
         self._resources.push_async_callback(asyncio.to_thread, self._status.leave)
         await self._prepare_store()
         self._status.start()

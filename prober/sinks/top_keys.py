@@ -160,6 +160,10 @@ class Window:
         self._parts: deque[_Part] = deque(maxlen=parts)
         self._span_s, self._part_s = span_s, span_s / parts
 
+    def clear(self) -> None:
+        """Forget every message."""
+        self._parts.clear()
+
     def came(self, key: str, size: int, now: float) -> None:
         """A message came with `size` bytes of data."""
         self._part(now).traffic.came(key, size)
@@ -237,6 +241,11 @@ class ObservedKeys:
             window.came(key, size, now)
         if age_s is not None and key in self._followed:
             self._minute.aged(key, age_s, now)
+
+    def clear(self) -> None:
+        """Forget every message."""
+        for window in (self._minute, self._ten_minutes):
+            window.clear()
 
     def is_forgotten(self, now: float) -> bool:
         """Whether the stream was not observed in any window."""
@@ -346,3 +355,9 @@ class TopKeys:
                 del self._streams[name]
             self._answer = now, tuple(self._streams[name].snapshot(now) for name in sorted(self._streams))
         return self._answer[1]
+
+    def close(self) -> None:
+        """Forget everything: the library complains about sketches that are still there when the interpreter ends."""
+        for keys in self._streams.values():
+            keys.clear()
+        self._streams.clear()

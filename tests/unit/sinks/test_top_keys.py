@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from random import Random
 from types import SimpleNamespace
@@ -305,3 +306,19 @@ def test_an_answer_is_given_again_for_a_second() -> None:
     assert top_keys.snapshot() is not first
     clock.now -= 100.0
     assert top_keys.snapshot()[0].observed_at == clock.now
+
+
+def test_no_sketch_is_left_when_it_is_closed() -> None:
+    before = sketches()
+    clock = Clock()
+    top_keys = TopKeys(clock)
+    listener = listening(top_keys)
+    listener.event(delivery("k", DeliveryKind.FIRST, clock.now))
+    assert sketches() > before
+    top_keys.close()
+    assert sketches() == before
+
+
+def sketches() -> int:
+    gc.collect()
+    return sum(isinstance(one, KeyTraffic) for one in gc.get_objects())
