@@ -375,7 +375,8 @@ class Verifier:
                 checker.queued_t = inf
                 if checker.due_t < now:
                     checker.wake(now)
-                self._watch(checker)
+                if checker.due_t > due_t:  # else it waits for the next event of its key, or for the end
+                    self._watch(checker)
 
     def _file(self, finding: Finding) -> None:
         self._decided.append(finding)
