@@ -13,7 +13,7 @@ import typer
 
 from prober.cli.bars import while_judging
 from prober.cli.process import ExitCode, Format, Since, Until, time_of
-from prober.cli.verify_report import Examples, Source, judgement_as_json, judgement_as_text, number_of, worst_code
+from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
 from prober.core.verdict import Verdict
 from prober.sinks.history.export import export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
@@ -61,7 +61,7 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
             if output is Format.JSON:
                 print(_as_json(one, location), flush=True)
             elif everything or one.judgement.verdict is not Verdict.PASS:
-                print(_as_text(one, Examples(everything=everything)), flush=True)
+                print(_as_text(one, everything=everything), flush=True)
             if trouble := one.judgement.malformed or one.judgement.crash:
                 print(trouble, file=sys.stderr, flush=True)
     if not judged:
@@ -80,14 +80,14 @@ def _as_json(one: Rejudged, location: str) -> str:
     return judgement_as_json(one.judgement, {}, _source(one), about=about)
 
 
-def _as_text(one: Rejudged, examples: Examples) -> str:
+def _as_text(one: Rejudged, *, everything: bool) -> str:
     judgement = one.judgement
     if one.run is not None:
         context, began = one.run.context, datetime.fromtimestamp(one.run.began_at, UTC)
         judgement = replace(
             judgement, path=f"{judgement.path} ({context.probe} on {context.target}, {began:%Y-%m-%d %H:%M:%S} UTC)"
         )
-    return judgement_as_text(judgement, {}, _source(one), examples=examples)
+    return judgement_as_text(judgement, {}, _source(one), everything=everything)
 
 
 def _source(one: Rejudged) -> Source:

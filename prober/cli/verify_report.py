@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,22 +37,6 @@ LISTED: Final[Mapping[Status, str]] = {
 }
 
 _GRAVITY: Final = (ExitCode.PASS, ExitCode.UNKNOWN, ExitCode.FAIL, ExitCode.MALFORMED)
-
-
-class Examples:
-    """Which findings are printed in full: the first of each sort, or all."""
-
-    def __init__(self, *, everything: bool = False) -> None:
-        self._everything = everything
-        self._seen = Counter[Sort]()
-
-    def take(self, made: Sequence[RecordedFinding]) -> Sequence[RecordedFinding]:
-        """Those that are still wanted of some findings of one sort."""
-        if self._everything or not made:
-            return made
-        left = EXAMPLES_MAX - self._seen[made[0].sort]
-        self._seen[made[0].sort] += len(made)
-        return made[: max(0, left)]
 
 
 def worst_code(judgements: Iterable[Judgement]) -> ExitCode:
@@ -138,26 +121,27 @@ def judgement_as_text(
     proofs: Mapping[RecordedFinding, Proof],
     source: Source = TRACE_FILE,
     order: MeasuredOrder | None = None,
-    examples: Examples | None = None,
+    *,
+    everything: bool = False,
 ) -> str:
     """The verdict line, then by kind the findings that are more than information, with their proofs; then the measured order, if any.
 
-    `examples` chooses those that are printed in full; the others are counted. Without it the first of each sort are.
+    The first findings of each sort are printed in full and the others counted, unless `everything` is to be printed.
     """
     measured = () if order is None else order_lines(order)
-    return printable("\n".join([*_lines(judgement, proofs, source, examples or Examples()), *measured]))
+    return printable("\n".join([*_lines(judgement, proofs, source, everything=everything), *measured]))
 
 
-def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], source: Source, examples: Examples) -> Iterator[str]:
+def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], source: Source, *, everything: bool) -> Iterator[str]:
     yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement, source.why)})"
     for sort in sorted({made.sort: None for made in judgement.findings}, key=_rank):
         if sort[1] not in LISTED:
             continue
         of_sort = [made for made in judgement.findings if made.sort == sort]
-        shown = examples.take(of_sort)
+        shown = of_sort if everything else of_sort[:EXAMPLES_MAX]
         for made in shown:
             yield from _finding_lines(judgement.path, made, proofs.get(made), source)
-        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), source.wall, with_promise=bool(shown))
+        yield from _more(of_sort[len(shown) :], judgement.omitted.get(sort, 0), source.wall)
 
 
 def _rank(sort: Sort) -> int:
@@ -165,14 +149,13 @@ def _rank(sort: Sort) -> int:
     return list(LISTED).index(sort[1]) if sort[1] in LISTED else len(LISTED)
 
 
-def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None, *, with_promise: bool) -> Iterator[str]:
+def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None) -> Iterator[str]:
     """How many more there are of one sort, where, until when, and what all of them break."""
     if unshown:
         (kind, status), keys = unshown[0].sort, len({made.finding.key for made in unshown})
         last = _when(unshown[-1].finding.t, wall)
         yield f"  and {len(unshown):,} more {kind} ({status}), on {number_of(keys, 'key')}, the last at {last}"
-        if with_promise:
-            yield f"    all about the promise that {KINDS[kind].promise.sentence}; --all prints each"
+        yield f"    all about the promise that {KINDS[kind].promise.sentence}; --all prints each"
     if omitted:
         yield f"  and {omitted:,} more of that kind, which are only counted"
 

@@ -165,7 +165,7 @@ class Verifier:
 
     @property
     def work(self) -> int:
-        """What judging has cost so far, in events: a send that is looked at in a search for an order costs about as much as two."""
+        """The cost of judging so far, in events: a send that is looked at in a search for an order costs about as much as two."""
         return self._observed + SEND_COST * self._counts.sends
 
     @property
