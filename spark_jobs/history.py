@@ -141,14 +141,6 @@ _HOURS: Final = range(24)
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryFile:
-    """A file by its path below the history, and its size in bytes."""
-
-    path: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class Inputs:
     """What a report rests on: the number of files, and a text that changes with their names."""
 
@@ -178,8 +170,8 @@ class History:
         """The days of which a table has a folder, the first one first."""
         return sorted(found for name in self.storage.folders(table.name) if (found := date_of(name)) is not None)
 
-    def files(self, folders: Iterable[str]) -> list[HistoryFile]:
-        """The files of the history in these folders."""
+    def files(self, folders: Iterable[str]) -> list[str]:
+        """The files of the history in these folders, by their paths below it."""
         days: dict[str, bool] = {}
         found = []
         for folder in folders:
@@ -188,12 +180,12 @@ class History:
                 days[day] = self.storage.exists(day)
             if days[day]:
                 entries = self.storage.entries(folder)
-                found += [HistoryFile(f"{folder}/{one.name}", one.size) for one in entries if is_file_name(one.name)]
+                found += [f"{folder}/{one.name}" for one in entries if is_file_name(one.name)]
         return found
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:
         """What these folders hold, together with the settings under which it is looked at."""
-        names = sorted(file.path for file in self.files(folders))
+        names = sorted(self.files(folders))
         return Inputs(len(names), sha256("\n".join([*settings, *names]).encode()).hexdigest()[:32])
 
 

@@ -46,7 +46,7 @@ class Storage:
             raise JobError(
                 f"{root}: remove what follows the ?, which is for the service; Spark has options of its own, spark.hadoop.fs..."
             )
-        root = f"s3a{root[2:]}" if root.startswith("s3://") else root  # as Hadoop calls it
+        root = hadoop_uri(root)
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm
         self.configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
@@ -138,6 +138,11 @@ class Storage:
 
     def _path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+
+
+def hadoop_uri(location: str) -> str:
+    """A path or URI as Hadoop, and so Spark, calls it."""
+    return f"s3a{location[2:]}" if location.startswith("s3://") else location
 
 
 def reason_of(error: Failure | PySparkException) -> str:

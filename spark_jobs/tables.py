@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, SCHEMA_VERSION, VERSION, Table
 from prober.slo.objectives import MICROS
 from spark_jobs.history import runs_of, struct_of
-from spark_jobs.storage import JobError
+from spark_jobs.storage import JobError, hadoop_uri
 
 HOUR: Final = timedelta(hours=1)
 _OF_EVENT: Final = ["run_id", "process", "number"]
@@ -33,8 +33,7 @@ class Tables:
     def __init__(self, spark: SparkSession, location: str) -> None:
         """`location` is a path or a URI that Spark can read."""
         self.spark = spark
-        location = f"s3a{location[2:]}" if location.startswith("s3://") else location  # as Hadoop calls it
-        self._location = re.sub(r"([][{}*?\\])", r"\\\1", location.rstrip("/"))
+        self._location = re.sub(r"([][{}*?\\])", r"\\\1", hadoop_uri(location).rstrip("/"))
 
     def read(self, table: Table, first: date, last: date) -> DataFrame:
         """The rows in the folders of these days, as often as they are there."""
