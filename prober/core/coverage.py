@@ -8,6 +8,10 @@ from typing import Final
 from prober.core.collector import Counts
 
 OWN: Final = ("holds", "unexplained", "windows_full")
+CREDIT_MAX: Final = 20_000
+"""Sends that the searches of a history may look at in a row."""
+CREDIT_PER_DELIVERY: Final = 10
+"""Sends that each delivery allows them."""
 
 
 class Coverage(Counts):
@@ -19,13 +23,21 @@ class Coverage(Counts):
     sends           how many sends were looked at in searches for an order; it measures work, so `by_name` leaves it out.
     """
 
-    __slots__ = (*OWN, "sends")
+    __slots__ = (*OWN, "_credit", "_credited", "sends")
 
     def __init__(self) -> None:
         super().__init__()
         self.holds = self.unexplained = self.windows_full = self.sends = 0
+        self._credit, self._credited = CREDIT_MAX, 0
 
     def by_name(self) -> Counter[str]:
         """Everything that was counted at least once."""
         own = {name: getattr(self, name) for name in OWN}
         return super().by_name() + Counter({name: count for name, count in own.items() if count})
+
+    def credit(self) -> int:
+        """How many more sends may be looked at before the next delivery."""
+        earned = CREDIT_PER_DELIVERY * (self.deliveries_first + self.deliveries_redelivery)
+        left = min(self._credit + earned - self._credited, CREDIT_MAX + self.sends)
+        self._credit, self._credited = left, earned
+        return left - self.sends

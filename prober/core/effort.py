@@ -1,4 +1,8 @@
-"""How much work may go into the order of one window of deliveries: so the cost of a history is bounded, whatever the service does."""
+"""How much work may go into the order of one window of deliveries: so the cost of a history is bounded, whatever the service does.
+
+Who judges while events come, judges between two of them: a search delays everything else in the process. So the windows of a history share
+what they spend beyond a few sends for each delivery, and one event never takes longer than `CREDIT_MAX` sends (a second, about).
+"""
 
 from __future__ import annotations
 
@@ -32,3 +36,7 @@ class Effort:
         """A send is looked at."""
         self.sends -= 1
         self.counts.sends += 1
+
+    def until(self, sends_max: int) -> int:
+        """How many sends are left for this window when a search that looks at `sends_max` at most has to end."""
+        return self.sends - max(min(sends_max, self.sends, self.counts.credit()), 0)

@@ -142,7 +142,7 @@ class Search:
         came: dict[tuple[object, ...], tuple[tuple[object, ...], Step] | None] = {start.key: None}
         done: set[tuple[object, ...]] = set()
         best: dict[tuple[object, ...], Cost] = {start.key: Cost()}
-        least = max(self.effort.sends - sends_max, 0)
+        least = self.effort.until(sends_max)
         while queue and self.effort.sends > least:
             _, displaced, _, cost, rest, situation = heappop(queue)
             key = situation.key

@@ -50,7 +50,9 @@ async def test_a_refusal_is_an_answer_and_an_error_of_the_target_is_none(code: s
         broker = await connect(Endpoint(address, secure=False), Vantage.WIRE, lambda *what: seen.update([what]))
         assert await is_alive(broker.check_liveness(TOPIC, SUBSCRIPTION)) is alive
         await broker.close()
-    assert seen[Operation.ACKNOWLEDGE, ErrorCode[code]] == 1
+    asked = {operation for operation, what in seen if what is ErrorCode[code]}
+    assert asked <= {Operation.ACKNOWLEDGE, Operation.PUBLISH}
+    assert seen.total() == len(asked) >= (1 if alive else 2)  # the first answer ends the check
 
 
 @pytest.mark.parametrize("half", ["Publish", "Acknowledge"])

@@ -23,7 +23,7 @@ from prober.slo.objectives import HOUR_S
 from tests.alerts.stories import ALERTS
 from tests.integration.daemons import daemon, free_port, written
 from tests.integration.pace import quicken_rules, quickened
-from tests.integration.programs import get
+from tests.integration.programs import PATIENCE_S, get
 
 WATCHDOG = "PubsubProberWatchdog"
 
@@ -163,11 +163,11 @@ def _prometheus_config(
 def arm(admin_url: str, fault: str) -> None:
     """Inject a fault into an embedded server."""
     body = json.dumps({"fault": fault}).encode()
-    with urlopen(Request(admin_url, body, {"Content-Type": "application/json"}), timeout=5) as answer:
+    with urlopen(Request(admin_url, body, {"Content-Type": "application/json"}), timeout=PATIENCE_S) as answer:
         assert answer.status == 201
 
 
 def disarm_all(admin_url: str) -> None:
     """Remove all faults from an embedded server."""
-    with urlopen(Request(admin_url, method="DELETE"), timeout=5) as answer:
+    with urlopen(Request(admin_url, method="DELETE"), timeout=PATIENCE_S) as answer:
         assert answer.status == 204

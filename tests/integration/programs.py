@@ -109,8 +109,8 @@ def server(port: int = 0) -> Iterator[tuple[Program, str]]:
         yield running, running.said(r"Pub/Sub on (\S+:\d+)")
 
 
-def get(url: str, timeout_s: float = 10.0) -> str:
-    """The body of an answer."""
+def get(url: str, timeout_s: float = PATIENCE_S) -> str:
+    """The body of an answer. What speed it has is no matter here: on a busy machine that takes as long as it takes."""
     with urlopen(url, timeout=timeout_s) as answer:
         return str(answer.read().decode())
 

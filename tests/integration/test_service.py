@@ -102,7 +102,7 @@ def test_exemplars_are_there_for_those_who_ask_for_openmetrics() -> None:
     with service() as (_, url):
         eventually(lambda: passes(url) >= 1)
         asked = Request(f"{url}/metrics", headers={"Accept": "application/openmetrics-text"})
-        with urlopen(asked, timeout=5) as answer:
+        with urlopen(asked, timeout=PATIENCE_S) as answer:
             assert '# {run_id="ordering-' in answer.read().decode()
 
 
