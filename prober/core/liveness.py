@@ -64,7 +64,7 @@ class Liveness:
         self._runs = Runs(key)
         self._proven: dict[int, Pending] = {}
         self._told: frozenset[object] = NOTHING
-        self._told_lost: frozenset[Publication] = NOTHING
+        self._told_lost: frozenset[object] = NOTHING
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
@@ -202,13 +202,16 @@ class Liveness:
 
     def _judge(self, kind: Kind, what: object, wait: Wait, now: float, doubt: str) -> tuple[Verdict, str]:
         """The verdict of a clock, and why it is no proof: after a finding in doubt only the proof is reported."""
-        clocks = self._key.subscription.clocks
+        clocks, once = self._key.subscription.clocks, (kind, what, HELD_ELSEWHERE)
         verdict = clocks.judge(self.clock, wait, now, firm=not doubt)
-        if doubt or verdict.passed_t < inf or (kind, what, HELD_ELSEWHERE) in self._told:
+        if doubt or verdict.passed_t < inf or once in self._told or once in self._told_lost:
             return verdict, doubt
         in_doubt = clocks.judge(self.clock, wait, now, firm=False)
         if in_doubt.passed_t < inf:
-            self._told |= {(kind, what, HELD_ELSEWHERE)}
+            if kind is Kind.LOST_OVERTAKEN:
+                self._told_lost |= {once}
+            else:
+                self._told |= {once}
             return Verdict(in_doubt.passed_t, verdict.left_s), HELD_ELSEWHERE
         return in_doubt, ""
 

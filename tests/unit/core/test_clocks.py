@@ -217,6 +217,15 @@ def test_another_key_that_is_held_may_delay_it(line: str, expected: list[str], r
     assert say(line, **rules) == expected
 
 
+def test_what_was_overtaken_is_reported_once_however_far_its_key_moves_on() -> None:
+    further = (
+        "A<1@1.2 P2@1.3 P3@1.31 P4@1.32 ok2=m2@1.4 ok3=m3@1.41 ok4=m4@1.42 A<3@1.5 A ack 1,3@1.6 A<4@150 A ack 4@150.1 end @280"
+    )
+    found = findings(f"{OTHER} on k P1@0.1 ok1=m1@0.15 {further}")
+    lost = [(one.status, one.doubt) for one in found if one.kind is Kind.LOST_OVERTAKEN]
+    assert lost == [(Status.INDETERMINATE, HELD_ELSEWHERE)]
+
+
 def test_what_another_subscription_received_is_owed() -> None:
     unknown = history("P1@0 info1@0.1 A<1@1 A ack 1@1.1 end @500", subscription="t")
     mine = history("open B of client B", subscription="s")
