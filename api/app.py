@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from fastapi import Depends, FastAPI
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.staticfiles import StaticFiles
 
 from api import problems
 from api.access import Access
 from api.arrivals import RunArrivals
-from api.compression import Compression
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads, Methods
 from api.limits import RATE, Rate, RequestLimits
@@ -26,6 +26,11 @@ DESCRIPTION: Final = (
     "How the promises about ordering keys are kept: verdicts, findings and objectives. Times are RFC 3339 in UTC, "
     "lists come page by page, errors are problem details (RFC 9457)."
 )
+
+COMPRESSED_BYTES_MIN: Final = 1024
+"""Shorter answers fit into one packet."""
+COMPRESSION_LEVEL: Final = 5
+"""Of 9: levels above it take more time and save little."""
 
 
 def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
@@ -62,7 +67,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)
     app.add_middleware(RequestLimits, rate=rate)
-    app.add_middleware(Compression)
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=COMPRESSION_LEVEL)
     app.add_middleware(Heads)
     problems.install(app, view)
     app.add_exception_handler(404, arrivals.absent)
