@@ -16,14 +16,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Double, Select, Table, cast, create_engine, event, extract, func
+from sqlalchemy import ColumnElement, Connection, Double, RowMapping, Select, Table, cast, create_engine, event, extract, func
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from prober.errors import ProberError
-from prober.sinks.status.written import Row, Written, written
 from prober.slo.objectives import DAY_S
 
 WAIT_MAX_S: Final = 5
@@ -70,18 +69,10 @@ class Database:
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
-    def ask(self, statement: Select[Any], values: Mapping[str, Any]) -> Sequence[Row]:
-        """The list that one statement finds, which is a transaction in itself; make it once, for it is remembered.
-
-        Raises `StoreUnavailable`.
-        """
-        return self._answer(self._written(statement, is_list=True), values)
-
-    def ask_one(self, statement: Select[Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The row that it finds, by the names of its columns; None: there is none."""
-        asked = self._written(statement, is_list=False)
-        rows = self._answer(asked, values)
-        return dict(zip(asked.names, rows[0], strict=True)) if rows else None
+    def rows(self, query: Select[Any]) -> Sequence[RowMapping]:
+        """What one query finds, in a transaction of its own. Raises `StoreUnavailable`."""
+        with self.reading() as connection:
+            return connection.execute(query).mappings().all()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -112,15 +103,6 @@ class Database:
         event.listen(self.engine.pool, "checkin", _close_returned)
         self.engine.dispose()
 
-    def _written(self, statement: Select[Any], *, is_list: bool) -> Written:
-        return written(statement, self.engine.dialect, is_sqlite=self.is_sqlite, is_list=is_list)
-
-    def _answer(self, asked: Written, values: Mapping[str, Any]) -> Sequence[Row]:
-        with self._translated(), self._lent() as connection:
-            cursor = connection.cursor()
-            cursor.execute(asked.text, asked.values(values))
-            return asked.rows(cursor.fetchall())
-
     def _new_engine(self) -> Engine:
         arguments: dict[str, object] = {"timeout": WAIT_MAX_S} if self.is_sqlite else _postgresql_arguments(self._url.query)
         engine = create_engine(
@@ -137,22 +119,6 @@ class Database:
             event.listen(engine, "connect", _configure_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
         return engine
-
-    @contextmanager
-    def _lent(self) -> Iterator[PoolProxiedConnection]:
-        """A connection of the driver, on which each statement stands for itself. After an error it is not used again."""
-        connection = self.engine.raw_connection()
-        lent: Any = connection.driver_connection
-        try:
-            if not self.is_sqlite:  # whose connections begin no transaction by themselves
-                lent.autocommit = True
-            yield connection
-            if not self.is_sqlite:
-                lent.autocommit = False
-        except BaseException:
-            connection.invalidate()
-            raise
-        connection.close()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

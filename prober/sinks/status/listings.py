@@ -1,8 +1,5 @@
 """Lists of what is stored: newest first, page by page, of what agrees with a filter. Each page is found as fast as the first one.
 
-The statement that finds a page depends on which filters are given, not on what they say. It is made once for each choice of them: making it
-takes longer than carrying it out.
-
 Where a page ended is a cursor, text that is opaque to those who pass it on. A list is ordered by a time and a name, the newest first; a
 cursor holds both, and continues behind them whatever was added or deleted meanwhile. It also holds a mark of the filter, since it means
 nothing with another one. It gives access to nothing, so it is checked strictly instead of being signed, and works with every replica.
@@ -15,21 +12,18 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from sqlalchemy import ColumnElement, Double, Select, Table, Text, bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Double, RowMapping, Table, Text, literal, select, tuple_
 
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.records import FindingFilter, IncidentFilter, ListedFinding, ListedRun, RunFilter
 from prober.sinks.status.rows import text_of
-from prober.sinks.status.written import Row
 
 CURSOR_LENGTH_MAX: Final = 1_000
 PAGE_MAX: Final = 500
-STATEMENTS_MAX: Final = 256
 
 Filter: TypeAlias = RunFilter | FindingFilter | IncidentFilter
 
@@ -84,10 +78,6 @@ class Listing:
     at: str
     name: str
 
-    def named(self, row: Row) -> dict[str, Any]:
-        """A row by the names of its columns."""
-        return dict(zip(self.columns, row, strict=True))
-
 
 RUNS: Final = Listing(tables.runs, tuple(tables.runs.columns.keys()), "started_at", "run_id")
 RUNS_IN_SHORT: Final = Listing(tables.runs, ListedRun._fields, "started_at", "run_id")
@@ -98,55 +88,35 @@ INCIDENTS: Final = Listing(tables.incidents, tuple(tables.incidents.columns.keys
 
 def page_of(
     database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None
-) -> tuple[Sequence[Row], str | None]:
+) -> tuple[Sequence[RowMapping], str | None]:
     """At most `limit` (and `PAGE_MAX`) rows, and the cursor of the next page; None: this is the last one. Raises `BadCursor`."""
     limit = max(1, min(limit, PAGE_MAX))
-    values = given(wanted)
+    columns = listing.table.c
+    at, name = columns[listing.at], columns[listing.name]
+    query = select(*(columns[each] for each in listing.columns)).where(*conditions(listing, wanted))
     if cursor is not None:
         position = read_cursor(cursor, wanted)
-        values |= {"behind_at": position.at, "behind_name": position.name}
-    rows = database.ask(statement(listing, tuple(values)), values | {"rows": limit + 1})
+        query = query.where(tuple_(at, name) < tuple_(literal(position.at, Double), literal(position.name, Text)))
+    rows = database.rows(query.order_by(at.desc(), name.desc()).limit(limit + 1))
     if len(rows) <= limit:
         return rows, None
-    last = listing.named(rows[limit - 1])
+    last = rows[limit - 1]
     return rows[:limit], write_cursor(Position(last[listing.at], last[listing.name]), wanted)
 
 
-def given(wanted: Filter) -> dict[str, Any]:
-    """What a filter asks for, by name; whether it asks for what is open or closed is in the name alone."""
-    asked = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
-    values = {name: text_of(value) if isinstance(value, str) else value for name, value in asked.items() if value is not None}
-    if "open" in values:
-        values["open" if values.pop("open") else "closed"] = None
-    return values
-
-
-@lru_cache(STATEMENTS_MAX)
-def statement(listing: Listing, asked: tuple[str, ...]) -> Select[Any]:
-    """Asks for `rows` rows that agree with what is asked for, which is given as parameters of these names."""
-    columns = listing.table.c
-    query = select(*(columns[name] for name in listing.columns)).where(*_conditions(listing, asked))
-    return query.order_by(columns[listing.at].desc(), columns[listing.name].desc()).limit(bindparam("rows"))
-
-
-def _conditions(listing: Listing, asked: tuple[str, ...]) -> Iterator[ColumnElement[bool]]:
+def conditions(listing: Listing, wanted: Filter) -> Iterator[ColumnElement[bool]]:
+    """What a row that agrees with a filter fulfils."""
     columns = listing.table.c
     at = columns[listing.at]
-    for name in asked:
+    for name, value in ((field.name, getattr(wanted, field.name)) for field in fields(wanted)):
+        if value is None:
+            continue
         match name:
             case "since":
-                yield at >= bindparam(name)
+                yield at >= value
             case "until":
-                yield at < bindparam(name)
+                yield at < value
             case "open":
-                yield columns.closed_at.is_(None)
-            case "closed":
-                yield columns.closed_at.is_not(None)
-            case "behind_at":  # with `behind_name`: by the index that has this order
-                yield tuple_(at, columns[listing.name]) < tuple_(
-                    bindparam(name, type_=Double), bindparam("behind_name", type_=Text)
-                )
-            case "behind_name":
-                pass
+                yield columns.closed_at.is_(None) if value else columns.closed_at.is_not(None)
             case _:
-                yield columns[name] == bindparam(name)
+                yield columns[name] == text_of(value)

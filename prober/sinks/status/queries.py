@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import CTE, ColumnElement, Select, bindparam, case, func, select
+from sqlalchemy import CTE, ColumnElement, RowMapping, Select, case, func, select
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
@@ -53,13 +53,8 @@ from prober.slo.objectives import SliCounts
 GROUPS_MAX: Final = 500
 
 _PROOF: Final = tuple(tables.evidence.columns.keys())
-_RUN: Final = select(tables.runs).where(tables.runs.c.run_id == bindparam("name"))
-_INCIDENT: Final = select(tables.incidents).where(tables.incidents.c.incident_id == bindparam("name"))
-_ON_KEY: Final = select(tables.key_evidence).where(tables.key_evidence.c.finding_id == bindparam("name"))
-_FINDING: Final = (
-    select(tables.findings, *(column.label(f"proof_{column.name}") for column in tables.evidence.columns))
-    .outerjoin(tables.evidence, tables.evidence.c.finding_id == tables.findings.c.finding_id)
-    .where(tables.findings.c.finding_id == bindparam("name"))
+_FINDING: Final = select(tables.findings, *(column.label(f"proof_{column.name}") for column in tables.evidence.columns)).outerjoin(
+    tables.evidence, tables.evidence.c.finding_id == tables.findings.c.finding_id
 )
 """With its evidence, so that both are of one moment."""
 
@@ -76,51 +71,51 @@ class StatusQueries:
 
     def store_id(self) -> str:
         """What tells this store from all others."""
-        return str(self._rows(select(tables.identity))[0]["store_id"])
+        return str(self.database.rows(select(tables.identity))[0]["store_id"])
 
     # --- runs and findings ---------------------------------------------------------------------------------------------------
 
     def runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[RunRecord]:
         """Runs by when they began, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, RUNS, wanted, limit, cursor)
-        return Page(tuple(run_from_row(RUNS.named(row)) for row in rows), following)
+        return Page(tuple(map(run_from_row, rows)), following)
 
     def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
         """The same in short; the cursors are those of `runs`."""
         rows, following = page_of(self.database, RUNS_IN_SHORT, wanted, limit, cursor)
-        return Page(tuple(map(ListedRun._make, rows)), following)
+        return Page(tuple(ListedRun(**row) for row in rows), following)
 
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
-        row = self.database.ask_one(_RUN, {"name": text_of(run_id)})
+        row = self._row(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
         return None if row is None else run_from_row(row)
 
     def announced(self, since: float) -> frozenset[str]:
         """The runs that a prober has named since then as the newest that ended at a site, and that are not here: they are to come."""
         kept = select(tables.runs.c.run_id).where(tables.runs.c.run_id == tables.sites.c.last_run_id)
         said = (tables.sites.c.last_heartbeat_at >= since, tables.sites.c.last_run_id.is_not(None), ~kept.exists())
-        return frozenset(row["last_run_id"] for row in self._rows(select(tables.sites.c.last_run_id).where(*said)))
+        return frozenset(row["last_run_id"] for row in self.database.rows(select(tables.sites.c.last_run_id).where(*said)))
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, FINDINGS, wanted, limit, cursor)
-        return Page(tuple(finding_from_row(FINDINGS.named(row)) for row in rows), following)
+        return Page(tuple(map(finding_from_row, rows)), following)
 
     def listed_findings(
         self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ListedFinding]:
         """The same in short; the cursors are those of `findings`."""
         rows, following = page_of(self.database, FINDINGS_IN_SHORT, wanted, limit, cursor)
-        return Page(tuple(map(ListedFinding._make, rows)), following)
+        return Page(tuple(ListedFinding(**row) for row in rows), following)
 
     def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
         """One finding with its evidence, and if asked with everything on its key; None: it is not there (any more)."""
-        name = {"name": text_of(finding_id)}
-        row = self.database.ask_one(_FINDING, name)
+        name = text_of(finding_id)
+        row = self._row(_FINDING.where(tables.findings.c.finding_id == name))
         if row is None:
             return None
         proof = {column: row[f"proof_{column}"] for column in _PROOF}
-        beside = self.database.ask_one(_ON_KEY, name) if on_key else None
+        beside = self._row(select(tables.key_evidence).where(tables.key_evidence.c.finding_id == name)) if on_key else None
         return finding_from_row(
             row,
             None if proof["finding_id"] is None else evidence_from_row(proof),
@@ -132,18 +127,18 @@ class StatusQueries:
     def incidents(self, wanted: IncidentFilter = EVERY_INCIDENT, *, limit: int = 50, cursor: str | None = None) -> Page[Incident]:
         """Incidents by when they began, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, INCIDENTS, wanted, limit, cursor)
-        return Page(tuple(incident_from_row(INCIDENTS.named(row)) for row in rows), following)
+        return Page(tuple(map(incident_from_row, rows)), following)
 
     def incident(self, incident_id: str) -> Incident | None:
         """One incident; None: it is not there (any more)."""
-        row = self.database.ask_one(_INCIDENT, {"name": text_of(incident_id)})
+        row = self._row(select(tables.incidents).where(tables.incidents.c.incident_id == text_of(incident_id)))
         return None if row is None else incident_from_row(row)
 
     def open_incidents(self) -> tuple[Incident, ...]:
         """All of them, by when they began, the newest first. There is at most one of a symptom on a target."""
         incidents = tables.incidents.c
         query = select(tables.incidents).where(incidents.closed_at.is_(None))
-        return tuple(map(incident_from_row, self._rows(_ordered(query, incidents.first_at, incidents.incident_id))))
+        return tuple(map(incident_from_row, self.database.rows(_ordered(query, incidents.first_at, incidents.incident_id))))
 
     # --- summaries -----------------------------------------------------------------------------------------------------------
 
@@ -152,11 +147,11 @@ class StatusQueries:
         runs = tables.runs.c
         columns = (runs.run_id, runs.verdict, runs.reason, runs.started_at, runs.duration_s, runs.internal_error)
         newest = _ordered(select(*columns), runs.started_at, runs.run_id).limit(limit)
-        return tuple(map(summary_from_row, reversed(self._rows(newest.where(*of_site(tables.runs, site))))))
+        return tuple(map(summary_from_row, reversed(self.database.rows(newest.where(*of_site(tables.runs, site))))))
 
     def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
         """The runs of these names, at most some hundreds; those that are not there are missing."""
-        rows = self._rows(select(tables.runs).where(tables.runs.c.run_id.in_(map(text_of, run_ids))))
+        rows = self.database.rows(select(tables.runs).where(tables.runs.c.run_id.in_(map(text_of, run_ids))))
         return {row["run_id"]: run_from_row(row) for row in rows}
 
     def verdicts_since(self) -> dict[SiteKey, float]:
@@ -164,13 +159,13 @@ class StatusQueries:
 
         Sites without a run are missing.
         """
-        rows = self._rows(_verdicts_since())
+        rows = self.database.rows(_verdicts_since())
         return {site_key_from_row(row): row["since"] for row in rows if row["since"] is not None}
 
     def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
         """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""
         found: dict[SiteKey, FailingFindings] = {}
-        for row in self._rows(_failing(limit)):
+        for row in self.database.rows(_failing(limit)):
             before = found.get(site_key_from_row(row), FailingFindings((), row["total"]))
             found[site_key_from_row(row)] = before._replace(newest=(*before.newest, finding_from_row(row)))
         return found
@@ -187,13 +182,13 @@ class StatusQueries:
 
     def probers(self) -> tuple[ProberRecord, ...]:
         """Who writes to the store, or did."""
-        rows = self._rows(select(tables.probers).order_by(tables.probers.c.instance))
+        rows = self.database.rows(select(tables.probers).order_by(tables.probers.c.instance))
         return tuple(map(prober_from_row, rows))
 
     def sites(self) -> tuple[SiteStatus, ...]:
         """What each prober last said of each of its sites."""
         site = (tables.sites.c.target, tables.sites.c.probe, tables.sites.c.vantage, tables.sites.c.part)
-        return tuple(map(site_from_row, self._rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
+        return tuple(map(site_from_row, self.database.rows(select(tables.sites).order_by(*site, tables.sites.c.instance))))
 
     def counts(self, window_s: float, now: float) -> dict[Series, SliCounts]:
         """Count every objective over the last `window_s` seconds (`OverTime.counted`); series without a count are missing."""
@@ -211,7 +206,7 @@ class StatusQueries:
             func.min(findings.found_at).label("first_at"),
             func.max(findings.found_at).label("last_at"),
         )
-        rows = self._rows(grouped.where(condition).group_by(*by).order_by(*by).limit(GROUPS_MAX))
+        rows = self.database.rows(grouped.where(condition).group_by(*by).order_by(*by).limit(GROUPS_MAX))
         return tuple(
             FindingGroup(
                 row["subscription"],
@@ -225,9 +220,8 @@ class StatusQueries:
             for row in rows
         )
 
-    def _rows(self, query: Select[Any]) -> list[Any]:
-        with self.database.reading() as connection:
-            return list(connection.execute(query).mappings())
+    def _row(self, query: Select[Any]) -> RowMapping | None:
+        return next(iter(self.database.rows(query)), None)
 
 
 def _ordered(query: Select[Any], at: ColumnElement[float], name: ColumnElement[str]) -> Select[Any]:

@@ -36,8 +36,8 @@ probers: Final = Table(
     _needed("last_heartbeat_at", Double),
     _needed("troubles", JSON),
     Column("configuration", JSON(none_as_null=True), nullable=True),
-    Column("own", JSON(), nullable=False, server_default="[]"),
-    Column("streams", JSON(), nullable=False, server_default="[]"),
+    _needed("own", JSON),
+    _needed("streams", JSON),
 )
 
 sites: Final = Table(

@@ -1,4 +1,4 @@
-"""Lists: one statement for each choice of filters, and every filter is a column. A cursor that is written is read again."""
+"""Lists: every filter is a condition. A cursor that is written is read again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from prober.core.verdict import Verdict
 from prober.sinks.status.listings import (
     CURSOR_LENGTH_MAX,
     FINDINGS,
@@ -22,31 +21,13 @@ from prober.sinks.status.listings import (
     Filter,
     Listing,
     Position,
-    given,
+    conditions,
     read_cursor,
-    statement,
     write_cursor,
 )
 from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
 WANTED = RunFilter(probe="ordering")
-
-
-def made_for(wanted: Filter) -> object:
-    return statement(RUNS, tuple(given(wanted)))
-
-
-def test_a_statement_is_made_once_for_a_choice_of_filters() -> None:
-    first = made_for(RunFilter(probe="ordering", verdict=Verdict.FAIL))
-    assert made_for(RunFilter(probe="redelivery", verdict=Verdict.PASS)) is first
-    assert made_for(RunFilter(probe="ordering")) is not first
-    assert statement(RUNS_IN_SHORT, ("probe", "verdict")) is not first
-
-
-def test_open_and_closed_are_two_choices() -> None:
-    assert given(FindingFilter(open=True)).keys() == {"open"}
-    assert given(FindingFilter(open=False)).keys() == {"closed"}
-    assert given(FindingFilter()).keys() == set()
 
 
 @pytest.mark.parametrize(
@@ -62,8 +43,13 @@ def test_open_and_closed_are_two_choices() -> None:
 def test_every_filter_makes_a_condition(listing: Listing, wanted: type[Filter]) -> None:
     for name in (field.name for field in fields(wanted)):
         asked: dict[str, Any] = {name: name == "open" or name}
-        (chosen,) = given(wanted(**asked))
-        assert str(statement(listing, (chosen,))) != str(statement(listing, ()))
+        assert len(list(conditions(listing, wanted(**asked)))) == 1
+    assert list(conditions(listing, wanted())) == []
+
+
+def test_open_and_closed_are_two_choices() -> None:
+    shown = {str(*conditions(FINDINGS, FindingFilter(open=choice))) for choice in (True, False)}
+    assert len(shown) == 2
 
 
 @hypothesis.given(st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=100))

@@ -15,7 +15,6 @@ from sqlalchemy import Connection, inspect
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.migration import VERSION_TABLE, migrate
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import RunFilter
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.tables import METADATA
 from tests.unit.sinks.status.examples import entry
@@ -35,28 +34,6 @@ class TestForm:
             assert inspect(connection).get_table_names() == [VERSION_TABLE]
         store.prepare()
         assert StatusQueries(database).runs().items == ()
-
-    def test_a_store_of_the_first_form_loses_its_table_of_reports_and_nothing_else(self, database: Database) -> None:
-        StatusStore(database).prepare()
-        StatusStore(database).record([entry("before")])
-        migrate(database, "1")
-        with database.writing() as connection:
-            connection.exec_driver_sql("INSERT INTO reports VALUES ('2026-01-02', 'compact', 'pass', 0, 0, '', '{}')")
-        StatusStore(database).prepare()
-        StatusStore(database).record([entry("after")])
-        assert {record.result.run_id for record in StatusQueries(database).runs().items} == {"before", "after"}
-        with database.reading() as connection:
-            assert "reports" not in inspect(connection).get_table_names()
-        migrate(database, "1")
-        with database.reading() as connection:
-            assert "reports" in inspect(connection).get_table_names()
-
-    def test_runs_of_an_older_form_are_found_by_their_prober(self, database: Database, store: StatusStore) -> None:
-        store.record([entry("one", instance="prober-0"), entry("two", instance="prober-1")])
-        migrate(database, "4")
-        store.prepare()
-        (found,) = StatusQueries(database).listed_runs(RunFilter(instance="prober-1")).items
-        assert (found.run_id, found.instance) == ("two", "prober-1")
 
     def test_replicas_that_start_together_do_it_once(self, url: str) -> None:
         replicas = [Database(url) for _ in range(4)]

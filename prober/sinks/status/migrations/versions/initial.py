@@ -1,28 +1,31 @@
-"""The first form of the status store."""
+"""The tables of the status store."""
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "1"
+revision = "initial"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = ("evidence", "findings", "leases", "probers", "reports", "runs", "sites", "slices")
+_TABLES = ("evidence", "findings", "identity", "incidents", "key_evidence", "leases", "probers", "runs", "sites", "slices")
 
 
 def upgrade() -> None:
     """From nothing."""
     _evidence()
     _findings()
+    _identity()
+    _incidents()
+    _key_evidence()
     _leases()
     _probers()
-    _reports()
     _runs()
     _sites()
     _slices()
@@ -77,9 +80,12 @@ def _findings() -> None:
         _needed("explanation", sa.Text()),
         _needed("unproven_because", sa.Text()),
         sa.Column("closed_at", sa.Double()),
+        sa.Column("incident_id", sa.Text()),
         sa.PrimaryKeyConstraint("finding_id", name="pk_findings"),
     )
     op.create_index("ix_findings_found_at_finding_id", "findings", ["found_at", "finding_id"])
+    op.create_index("ix_findings_incident_id_found_at_finding_id", "findings", ["incident_id", "found_at", "finding_id"])
+    op.create_index("ix_findings_instance_found_at_finding_id", "findings", ["instance", "found_at", "finding_id"])
     op.create_index("ix_findings_key_found_at_finding_id", "findings", ["key", "found_at", "finding_id"])
     op.create_index("ix_findings_kind_found_at_finding_id", "findings", ["kind", "found_at", "finding_id"])
     op.create_index("ix_findings_kind_status_found_at_finding_id", "findings", ["kind", "status", "found_at", "finding_id"])
@@ -91,10 +97,65 @@ def _findings() -> None:
         postgresql_where=_OPEN,
         sqlite_where=_OPEN,
     )
+    op.create_index("ix_findings_part_found_at_finding_id", "findings", ["part", "found_at", "finding_id"])
+    op.create_index("ix_findings_probe_found_at_finding_id", "findings", ["probe", "found_at", "finding_id"])
     op.create_index("ix_findings_run_id_found_at_finding_id", "findings", ["run_id", "found_at", "finding_id"])
     op.create_index("ix_findings_status_found_at_finding_id", "findings", ["status", "found_at", "finding_id"])
     op.create_index("ix_findings_subscription_found_at_finding_id", "findings", ["subscription", "found_at", "finding_id"])
     op.create_index("ix_findings_target_found_at_finding_id", "findings", ["target", "found_at", "finding_id"])
+    op.create_index("ix_findings_vantage_found_at_finding_id", "findings", ["vantage", "found_at", "finding_id"])
+
+
+def _identity() -> None:
+    table = op.create_table("identity", _needed("store_id", sa.Text()), sa.PrimaryKeyConstraint("store_id", name="pk_identity"))
+    op.bulk_insert(table, [{"store_id": str(uuid4())}])
+
+
+def _incidents() -> None:
+    op.create_table(
+        "incidents",
+        _needed("incident_id", sa.Text()),
+        _needed("target", sa.Text()),
+        _needed("symptom", sa.Text()),
+        _needed("first_at", sa.Double()),
+        _needed("last_at", sa.Double()),
+        _needed("closes_at", sa.Double()),
+        _needed("affected", sa.JSON()),
+        _needed("runs", sa.BigInteger()),
+        _needed("runs_total", sa.BigInteger()),
+        _needed("unsent", sa.BigInteger()),
+        _needed("exemplar_id", sa.Text()),
+        sa.Column("exemplar_events", sa.BigInteger()),
+        sa.Column("closed_at", sa.Double()),
+        sa.Column("acknowledged_at", sa.Double()),
+        sa.Column("acknowledged_by", sa.Text()),
+        sa.Column("acknowledged_note", sa.Text()),
+        sa.Column("acknowledged_until", sa.Double()),
+        sa.PrimaryKeyConstraint("incident_id", name="pk_incidents"),
+    )
+    op.create_index("ix_incidents_first_at_incident_id", "incidents", ["first_at", "incident_id"])
+    op.create_index("ix_incidents_last_at_incident_id", "incidents", ["last_at", "incident_id"])
+    op.create_index(
+        "ix_incidents_open", "incidents", ["target", "symptom"], unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN
+    )
+    op.create_index("ix_incidents_symptom_first_at_incident_id", "incidents", ["symptom", "first_at", "incident_id"])
+    op.create_index("ix_incidents_target_first_at_incident_id", "incidents", ["target", "first_at", "incident_id"])
+    op.create_index(
+        "ix_incidents_target_symptom_first_at_incident_id", "incidents", ["target", "symptom", "first_at", "incident_id"]
+    )
+
+
+def _key_evidence() -> None:
+    op.create_table(
+        "key_evidence",
+        _needed("finding_id", sa.Text()),
+        _needed("packed", sa.LargeBinary()),
+        _needed("proven", sa.Boolean()),
+        _needed("among", sa.BigInteger()),
+        _needed("witnesses", sa.JSON()),
+        _needed("opened", sa.JSON()),
+        sa.PrimaryKeyConstraint("finding_id", name="pk_key_evidence"),
+    )
 
 
 def _leases() -> None:
@@ -113,23 +174,12 @@ def _probers() -> None:
         _needed("instance", sa.Text()),
         _needed("version", sa.Text()),
         _needed("started_at", sa.Double()),
-        _needed("told_at", sa.Double()),
+        _needed("last_heartbeat_at", sa.Double()),
         _needed("troubles", sa.JSON()),
+        sa.Column("configuration", sa.JSON(none_as_null=True)),
+        _needed("own", sa.JSON()),
+        _needed("streams", sa.JSON()),
         sa.PrimaryKeyConstraint("instance", name="pk_probers"),
-    )
-
-
-def _reports() -> None:
-    op.create_table(
-        "reports",
-        _needed("day", sa.Date()),
-        _needed("job", sa.Text()),
-        _needed("verdict", sa.Text()),
-        _needed("finished_at", sa.Double()),
-        _needed("duration_s", sa.Double()),
-        _needed("location", sa.Text()),
-        _needed("summary", sa.JSON()),
-        sa.PrimaryKeyConstraint("day", "job", name="pk_reports"),
     )
 
 
@@ -155,11 +205,16 @@ def _runs() -> None:
         _needed("counters", sa.JSON()),
         _needed("checks", sa.JSON()),
         _needed("durations", sa.JSON()),
+        _needed("figures", sa.JSON()),
+        _needed("unreachable", sa.Boolean()),
         _needed("internal_error", sa.Boolean()),
         _needed("findings_omitted", sa.BigInteger()),
         _needed("prober", sa.JSON()),
+        _needed("instance", sa.Text()),
         sa.PrimaryKeyConstraint("run_id", name="pk_runs"),
     )
+    op.create_index("ix_runs_instance_started_at_run_id", "runs", ["instance", "started_at", "run_id"])
+    op.create_index("ix_runs_part_started_at_run_id", "runs", ["part", "started_at", "run_id"])
     op.create_index("ix_runs_probe_started_at_run_id", "runs", ["probe", "started_at", "run_id"])
     op.create_index("ix_runs_probe_verdict_started_at_run_id", "runs", ["probe", "verdict", "started_at", "run_id"])
     op.create_index("ix_runs_started_at_run_id", "runs", ["started_at", "run_id"])
@@ -172,6 +227,7 @@ def _runs() -> None:
         "ix_runs_target_probe_verdict_started_at_run_id", "runs", ["target", "probe", "verdict", "started_at", "run_id"]
     )
     op.create_index("ix_runs_target_started_at_run_id", "runs", ["target", "started_at", "run_id"])
+    op.create_index("ix_runs_vantage_started_at_run_id", "runs", ["vantage", "started_at", "run_id"])
     op.create_index("ix_runs_verdict_started_at_run_id", "runs", ["verdict", "started_at", "run_id"])
 
 
@@ -183,7 +239,7 @@ def _sites() -> None:
         _needed("probe", sa.Text()),
         _needed("vantage", sa.Text()),
         _needed("part", sa.Text()),
-        _needed("told_at", sa.Double()),
+        _needed("last_heartbeat_at", sa.Double()),
         _needed("interval_s", sa.Double()),
         _needed("schedule", sa.Text()),
         _needed("environment", sa.Text()),
@@ -194,7 +250,7 @@ def _sites() -> None:
         _needed("subscription", sa.Text()),
         _needed("labels", sa.JSON()),
         sa.Column("verdict", sa.Text()),
-        sa.Column("standing", sa.Text()),
+        sa.Column("status", sa.Text()),
         sa.Column("since", sa.Double()),
         sa.Column("last_run_id", sa.Text()),
         sa.Column("last_pass_at", sa.Double()),
