@@ -73,8 +73,7 @@ class Liveness:
         key, clock = self._key, self.clock
         t = clock.last_t = one.t
         self.last_number = one.number
-        if self._told:
-            self._told = NOTHING
+        self._told = NOTHING
         publication = one.publication
         size = key.group.largest if publication is None or not publication.size else publication.size
         key.subscription.clocks.delivered(clock.holds, one, size)
@@ -374,9 +373,8 @@ class Liveness:
         if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
             return False
         clock.holds.tidy(now)
-        return (
-            not (clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending) and now > clock.unknown_until_t
-        )
+        pending = clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending
+        return not pending and now > clock.unknown_until_t
 
     # --- pending deliveries --------------------------------------------------------------------------------------------------
 
@@ -385,9 +383,8 @@ class Liveness:
         if not self._key.rules.filtered and any(self._is_outstanding(one, now) for one in self._publications()):
             return True
         unacked = self.clock.holds.unacked.values() if self._key.rules.unacked_deadline_s < inf else ()
-        if any(self._expires(self._invoked_t(one), now) == now for one in unacked):
-            return True
-        return self._runs.has_pending(self._key.subscription.clocks.excused_until())
+        stays = any(self._expires(self._invoked_t(one), now) == now for one in unacked)
+        return stays or self._runs.has_pending(self._key.subscription.clocks.excused_until())
 
     def _publications(self) -> Iterator[Publication]:
         """Stored messages that were not delivered."""
