@@ -13,7 +13,7 @@ from api.access import Access
 from api.arrivals import RunArrivals
 from api.current_status import CurrentStatus
 from api.headers import Headers, Heads, Methods
-from api.limits import RATE, Rate, RequestLimits
+from api.limits import RequestLimits
 from api.models.base import API
 from api.query_parameters import said_once
 from api.response_cache import ResponseCache
@@ -33,7 +33,7 @@ COMPRESSION_LEVEL: Final = 5
 """Of 9: levels above it take more time and save little."""
 
 
-def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -> FastAPI:
+def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
     """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
     current, answers = CurrentStatus(view, archive), ResponseCache(store_is_server=not archive.queries.database.is_sqlite)
     app = FastAPI(
@@ -66,7 +66,7 @@ def create_app(view: View, archive: Archive, settings: Api, rate: Rate = RATE) -
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)
-    app.add_middleware(RequestLimits, rate=rate)
+    app.add_middleware(RequestLimits)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES_MIN, compresslevel=COMPRESSION_LEVEL)
     app.add_middleware(Heads)
     problems.install(app, view)

@@ -26,7 +26,6 @@ from time import perf_counter
 from urllib.parse import quote, urlsplit
 
 from api.app import create_app
-from api.limits import Rate
 from api.standalone import Alone
 from api.view import Archive
 from benchmarks.figures import CannotMeasureError, Figure
@@ -45,7 +44,6 @@ WARM_UP_S = 0.5
 CLIENTS = 50
 P99_MAX_MS = 50.0
 FLOOR = "healthz"
-UNLIMITED = Rate(per_s=1e9, burst=1 << 30)
 
 
 # --- what is asked -----------------------------------------------------------------------------------------------------------
@@ -215,13 +213,13 @@ def report(name: str, measured: Measured, floor_ms: float) -> None:
 
 
 async def serve(url: str) -> None:
-    """The API alone, as `ordering-prober api` serves it, but without a limit per client."""
+    """The API alone, as `ordering-prober api` serves it."""
     collect_rarely()
     config = load(None, {})
     database = Database(url)
     with stop_signals() as stop:
         async with Alone(config, database, "benchmark") as view:
-            app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api, UNLIMITED)
+            app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api)
             await serve_until(stop, app, "127.0.0.1", 0, announce=lambda address: print(address, flush=True))
 
 

@@ -130,15 +130,9 @@ def _saved(path: Path, trace: str) -> list[Event]:
 
 
 def get(url: str) -> str:
-    """The body of an answer, asked for again as often as there was too much to answer."""
-    while True:
-        try:
-            with urlopen(url, timeout=PATIENCE_S) as answer:
-                return str(answer.read().decode())
-        except HTTPError as refused:
-            if refused.code != 429:
-                raise
-            threading.Event().wait(float(refused.headers["Retry-After"]))
+    """The body of an answer."""
+    with urlopen(url, timeout=PATIENCE_S) as answer:
+        return str(answer.read().decode())
 
 
 def listed(url: str, status: str) -> Iterator[dict[str, Any]]:

@@ -7,13 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import sleep
 from typing import Any, Final, TypeAlias
 
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.limits import RATE
 from benchmarks.memory import MIB, PAGE_BYTES
 from prober.core.findings import FAILING
 from prober.sinks.metrics.family import PREFIX
@@ -172,5 +170,4 @@ def _listed(address: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _answer(address: str) -> Any:
-    sleep(1 / RATE.per_s)  # as fast as one client may ask
     return json.loads(get(address, PATIENCE_S))

@@ -126,18 +126,6 @@ def test_everybody_is_answered_beside_400_idle_connections() -> None:
     run(test)
 
 
-def test_slow_bodies_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REQUESTS_MAX", 2)
-
-    async def test(served: Running) -> None:
-        slow = [await served.connected(POST + RIGHT + b"{") for _ in range(10)]
-        await served.answers()
-        for _, writer in slow:
-            writer.close()
-
-    run(test)
-
-
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("said", [b"", HALF], ids=["nothing", "half"])
 def test_who_asks_for_nothing_is_not_waited_for(said: bytes) -> None:

@@ -25,7 +25,6 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
-from tests.unit.api.standing import UNLIMITED
 from tests.unit.sinks.status.examples import SITE, US, entry
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
@@ -76,7 +75,7 @@ def test_one_consistent_answer(url: str) -> None:
     async def replica() -> tuple[Alone, httpx.AsyncClient]:
         database = Database(url)
         view = await Alone(config, database, "1").__aenter__()
-        app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api, UNLIMITED)
+        app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api)
         return view, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://replica")
 
     async def walk(clients: list[httpx.AsyncClient]) -> list[str]:

@@ -12,13 +12,10 @@ from fastapi import FastAPI
 
 from api import current_status, recent, response_cache
 from api.app import create_app
-from api.limits import Rate
 from api.view import Archive, View
 from prober.clock import monotonic_s
 from prober.config.models import Api
 from prober.slo.objectives import HOUR_S
-
-UNLIMITED = Rate(per_s=1e9, burst=1 << 30)
 
 
 class Asked(View, Protocol):
@@ -57,7 +54,7 @@ class _Standing:
 
     def __init__(self, asked: Asked) -> None:
         self.view, self.archive = _Lent(asked), _Lent(asked.archive)
-        self.app = create_app(cast(View, self.view), cast(Archive, self.archive), asked.settings, UNLIMITED)
+        self.app = create_app(cast(View, self.view), cast(Archive, self.archive), asked.settings)
 
 
 _HOURS: Final = count(1)

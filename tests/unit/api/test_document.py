@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from api.app import COMPRESSED_BYTES_MIN, create_app
-from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, RATE, REQUESTS_MAX, SCRAPES_MAX, TARGET_BYTES_MAX
+from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, TARGET_BYTES_MAX
 from prober.config.models import Api, Reads
 from prober.runs.site import Site
 from prober.serving.server import CONNECTIONS_MAX, READ_MIN_BYTES, WAIT_MAX_S
@@ -80,13 +80,9 @@ def test_every_path_is_listed() -> None:
 
 def test_the_limits_are_those_of_the_program() -> None:
     for said in (
-        f"may ask {RATE.per_s:.0f} times a second in the long run, and {RATE.burst} times at once",
         f"longer than {BODY_WAIT_MAX_S:.0f} s, has more than {BODY_BYTES_MAX >> 10} KiB",
         f"path and query have more than {TARGET_BYTES_MAX >> 10} KiB",
         f"`limit` is 1 to {PAGE_MAX}, 50 if",
-        f'RateLimit-Policy: "requests";q={RATE.burst};w={RATE.burst / RATE.per_s:.0f}\n',
-        f"At most {REQUESTS_MAX} requests are answered at a time",
-        f"{SCRAPES_MAX} at a time",
         f"idle for {WAIT_MAX_S:.0f} s, and one over which the headers of a request take longer than {WAIT_MAX_S:.0f} s",
         f"less than {READ_MIN_BYTES / WAIT_MAX_S / 1024:.0f} KiB/s",
         f"There can be {CONNECTIONS_MAX} connections",

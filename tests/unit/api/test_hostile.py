@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from api.app import create_app
 from tests.unit.api.asking import StubView, client_of
 from tests.unit.api.kept import full_view
-from tests.unit.api.standing import UNLIMITED
 
 TEXTS = {
     "quote": "' OR '1'='1",
@@ -66,7 +65,7 @@ def asked() -> StubView:
 
 @pytest.fixture(scope="module")
 def app(asked: StubView) -> FastAPI:
-    return create_app(asked, asked.archive, asked.settings, UNLIMITED)
+    return create_app(asked, asked.archive, asked.settings)
 
 
 @pytest.fixture

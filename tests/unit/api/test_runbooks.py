@@ -30,7 +30,6 @@ from prober.slo.objectives import SliCounts
 from tests.commands import ROOT
 from tests.unit.api.asking import EUROPE, NOON, STUCK, StubView, ask, client_of, copy_of, end, view
 from tests.unit.api.pages import Page
-from tests.unit.api.standing import UNLIMITED
 from tests.unit.api.test_hostile import TEXTS, quoted
 
 FILES = {path.stem: path for path in (ROOT / RUNBOOKS).glob("*.md")}
@@ -41,7 +40,7 @@ ADDRESSES = ["/runbooks", *(f"/runbooks/{name}" for name in NAMES)]
 @cache
 def app() -> FastAPI:
     asked = view()
-    return create_app(asked, asked.archive, asked.settings, UNLIMITED)
+    return create_app(asked, asked.archive, asked.settings)
 
 
 @cache

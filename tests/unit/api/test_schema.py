@@ -20,7 +20,6 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from api.app import create_app
 from prober.config.models import Api, Reads
 from tests.unit.api.kept import full_view
-from tests.unit.api.standing import UNLIMITED
 
 RIGHT = {"Authorization": "Bearer open sesame"}
 WRONG = {"Authorization": "Bearer open sesam"}
@@ -32,7 +31,7 @@ def app(reads: Reads = Reads.OPEN) -> FastAPI:
     """On a filled store."""
     asked = full_view()
     asked.settings = Api(token=SecretStr("open sesame"), reads=reads)
-    return create_app(asked, asked.archive, asked.settings, UNLIMITED)
+    return create_app(asked, asked.archive, asked.settings)
 
 
 @cache

@@ -40,4 +40,4 @@ def test_metrics_come_as_the_scraper_asks() -> None:
     assert asked.accepts == ["application/openmetrics-text;version=1.0.0;q=0.5"]
     assert (response.status_code, response.text) == (200, "up 1\n")
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert response.headers["vary"] == "Accept, Accept-Encoding"
+    assert response.headers["vary"] == "Accept"
