@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from api.standalone import run_alone
 from prober.cli.process import own_version
 from prober.config.following import ConfigurationFile
 from prober.logs import set_up as set_up_logs
@@ -21,6 +20,8 @@ def api(
     ] = None,
 ) -> None:
     """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
+    from api.standalone import run_alone  # takes a second to import: not for `--help`
+
     file = ConfigurationFile.read(config, os.environ)
     set_up_logs(file.config.telemetry, sys.stderr)
     asyncio.run(run_alone(file, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))

@@ -23,26 +23,26 @@ PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
 
 _COMMANDS: Final = {
-    "run": "run:run",
-    "status": "status:status",
-    "verify": "verify:verify",
-    "observe": "observe:observe",
-    "check": "check:check",
-    "compare": "compare:compare",
-    "embedded": "embedded:embedded",
-    "faults": "commands:faults",
-    "probes": "commands:probes",
-    "slos": "commands:slos",
-    "alerts": "commands:alerts",
-    "api": "api:api",
-    "drill": "drill:drill",
-    "simulate": "simulate:simulate_seeds",
-    "export": "export:export",
-    "cleanup": "cleanup:cleanup",
-    "history": "history:history_app",
-    "config": "commands:config_app",
+    "run": ("run:run", "Run the service: probes, metrics, API, status page."),
+    "status": ("status:status", "Show how the running service stands."),
+    "verify": ("verify:verify", "Judge trace files, or a history."),
+    "observe": ("observe:observe", "Verify a stream that others publish."),
+    "check": ("check:check", "Run the probes once and print the verdicts."),
+    "compare": ("compare:compare", "Compare two targets: is one no worse?"),
+    "embedded": ("embedded:embedded", "Run the embedded Pub/Sub server alone."),
+    "faults": ("commands:faults", "Explain the faults that the server can inject."),
+    "probes": ("commands:probes", "List the probes: promise, power, cost."),
+    "slos": ("commands:slos", "List the objectives and what each counts."),
+    "alerts": ("commands:alerts", "Write the rules for Prometheus."),
+    "api": ("api:api", "Serve the API and the status page alone."),
+    "drill": ("drill:drill", "Inject faults and follow each to the page."),
+    "simulate": ("simulate:simulate_seeds", "Simulate the prober in virtual time."),
+    "export": ("export:export", "Check the order of keys in exported files."),
+    "cleanup": ("cleanup:cleanup", "Delete what probers left behind."),
+    "history": ("history:history_app", "Export trace files from a history."),
+    "config": ("commands:config_app", "Show or validate the configuration."),
 }
-"""Where each command is: a module next to this one, and a function or an application in it."""
+"""Of each command: a module next to this one with a function or an application in it, and the line in the list of all commands."""
 
 
 class _Commands(TyperGroup):
@@ -57,13 +57,18 @@ class _Commands(TyperGroup):
         """The command of a name; None if there is none."""
         if cmd_name not in _COMMANDS:
             return None
-        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
         found = getattr(import_module(f"prober.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(found)
         return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of all commands, for which none is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
 
 app = typer.Typer(cls=_Commands, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -11,14 +11,11 @@ from typing import Annotated, Final
 
 import typer
 
-from api.app import create_app
-from api.view import Archive
 from prober.cli.process import collect_between_runs, favour_the_loop, own_version
 from prober.config.following import ConfigurationFile
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
 from prober.schedule.forecast import check_budget
-from prober.service import Service
 from prober.serving.server import reload_signal, serve_until, stop_signals
 
 PROGRAM: Final = "ordering-prober"
@@ -72,6 +69,10 @@ async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: s
 
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
     """
+    from api.app import create_app
+    from api.view import Archive
+    from prober.service import Service  # all three take a second to import: not for `--help` or a wrong configuration
+
     collect_between_runs()
     with stop_signals() as stop:
         config = file.config

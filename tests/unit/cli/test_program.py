@@ -1,0 +1,21 @@
+"""The list of all commands: each is there, and to show it none is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from prober.cli.program import _COMMANDS
+
+HEAVY = {"fastapi", "grpc", "pyarrow", "pydantic", "sqlalchemy"}
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    program = "import sys; from prober.cli import main; main(['--help']); print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    shown, imported = ended.stdout.rsplit("\n", 2)[0], set(ended.stdout.splitlines()[-1].split())
+    assert not imported & HEAVY
+    assert not {name for name in imported if name.startswith("prober.cli.")} - {"prober.cli.process", "prober.cli.program"}
+    for name, (_, line) in _COMMANDS.items():
+        assert f"  {name} " in shown
+        assert line in shown
