@@ -1,25 +1,23 @@
 """What a probed message costs: microseconds of the prober's CPU for publishing, receiving, acknowledging, judging and counting it.
 
-    python -m benchmarks.end_to_end [--messages N] [--repeat R] [--endpoint HOST:PORT] [--together N]
-
-Both vantages work on one server, which runs in a process of its own: the embedded server, or what `--endpoint` names. Each round is a whole
+Both vantages work on one embedded server, which runs in a process of its own. Each round is a whole
 run of the probe `ordering` as the service does it: recorder, checker, backlog, metrics with exemplars, verdict. The figure is the best
 of R rounds after one to warm up; the ratio compares figures of the same call, so it holds on any machine.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from time import perf_counter, process_time
 
 from benchmarks import plain_client
-from benchmarks.brokers import server
-from benchmarks.checkouts import ROOT, said_by
 from benchmarks.figures import CannotMeasureError, Figure, in_turn, yardstick_s
+from benchmarks.processes import embedded_server
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
@@ -92,59 +90,39 @@ class Bench:
         return (process_time() - cpu) / self.messages * 1e6, self.messages / (perf_counter() - wall)
 
 
-def turn(vantage: str, address: str, messages: str) -> None:
-    """Prints what a probed message costs, in a process that does nothing else."""
+def probed_us(vantage: Vantage, address: str, messages: int) -> float:
+    """Microseconds of CPU for a probed message."""
     collect_rarely()
     endpoint = parse_endpoint(address)
-    ((microseconds, _),) = asyncio.run(Bench(Vantage(vantage), endpoint, int(messages), 20).measure(endpoint, 1))
-    print(microseconds)
+    ((microseconds, _),) = asyncio.run(Bench(vantage, endpoint, messages, 20).measure(endpoint, 1))
+    return microseconds
+
+
+def in_process(vantage: Vantage, address: str, messages: int) -> float:
+    """The same, in a process that does nothing else."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(probed_us, vantage, address, messages).result()
 
 
 def figures(repeat: int = 3, messages: int = 20_000) -> Iterator[Figure]:
     """What the report says of a probed message: all ways in turn, on one server."""
     collect_rarely()
-    with server("") as address:
-
-        def probed_us(vantage: Vantage) -> float:
-            return float(said_by(ROOT, "end_to_end", vantage, address, str(messages)))
-
+    with embedded_server() as address:
         rounds = list(
             in_turn(
                 repeat,
                 lambda: yardstick_s() * 1e6,
                 lambda: plain_client.measure(address, messages, 1)[0],
-                partial(probed_us, Vantage.WIRE),
-                partial(probed_us, Vantage.LIBRARY),
+                partial(in_process, Vantage.WIRE, address, messages),
+                partial(in_process, Vantage.LIBRARY, address, messages),
             )
         )
     line, plain, wire, library = zip(*rounds, strict=True)
     cheaper = "times as much CPU as at the wire"
     yield Figure("a probed message, wire", "times orjson.loads of a line", _ratios(wire, line))
-    yield Figure("a probed message, library", cheaper, _ratios(library, wire), 8.0, more=True)
-    yield Figure("google-cloud-pubsub alone", cheaper, _ratios(plain, wire), 6.0, more=True)
+    yield Figure("a probed message, library", cheaper, _ratios(library, wire))
+    yield Figure("google-cloud-pubsub alone", cheaper, _ratios(plain, wire))
 
 
 def _ratios(each: Sequence[float], to: Sequence[float]) -> tuple[float, ...]:
     return tuple(one / other for one, other in zip(each, to, strict=True))
-
-
-def main() -> None:
-    """Prints one line per vantage and their ratio."""
-    collect_rarely()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=20_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--together", type=int, default=20, help="messages of a key per publish")
-    parser.add_argument("--endpoint", default="")
-    options = parser.parse_args()
-    with server(options.endpoint) as address:
-        endpoint, costs = parse_endpoint(address), {}
-        for vantage in Vantage:
-            bench = Bench(vantage, endpoint, options.messages, options.together)
-            costs[vantage], rate = min(asyncio.run(bench.measure(endpoint, options.repeat)))
-            print(f"{vantage:8} {costs[vantage]:8.1f} us of CPU per message   {rate:8.0f} messages/s")
-    print(f"library / wire: {costs[Vantage.LIBRARY] / costs[Vantage.WIRE]:.1f}")
-
-
-if __name__ == "__main__":
-    main()

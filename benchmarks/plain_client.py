@@ -1,14 +1,11 @@
 """What google-cloud-pubsub costs alone: microseconds of CPU per message published, received and acknowledged, with no judging at all.
 
-    python -m benchmarks.plain_client [--messages N] [--repeat R] [--endpoint HOST:PORT]
-
 Ordinary code of a user: a publisher with ordering keys and the client's own batches, a subscriber whose callback acknowledges. It is what
 a probed message is compared with.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import threading
 import uuid
@@ -18,8 +15,9 @@ from time import process_time
 
 from google.cloud import pubsub_v1
 
-from benchmarks.brokers import KEYS, PROJECT, TIMEOUT_S, server
-
+KEYS = 100
+TIMEOUT_S = 60.0
+PROJECT = "projects/benchmark"
 PAYLOAD = b"x" * 256
 
 
@@ -74,18 +72,3 @@ def measure(address: str, messages: int, repeat: int) -> list[float]:
         return [client.one_round(messages) for _ in range(repeat + 1)][1:]
     finally:
         client.close()
-
-
-def main() -> None:
-    """Prints the best of the rounds."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=20_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--endpoint", default="")
-    options = parser.parse_args()
-    with server(options.endpoint) as address:
-        print(f"{min(measure(address, options.messages, options.repeat)):8.1f} us of CPU per message")
-
-
-if __name__ == "__main__":
-    main()

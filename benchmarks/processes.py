@@ -1,15 +1,40 @@
-"""What processes have used, as the system counts it."""
+"""Processes that are measured: what they have used, as the system counts it, and an embedded server in one of its own."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
+_SERVER: Final = """
+import asyncio
+from prober.embedded.server import EmbeddedServer
+
+async def serve():
+    async with EmbeddedServer() as server:
+        print(server.address, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(serve())
+"""
+
+
+@contextmanager
+def embedded_server() -> Iterator[str]:
+    """The address of an embedded server that runs in a process of its own until the end of the block."""
+    process = subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def cpu_s(pid: int) -> float:

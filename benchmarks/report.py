@@ -29,18 +29,11 @@ KEPT: Final = FOLDER / "figures.json"
 TEMPLATE: Final = "performance.md.j2"
 PAGE: Final = FOLDER.parent / "docs" / "performance.md"
 
-PROFILE: Final = "profile"
 GROUPS: Final = {
     "checker": "The checker",
     "end_to_end": "A probed message",
-    "brokers": "The embedded server",
-    "memory": "Memory",
-    "simulation": "The simulation",
-    "history": "The history",
     "spark_jobs": "The nightly jobs",
     "api": "The API",
-    "start_up": "Starting",
-    PROFILE: "Where the time goes",
 }
 """The modules that have figures, in the order of the page, and what they are about."""
 
@@ -62,7 +55,7 @@ def regressions(before: Sequence[Figure], now: Sequence[Figure]) -> Iterator[str
     old = {(figure.group, figure.name): figure for figure in before}
     for figure in now:
         known = old.get((figure.group, figure.name))
-        if known is not None and figure.group != PROFILE and figure.is_worse_than(known):
+        if known is not None and figure.is_worse_than(known):
             yield f"{figure.group}, {figure.name}: {known.best:.2f} became {figure.best:.2f} {figure.unit}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from typing import Any, Final, TypeAlias
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from benchmarks.memory import MIB, PAGE_BYTES
 from prober.core.findings import FAILING
 from prober.sinks.metrics.family import PREFIX
 from prober.sinks.metrics.label_values import Component, SkipReason
 from tests.integration.programs import get
 
+MIB: Final = 1024 * 1024
+PAGE_BYTES: Final = resource.getpagesize()
 LAG_SHARE: Final = 0.99
 PATIENCE_S: Final = 60.0
 """So long a busy machine may take for the metrics."""

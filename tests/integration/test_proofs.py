@@ -1,14 +1,11 @@
-"""Every violation has its proof: the service under three faults at once, and each of its findings judged and read again.
-
-`python -m benchmarks.proofs` does the same for ten minutes, and with 200 of them.
-"""
+"""Every violation has its proof: the service under three faults at once, and each of its findings judged and read again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.proofs import FAILING, SKIPS, listed, prove, settings
 from tests.integration.programs import eventually, service
+from tests.integration.proofs import FAILING, SKIPS, listed, prove, settings
 
 ORDER = ("ORDER_GAP", "ORDER_INVERSION")
 SOON_S = 3.0

@@ -1,45 +1,34 @@
-"""Whether every violation has its proof: the service under three faults at once, and its findings judged and read again.
+"""Whether every violation has its proof: findings of a running service, judged and read again.
 
-    python -m benchmarks.proofs [--seconds S] [--sample N] [--keep FOLDER]
-
-Runs `ordering-prober run` on the embedded server for so long, takes a sample of its violations and passed deadlines, as many of each kind
-as there are, downloads the trace of each, lets `ordering-prober verify` judge it again, and reads the drawing on its page. Told is what is
-missing; the exit code is 1 if anything is.
+`prove` takes a sample of the violations and passed deadlines, as many of each kind as there are, downloads the trace of each, lets
+`ordering-prober verify` judge it again, and reads the drawing on its page. It says what is missing.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
-import sys
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import urlopen
 from xml.etree.ElementTree import Element, fromstring
 
 from prober.traces.trace import FIRST_EVENT_LINE
 from tests.commands import run
-from tests.integration.programs import service
+from tests.integration.programs import get
 
 FAILING: Final = ("violation", "liveness")
 FAULTS: Final = ("redeliver_unacked_only", "stall_key:key=ordering-3", "swap_in_batch:p=0.05,key=affinity-*")
 """One for each probe: a run in which a promise is broken ends before a key is stuck."""
-DEADLINE_S: Final = 10
 INTERVAL: Final = "10s"
 DRAIN: Final = "60s"
 """Longer than any run waits: it never waits longer than something can be owed."""
 JUDGED_AT_ONCE: Final = 50
-PATIENCE_S: Final = 60.0
 SEED: Final = 14
 SHOWN: Final = (("smallest", ""), ("key", "-key"))
 SKIPS: Final = ("REDELIVERY_SKIP", "PULL_BATCH_ORDER")
@@ -129,12 +118,6 @@ def _saved(path: Path, trace: str) -> list[Event]:
     return [json.loads(line) for line in trace.splitlines()[FIRST_EVENT_LINE - 1 :]]
 
 
-def get(url: str) -> str:
-    """The body of an answer."""
-    with urlopen(url, timeout=PATIENCE_S) as answer:
-        return str(answer.read().decode())
-
-
 def listed(url: str, status: str) -> Iterator[dict[str, Any]]:
     """Every finding of a status."""
     cursor = ""
@@ -202,26 +185,3 @@ def _ends_holding(one: Event, held: Event) -> bool:
     if one["event"] == "closed":
         return bool(one["session"] == held["session"])
     return bool(one["event"] == "nacked" and one["message_id"] == held["message_id"])
-
-
-def main() -> None:
-    """Reads the arguments."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--sample", type=int, default=200)
-    parser.add_argument("--keep", type=Path, help="a folder for the traces and pages")
-    asked = parser.parse_args()
-    with TemporaryDirectory() as folder, service(**settings(DEADLINE_S)) as (_, url):
-        threading.Event().wait(asked.seconds)
-        outcome = prove(url, asked.sample, asked.keep or Path(folder))
-    print(f"found: {dict(outcome.found)}")
-    print(f"looked at: {dict(outcome.looked_at)}; their traces have {median(outcome.events)} events, at most {max(outcome.events)}")
-    wrong = outcome.wrong()
-    for name, why in wrong.items():
-        print(f"{name}: {'; '.join(why)}")
-    print(f"{sum(outcome.looked_at.values()) - len(wrong)} of {sum(outcome.looked_at.values())} have what they need")
-    sys.exit(1 if wrong else 0)
-
-
-if __name__ == "__main__":
-    main()
