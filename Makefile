@@ -19,9 +19,9 @@ run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, u
 	@exec $(BIN)/ordering-prober run
 
 # The tests start the program hundreds of times: if none may write bytecode, each compiles all of it again.
-test: $(VENV)/dev.stamp  ## Run the whole test suite (PYTEST_ARGS="-n 0" for one process)
+test: $(VENV)/dev.stamp  ## Run the test suite, but for what waits for minutes (PYTEST_ARGS="-n 0" for one process)
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m "not nightly" $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## Run the static checks: style, format, types, imports, addresses
 	$(BIN)/ruff check
@@ -81,7 +81,9 @@ loud: $(VENV)/dev.stamp  ## Inject each fault, follow it to the page and back, a
 	@sh .ci/get-tools $(BIN) $(VENV)/setup.log
 	$(BIN)/python -m tests.whole.loud $(if $(PACE),--pace $(PACE)) docs/loud.md
 
-test-nightly: test quiet loud  ## Run every test, also those that watch the whole service for minutes
+test-nightly: test  ## Run every test, also those that wait for minutes or watch the whole service (three hours)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -m nightly $(PYTEST_ARGS)
+	@$(MAKE) quiet loud
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev

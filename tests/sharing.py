@@ -14,9 +14,7 @@ WAITING: Final = tuple(
     f"tests/{file}"
     for file in (
         "dashboards/test_live.py",
-        "integration/test_sharded.py",
         "integration/test_service.py",
-        "integration/test_paging.py",
     )
 )
 """Tests that wait for minutes, for alerts, leases and schedules, and leave the processor to others meanwhile: the longest first."""

@@ -54,7 +54,7 @@ WITHOUT_DATA = {
 PERHAPS_ABSENT = ("backlog_begins_bytes_per_second",)
 """Figures that a run does not always have: on a key that keeps up no backlog begins."""
 
-pytestmark = [pytest.mark.timeout(SCRAPED_S + 2 * PATIENCE_S + 180.0)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(SCRAPED_S + 2 * PATIENCE_S + 180.0)]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event
 from urllib.request import Request, urlopen
 
+import pytest
 import yaml
 
 from prober.alerting.rules import Severity
@@ -20,6 +21,8 @@ from tests.alerts.stories import ALERTS, WRITTEN
 from tests.integration.chain import Receiver, alertmanager_config, receiving
 from tests.integration.daemons import daemon, free_port, written
 from tests.integration.programs import eventually, get
+
+pytestmark = pytest.mark.nightly
 
 EVERY = everything(WRITTEN)
 PACE = 30.0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import pytest
 import yaml
 
 from prober.alerting.rules import RUNBOOKS
@@ -21,6 +22,8 @@ from tests.alerts.stories import PATHS
 from tests.commands import ROOT
 from tests.integration.chain import Chain, Receiver, arm, chain, disarm_all, receiving
 from tests.integration.programs import eventually, get, program, series, service
+
+pytestmark = pytest.mark.nightly
 
 NEWS_S = 30.0
 """How long a finding keeps its alert firing here, so that its end can be waited for."""

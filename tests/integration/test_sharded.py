@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
@@ -21,6 +22,8 @@ from prober.sinks.status.records import RunFilter, RunRecord
 from prober.sinks.status.store import StatusStore
 from tests.integration.programs import Program, eventually, program, server, service, status
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
+
+pytestmark = pytest.mark.nightly
 
 INTERVAL_S = 2.0
 RUN_MAX_S = 60.0

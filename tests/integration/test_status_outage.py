@@ -33,6 +33,8 @@ from tests.unit.sinks.status.examples import (
 )
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
+pytestmark = pytest.mark.nightly
+
 KILLS = 3
 PATIENCE_S = 180.0
 

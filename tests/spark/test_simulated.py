@@ -28,6 +28,8 @@ from tests.spark.direct import Row, counted, rows_of
 from tests.spark.simulated import LATE, QUIET, TARGET
 from tests.spark.taped import DAY, MIDNIGHT
 
+pytestmark = pytest.mark.nightly
+
 MORNING = MIDNIGHT + DAY_S + HOUR_S
 FAULTS = {"swap_in_batch", "split_holder", "stall_key", "redeliver_unacked_only"}
 """Those that break a promise."""

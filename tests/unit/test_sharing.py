@@ -39,7 +39,7 @@ def test_what_takes_long_begins_first() -> None:
     shuffled = [
         "tests/unit/test_a.py::t",
         "tests/integration/test_a.py::t",
-        "tests/integration/test_sharded.py::t",
+        "tests/integration/test_service.py::t",
         "tests/dashboards/test_live.py::t",
         "tests/alerts/test_a.py::t",
         "tests/spark/test_a.py::t",
