@@ -13,7 +13,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench soak screenshots platform-checks sbom audit chart simulate detection costs quiet loud test-nightly lock clean help
+.PHONY: run test check format mutants bench soak screenshots generate sbom audit chart simulate detection quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -49,9 +49,6 @@ soak: $(VENV)/dev.stamp  ## Run everything for MINUTES=20 under load while one t
 screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
 	$(BIN)/python -m tests.browser.screenshots
 
-platform-checks: $(VENV)/dev.stamp  ## Write docs/platform-checks.md again, from what Helm renders
-	$(BIN)/python -m tests.helm.checklist
-
 sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials of the service (CycloneDX)
 	@mkdir -p dist
 	$(BIN)/cyclonedx-py requirements constraints/runtime.txt --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json
@@ -69,8 +66,8 @@ simulate: $(VENV)/runtime.stamp  ## Run the whole prober in virtual time, 200 ti
 detection: $(VENV)/runtime.stamp  ## Gather 10,000 hours of probes and write docs/detection.md: which probe finds which fault (hours; after Ctrl-C it goes on from there)
 	$(BIN)/python -m prober.simulation.page docs/detection.md --seeds $(SEEDS) --hours $(HOURS) --results docs/detection.json
 
-costs: $(VENV)/dev.stamp  ## Write docs/costs.md again: what the values files cost a month
-	@$(BIN)/python -m tests.helm.costs_page docs/costs.md
+generate: $(VENV)/dev.stamp  ## Write every generated file again: rules, dashboards, and the pages on costs, metrics, performance, platform checks
+	@$(BIN)/python -m tests.generated
 
 quiet: MINUTES ?= 15
 quiet: $(VENV)/dev.stamp  ## Run the healthy service for MINUTES=15 beside a CPU load: no alert, no bad check, no pending message

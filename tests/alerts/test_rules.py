@@ -8,21 +8,10 @@ from typing import Any
 
 import pytest
 
-from prober.alerting.files import rule_files
 from prober.alerting.rules import PAGES, RUNBOOKS, AlertBasis, Owner, Severity
-from prober.config.loading import load
 from tests.alerts.reading import FROM_PROMETHEUS, labels_of, recorded, scraped, selectors
 from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, in_story_time, told_apart
 from tests.alerts.tools import said
-
-
-def test_the_committed_files_are_what_the_default_objectives_ask_for() -> None:
-    for name, text in rule_files(load(None, {}).objectives).items():
-        assert (ALERTS / name).read_text(encoding="utf-8") == text, f"write alerts/{name} again: ordering-prober alerts"
-
-
-def test_there_are_no_other_rule_files() -> None:
-    assert sorted(path.name for path in ALERTS.glob("*.rules.yaml")) == [path.name for path in PATHS]
 
 
 def test_promtool_has_nothing_to_say() -> None:

@@ -1,4 +1,4 @@
-"""What a platform team checks before it lets a chart in, for every values file that is shipped. `make platform-checks` writes the page.
+"""What a platform team checks before it lets a chart in, for every values file that is shipped. `make generate` writes the page.
 
 A check looks at what Helm renders and says what is wrong with it: nothing, or a sentence. None means that there is nothing to check.
 """
@@ -13,7 +13,6 @@ from typing import Any, Final
 from api.access import HEALTH_PATHS
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.values import EMBEDDED
-from tests.commands import ROOT
 from tests.helm.chart import (
     CASES,
     NAMESPACE,
@@ -31,7 +30,6 @@ from tests.helm.chart import (
 from tests.helm.policies import INTERNET, METADATA_SERVER, Peer, lets_in, lets_out
 from tests.helm.validation import KUBERNETES, complaints
 
-PAGE: Final = ROOT / "docs" / "platform-checks.md"
 COLUMNS: Final[Mapping[str, str]] = {
     "production": "production",
     "canary": "production + canary",
@@ -339,7 +337,7 @@ CHECKS: Final = (
 
 _HEAD: Final = """# What a platform team checks
 
-Before a platform team lets a chart into its cluster, it asks the questions below. `make platform-checks` renders the chart with each
+Before a platform team lets a chart into its cluster, it asks the questions below. `make generate` renders the chart with each
 values file that is shipped, answers them from what Helm renders, and writes this page; a test fails if an answer is no, or if the page is
 not current. `-` means that there is nothing to check: those values have no alerts, no jobs, no store elsewhere, or one prober.
 
@@ -358,7 +356,3 @@ def page() -> str:
     rows = [("values-*.yaml", *COLUMNS.values()), ("---",) * (len(COLUMNS) + 1)]
     rows += [(check.question, *(answer(check, case) for case in COLUMNS)) for check in CHECKS]
     return _HEAD + "\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

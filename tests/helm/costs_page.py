@@ -1,10 +1,8 @@
-"""The page docs/costs.md: `python -m tests.helm.costs_page docs/costs.md`, or `make costs`."""
+"""The page docs/costs.md, which `make generate` writes."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 from prober.config.values import write_size
@@ -17,9 +15,8 @@ INTRODUCTION: Final = """\
 # Costs
 
 What the values files of the chart cost a month of 30 days at Google's list prices, in US dollars, without discounts and free tiers.
-`make costs` writes this page from the rendered chart, the configuration in it and [the prices](#prices). Look these up before you rely on
-a sum: nobody has compared it with a bill yet.
-"""
+`make generate` writes this page from the rendered chart, the configuration in it and [the prices](#prices). Look these up before you rely
+on a sum: nobody has compared it with a bill yet. """
 
 _PRODUCTION: Final = """\
 So production costs {all} a month. Pub/Sub is {pubsub} of it ({alone} if every message, published or received, were a request of
@@ -220,7 +217,3 @@ def _tebibytes(volume: Bounds) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -13,17 +13,12 @@ from prober.schedule.forecast import monthly_cost
 from tests.commands import ROOT
 from tests.helm import costs
 from tests.helm.costs import ENVIRONMENTS, Environment, quantity
-from tests.helm.costs_page import page
 from tests.helm.scrapes import scraped
 
 SERIES_OFF, BYTES_OFF = 0.1, 0.3
 EVENTS_OFF = 0.25
 """A pull has two events of its own, which other probes do not have."""
 MEASURED_S = 40.0
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "costs.md").read_text(encoding="utf-8") == page(), "call `make costs`"
 
 
 def test_every_values_file_has_its_sum() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.figures import Figure, Kept, merged, read, write
-from benchmarks.report import GROUPS, KEPT, PAGE, page, regressions, table
+from benchmarks.report import GROUPS, KEPT, regressions, table
 
 COST = Figure("judge", "times a line", (4.0, 4.4, 4.1), 5.0, group="checker", date="2026-11-20")
 RATE = Figure("alone", "times as much", (6.5, 6.1), 6.0, more=True, group="end_to_end", date="2026-11-20")
@@ -53,8 +53,5 @@ def test_bold_is_what_misses_no_goal(goal: float | None, row: str) -> None:
     assert f"| judge | {row} | 4.4 | {wanted} | times a line |" in table([replace(COST, goal=goal)])
 
 
-def test_the_page_is_that_of_the_figures() -> None:
-    """It is generated: who changes it by hand changes the template, and measures or not."""
-    kept = read(KEPT)
-    assert {figure.group for figure in kept.figures} <= set(GROUPS)
-    assert PAGE.read_text(encoding="utf-8") == page(kept)
+def test_every_figure_belongs_to_a_benchmark() -> None:
+    assert {figure.group for figure in read(KEPT).figures} <= set(GROUPS)
