@@ -11,15 +11,16 @@ from fastapi.staticfiles import StaticFiles
 from api import problems
 from api.access import Access
 from api.arrivals import RunArrivals
-from api.current_status import CurrentStatus
+from api.dependencies import provide
+from api.etags import ETags
 from api.headers import Headers, Heads, Methods
 from api.limits import RequestLimits
 from api.models.base import API
 from api.query_parameters import said_once
-from api.response_cache import ResponseCache
 from api.routes import comparisons, findings, health, incidents, keys, page, probes, reports, runs, series, slos, status
 from api.templates import STATIC
 from api.view import Archive, View
+from api.view_models import PageContents
 from prober.config.models import Api
 
 DESCRIPTION: Final = (
@@ -35,7 +36,6 @@ COMPRESSION_LEVEL: Final = 5
 
 def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
     """The application. It keeps nothing itself; every answer is made of what the view and the archive say at that moment."""
-    current, answers = CurrentStatus(view, archive), ResponseCache(store_is_server=not archive.queries.database.is_sqlite)
     app = FastAPI(
         title="ordering-keys-prober",
         description=DESCRIPTION,
@@ -46,24 +46,27 @@ def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    arrivals = RunArrivals(view, archive, answers)
-    for router in (
-        status.router(answers, current),
-        probes.router(answers, current, view),
-        runs.router(answers, archive),
-        incidents.router(answers, archive),
-        findings.router(answers, archive),
-        keys.router(answers, current, archive),
-        slos.router(answers, current, archive),
-        series.router(answers, current, archive),
-        comparisons.router(answers, current, archive),
-        reports.router(answers, current, archive),
+    provide(app, view, archive)
+    arrivals = RunArrivals(view, archive)
+    for routes in (
+        status,
+        probes,
+        runs,
+        incidents,
+        findings,
+        keys,
+        slos,
+        series,
+        comparisons,
+        reports,
     ):
         # not by a router around all of them, for which FastAPI would build every route once more
-        app.include_router(router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
-    app.include_router(health.router(view))
-    app.include_router(page.router(answers, current, archive, settings), dependencies=[Depends(arrivals)])
+        app.include_router(routes.router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
+    app.include_router(health.router)
+    app.state.contents = PageContents(archive, settings)
+    app.include_router(page.router, dependencies=[Depends(page.as_page), Depends(arrivals)])
     app.mount("/static", StaticFiles(directory=STATIC))
+    app.add_middleware(ETags)
     app.add_middleware(Access, settings=settings)
     app.add_middleware(Methods)
     app.add_middleware(RequestLimits)

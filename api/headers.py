@@ -7,8 +7,11 @@ JSON unread; that is done before anybody is asked for a token, which would not h
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,6 +32,13 @@ DRAWING_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-an
 JSON: Final = "application/json"
 _METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 _READING: Final = ("GET", "HEAD")
+
+
+def link_next(request: Request, response: Response, cursor: str | None) -> None:
+    """Links the next page of a list that goes on; relative, so that it is right behind every proxy."""
+    if cursor is not None:
+        query = [(name, value) for name, value in request.query_params.multi_items() if name != "cursor"]
+        response.headers["Link"] = f'<?{urlencode([*query, ("cursor", cursor)])}>; rel="next"'
 
 
 class Headers:

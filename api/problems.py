@@ -35,13 +35,6 @@ _PAGES: Final = ("text/html", "application/xhtml+xml")
 _DATA: Final = ("application/json", MEDIA_TYPE)
 
 
-class AbsentPage(HTTPException):
-    """There is no such page for people."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(404, why)
-
-
 class ProblemDetails(BaseModel):
     """Why a request was not answered."""
 
@@ -71,19 +64,20 @@ def problem(status: int, detail: str, path: str, headers: Mapping[str, str] | No
     return JSONResponse(body.model_dump(), status, headers, MEDIA_TYPE)
 
 
-def is_for_people(request: Request, *, unless_said: bool = False) -> bool:
-    """Whether a page is wanted rather than data (RFC 9110, section 12.5.1); `unless_said` if the request does not tell them apart."""
+def is_for_people(request: Request) -> bool:
+    """Whether a page is wanted rather than data (RFC 9110, section 12.5.1).
+
+    Where the request does not tell them apart, the path does: there is a page, or would be without the error.
+    """
     weights = {name: _weight(rest) for name, _, rest in (one.strip().partition(";") for one in _accepted(request).split(","))}
     page, data = (max(weights.get(name, 0.0) for name in names) for names in (_PAGES, _DATA))
-    return unless_said if page == data else page > data
+    return getattr(request.state, "is_page", False) if page == data else page > data
 
 
-def error_answer(
-    request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None, *, is_page: bool = False
-) -> Response:
-    """A page for people, problem details for programs. `is_page`: without the error there would be a page, whoever asks."""
+def error_answer(request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    """A page for people, problem details for programs."""
     varying = {**(headers or {}), "Vary": "Accept"}
-    if is_for_people(request, unless_said=is_page):
+    if is_for_people(request):
         begin = detail[:1] if status == 400 else detail[:1].upper()  # where the name of a parameter may stand first
         return absent_page(request, status, f"{begin}{detail[1:].removesuffix('.')}.", varying)
     return problem(status, detail, request.scope["path"], varying)
@@ -111,15 +105,15 @@ async def refused(request: Request, error: Exception) -> Response:
     if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
         said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
         detail = said.get(error.status_code, detail)
-    return error_answer(request, error.status_code, detail, error.headers, is_page=isinstance(error, AbsentPage))
+    return error_answer(request, error.status_code, detail, error.headers)
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return error_answer(request, 400, "; ".join(map(_wrong, error.errors()[:WRONG_SHOWN_MAX])))
+    return error_answer(request, 400, "; ".join(map(wrong, error.errors()[:WRONG_SHOWN_MAX])))
 
 
-def _wrong(found: Mapping[str, Any]) -> str:
+def wrong(found: Mapping[str, Any]) -> str:
     """What is wrong with a parameter, or with a field of the body."""
     place, *names = (str(part) for part in found["loc"])
     name = ".".join(names)[:NAME_SHOWN_MAX] or f"the {place}"
@@ -134,14 +128,9 @@ async def _unanswerable(request: Request, error: Exception) -> Response:
         return error_answer(request, 400, str(error))
     if isinstance(error, NotStorable):
         return error_answer(request, 400, "this contains something that cannot be stored, so there is nothing like it")
-    return unreachable(request, error)
-
-
-def unreachable(request: Request, error: Exception, *, is_page: bool = False) -> Response:
-    """The store, or the place of the reports, does not answer."""
     what = "the place of the reports" if isinstance(error, HistoryError) else "the status store"
     headers = {"Retry-After": str(RETRY_AFTER_S)}
-    return error_answer(request, 503, f"{what} cannot be reached at the moment", headers, is_page=is_page)
+    return error_answer(request, 503, f"{what} cannot be reached at the moment", headers)
 
 
 class Failures:

@@ -10,11 +10,13 @@ from prober.comparison.comparison import Comparison
 from prober.comparison.pairs import ConfiguredComparison, comparisons_of
 from prober.comparison.stored import compare_stored
 from prober.config.models import Config
-from prober.reports.reader import ReportReader
+from prober.reports.reader import ROWS_MAX, ReportReader
+from prober.reports.values import BurnReport, HotKeysReport
 from prober.runs.site import SiteKey
 from prober.schedule.forecast import Detectable, detectable_on
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
@@ -75,6 +77,16 @@ class Archive:
     def compared(self, now: float) -> tuple[Comparison, ...]:
         """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
         return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
+
+    def newest_hot_keys(self) -> HotKeysReport | None:
+        """The newest report on hot keys; None: there is none. Raises HistoryError."""
+        day = None if self.reports is None else self.reports.latest_day(Job.HOT_KEYS)
+        return None if self.reports is None or day is None else self.reports.hot_keys(day, limit=ROWS_MAX)
+
+    def newest_burn(self, objective: str) -> BurnReport | None:
+        """What the newest report says about an objective; None: there is none. Raises HistoryError."""
+        day = None if self.reports is None else self.reports.latest_day(Job.SLO_BURN)
+        return None if self.reports is None or day is None else self.reports.slo_burn(day, objective=objective)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
         """Somebody knows of an incident; False: there is none of this name. Raises what the store raises."""

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
+from starlette.exceptions import HTTPException
+
 from api.burn_windows import counted_windows
 from api.charts import ChartSpan, CountChart, count_chart
 from api.finding_case import case_of
+from api.lookups import finding_of, incident_of, objective_of, run_of
 from api.models.base import API
 from api.query_parameters import (
     ChartParameters,
@@ -24,13 +27,12 @@ from api.query_parameters import (
 from api.recent import Recent, slices_of
 from api.runbooks import INDEX, SUFFIX, Reader, runbooks
 from api.view import Archive
+from prober.config.models import Api
 from prober.config.workloads import is_fed
 from prober.core.chances import chances_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
-from prober.reports.reader import ROWS_MAX
-from prober.reports.values import BurnReport, HotKeysReport
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
@@ -54,15 +56,24 @@ UNCONFIGURED: Final = (
 Values: TypeAlias = Mapping[str, object]
 
 
-class PageNotFound(Exception):
-    """There is no such page. The text is a sentence for people."""
-
-
 class PageContents:
-    """Asks an archive. Raises `Absent` for what is not there, and what the archive raises."""
+    """Asks an archive. Raises `HTTPException` for what is not there, and what the archive raises."""
 
-    def __init__(self, archive: Archive, runbooks: str | None = None, *, writes: bool = False) -> None:
-        self._archive, self.runbooks, self._writes = archive, runbooks, writes
+    def __init__(self, archive: Archive, settings: Api) -> None:
+        self._archive, self._recent = archive, Recent(archive)
+        self._runbooks, self._writes = settings.runbooks, settings.token is not None
+
+    def status(self, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
+        """How everything stands, with charts and hot keys."""
+        span = asked.span(snapshot)
+        return {
+            "runbooks": self._runbooks,
+            "snapshot": snapshot,
+            "linked": snapshot.stored,
+            "span": span,
+            "charts_of": self._recent.charts(snapshot, span),
+            "hot": self._recent.hot_keys(),
+        }
 
     def incidents(self, asked: IncidentParameters, snapshot: StatusSnapshot) -> Values:
         """A page of incidents."""
@@ -70,7 +81,7 @@ class PageContents:
         return {
             "now": snapshot.at,
             "asked": asked,
-            "runbooks": self.runbooks,
+            "runbooks": self._runbooks,
             "found": found.items,
             "older": _older(asked, found.next_cursor),
             "feed": urlencode(as_query(asked, without={"cursor", "limit"})),
@@ -79,11 +90,8 @@ class PageContents:
         }
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
-        """An incident with the finding that stands for it and its newest ones. Raises PageNotFound."""
-        queries = self._archive.queries
-        incident = queries.incident(incident_id)
-        if incident is None:
-            raise PageNotFound("There is no incident of this name. It may have been kept for a while and deleted since.")
+        """An incident with the finding that stands for it and its newest ones."""
+        queries, incident = self._archive.queries, incident_of(self._archive, incident_id)
         found = queries.findings(FindingFilter(incident_id=incident_id), limit=INCIDENT_FINDINGS_MAX)
         shown = queries.finding(incident.exemplar.finding_id) if incident.exemplar.finding_id else None
         return {
@@ -91,7 +99,7 @@ class PageContents:
             "incident": incident,
             "case": None if shown is None else case_of(shown, None, None),
             "found": found.items,
-            "runbooks": self.runbooks,
+            "runbooks": self._runbooks,
             "writes": self._writes,
             "acknowledging": f"{API.lstrip('/')}/incidents/{quote(incident.incident_id, safe='')}/acknowledge",
             "suggested_end": (snapshot.at // HOUR_S + ACKNOWLEDGED_H) * HOUR_S,
@@ -99,7 +107,7 @@ class PageContents:
 
     def comparisons(self, snapshot: StatusSnapshot) -> Values:
         """Every comparison by the newest runs."""
-        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at), "runbooks": self.runbooks}
+        return {"now": snapshot.at, "compared": self._archive.compared(snapshot.at), "runbooks": self._runbooks}
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
@@ -115,11 +123,8 @@ class PageContents:
         }
 
     def finding(self, finding_id: str, shown: Shown) -> Values:
-        """A finding with its run, and how often the like was found on its key. Raises PageNotFound."""
-        queries = self._archive.queries
-        record = queries.finding(finding_id, on_key=shown is Shown.KEY)
-        if record is None:
-            raise PageNotFound("There is no finding of this name. It may have been kept for a while and deleted since.")
+        """A finding with its run, and how often the like was found on its key."""
+        queries, record = self._archive.queries, finding_of(self._archive, finding_id, on_key=shown is Shown.KEY)
         groups = queries.findings_of_key(record.finding.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {
@@ -127,23 +132,23 @@ class PageContents:
             "record": record,
             "finding": record.finding,
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),
-            "runbooks": self.runbooks,
+            "runbooks": self._runbooks,
         }
 
     def sites(self, snapshot: StatusSnapshot) -> Values:
         """Every site."""
         return {"now": snapshot.at, "probe": None, "sites": snapshot.sites}
 
-    def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot, recent: Recent) -> Values:
-        """The sites of a probe that agree with what is asked; if it is one, all about it. Raises PageNotFound."""
+    def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot) -> Values:
+        """The sites of a probe that agree with what is asked; if it is one, all about it."""
         found = tuple(site for site in snapshot.sites if site.site.probe == probe and asked.agrees(site.site))
         if not found:
-            raise PageNotFound("There is no such probe, or it does not run there. The page of all probes has those that do.")
+            raise HTTPException(404, "there is no such probe, or it does not run there; the page of all probes has those that do")
         values = {"now": snapshot.at, "probe": probe, "sites": found}
         if len(found) > 1:
             return values
         span = asked.span(snapshot)
-        drawn = recent.charts_of(found[0].site, span)
+        drawn = self._recent.charts_of(found[0].site, span)
         others = "".join(f"{urlencode({name: value})}&" for name, value in asked if name != "range" and value is not None)
         return {**values, **self._site(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
 
@@ -157,7 +162,7 @@ class PageContents:
             "linked": snapshot.stored,
             "shown": shown,
             "site": site,
-            "runbooks": self.runbooks,
+            "runbooks": self._runbooks,
             "incidents": tuple(one for one in snapshot.incidents if site.key in one.affected),
             "runs": queries.runs(runs, limit=SITE_RUNS_MAX).items,
             "found": queries.findings(findings, limit=SITE_FINDINGS_MAX).items,
@@ -185,10 +190,8 @@ class PageContents:
         }
 
     def run(self, run_id: str) -> Values:
-        """A run with its findings. Raises PageNotFound."""
-        run = self._archive.queries.run(run_id)
-        if run is None:
-            raise PageNotFound("There is no run of this name. It may not have been written yet, or been deleted since.")
+        """A run with its findings."""
+        run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
         figures = {name_of(figure): value_as_text(figure, value) for figure, value in run.result.figures.items()}
         chances = chances_of(run.result.counters)
@@ -196,7 +199,7 @@ class PageContents:
 
     def key(self, key: str) -> Values:
         """What was found on a key, and whether it was hot."""
-        queries, report = self._archive.queries, self._newest_hot_keys()
+        queries, report = self._archive.queries, self._archive.newest_hot_keys()
         return {
             "key": key,
             "groups": queries.findings_of_key(key) if key else (),
@@ -206,7 +209,7 @@ class PageContents:
         }
 
     def hot_keys(self, asked: HotKeyParameters, snapshot: StatusSnapshot) -> Values:
-        """The hot keys of a day, and without a date the top keys of observed streams now. Raises PageNotFound."""
+        """The hot keys of a day, and without a date the top keys of observed streams now."""
         return {**self._hot_keys_of_day(asked), "streams": asked.of_streams(snapshot.streams), "now": snapshot.at}
 
     def _hot_keys_of_day(self, asked: HotKeyParameters) -> Values:
@@ -217,22 +220,20 @@ class PageContents:
         day = asked.date or reader.latest_day(Job.HOT_KEYS)
         report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
         if asked.date is not None and report is None:
-            raise PageNotFound(f"There is no report about {asked.date}.")
+            raise HTTPException(404, f"there is no report about {asked.date}")
         return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day), "why": ""}
 
     def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
-        """An objective on each of its targets. Raises PageNotFound."""
-        objective = next((one for one in self._archive.objectives if one.name == name), None)
-        if objective is None:
-            raise PageNotFound("There is no objective of this name.")
+        """An objective on each of its targets."""
+        objective = objective_of(self._archive, name)
         slos = tuple(slo for slo in snapshot.slos if slo.objective.name == name)
         counted = {window: self._archive.queries.counts(window, snapshot.at) for window in windows_s(objective)}
-        report, span = self._newest_burn(name), asked.span(snapshot)
+        report, span = self._archive.newest_burn(name), asked.span(snapshot)
         return {
             "objective": objective,
             "slos": slos,
             "now": snapshot.at,
-            "runbooks": self.runbooks,
+            "runbooks": self._runbooks,
             "windows": {slo.target: tuple(counted_windows(slo, counted)) for slo in slos},
             "span": span,
             "chart_of": self._count_charts(objective, slos, span),
@@ -247,25 +248,15 @@ class PageContents:
         return {"index": runbooks()[INDEX], "groups": groups, "reader": reader}
 
     def book(self, name: str, reader: Reader) -> Values:
-        """A runbook, also by the name of its file. Raises PageNotFound."""
+        """A runbook, also by the name of its file."""
         book = runbooks().get(name.removesuffix(SUFFIX))
         if book is None or book.name == INDEX:
-            raise PageNotFound("There is no runbook of this name. The page of all runbooks has those that there are.")
+            raise HTTPException(404, "there is no runbook of this name; the page of all runbooks has those that there are")
         return {"book": book, "reader": reader}
 
     def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
         counts = slices_of(self._archive, objective, span)
         return {slo.target: count_chart(objective, counts.get(slo.target, {}), span) for slo in slos}
-
-    def _newest_hot_keys(self) -> HotKeysReport | None:
-        reader = self._archive.reports
-        day = None if reader is None else reader.latest_day(Job.HOT_KEYS)
-        return None if reader is None or day is None else reader.hot_keys(day, limit=ROWS_MAX)
-
-    def _newest_burn(self, objective: str) -> BurnReport | None:
-        reader = self._archive.reports
-        day = None if reader is None else reader.latest_day(Job.SLO_BURN)
-        return None if reader is None or day is None else reader.slo_burn(day, objective=objective)
 
 
 def _places(snapshot: StatusSnapshot) -> Values:

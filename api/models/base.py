@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Self, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
@@ -40,9 +40,10 @@ class Answer(BaseModel):
         super().__init_subclass__(**settings)
         cls.__qualname__ = cls.model_config["title"] = schema or cls.__name__
 
-    def timeless(self) -> Self:
-        """The same without what becomes another only because time passes: what the ETag is made of."""
-        return self
+
+def values_of(model: type[BaseModel], *sources: object) -> dict[str, Any]:
+    """The fields of a model that these values have; where several have one, that of the last."""
+    return {name: getattr(source, name) for source in sources for name in model.model_fields if hasattr(source, name)}
 
 
 class Listed(Answer):

@@ -28,6 +28,7 @@ from api.models.base import (
     Target,
     Time,
     Vantage,
+    values_of,
 )
 from api.models.runs import ProberStateAnswer
 from api.query_parameters import Shown
@@ -92,6 +93,11 @@ class FindingAnswer(Answer, schema="Finding"):
     incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]
     """The incident that it belongs to; null: it failed no run."""
 
+    @classmethod
+    def listed(cls, record: records.FindingRecord) -> Self:
+        """The answer for a finding as it is kept, without its evidence."""
+        return cls.model_validate(values_of(cls, record.site, record.finding, record))
+
 
 class FindingPage(Listed):
     """Findings, by when they were found, the newest first."""
@@ -144,15 +150,7 @@ class EvidenceAnswer(Answer, schema="Evidence"):
             {"line": number, "witness": number in evidence.witnesses, "event": json.loads(event)}
             for number, event in enumerate(events, FIRST_EVENT_LINE)
         )
-        return cls.model_validate(
-            {
-                "proven": evidence.proven,
-                "complete": evidence.complete,
-                "among": evidence.among,
-                "events": tuple(lines),
-                "opened": evidence.opened,
-            }
-        )
+        return cls.model_validate(values_of(cls, evidence) | {"events": tuple(lines)})
 
 
 class Links(Answer):
@@ -204,37 +202,17 @@ class FindingDetail(FindingAnswer):
     @classmethod
     def of(cls, record: records.FindingRecord, run: records.RunRecord | None) -> Self:
         """The answer for a finding as it is kept, with the run that made it if that is still there."""
-        finding, site, evidence = record.finding, record.site, record.evidence
-        return cls(
-            finding_id=record.finding_id,
-            run_id=record.run_id,
-            probe=site.probe,
-            target=site.target,
-            vantage=site.vantage,
-            part=site.part,
-            instance=record.instance,
-            found_at=record.found_at,  # type: ignore[arg-type]  # seconds since 1970 become a time
-            kind=finding.kind,
-            status=finding.status,
-            subscription=finding.subscription,
-            key=finding.key,
-            t=finding.t,
-            explanation=record.explanation,
-            closed_at=record.closed_at,  # type: ignore[arg-type]
-            incident_id=record.incident_id,
-            doubt=finding.doubt,
-            facts=finding.facts,
-            assumptions={name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
-            reasons=finding.reasons,
-            witnesses=finding.witnesses,
-            after=record.after,
-            evidence=None if evidence is None else EvidenceAnswer.of(evidence),
-            unproven_because=record.unproven_because,
-            prober=None if run is None else ProberStateAnswer.model_validate(run.prober),
-            judge_again=None
-            if evidence is None
-            else f"ordering-prober verify --explain {trace_file_name(record.finding_id)}.jsonl",
-            links=_links(record),
+        evidence, bounds = record.evidence, record.finding.assumptions.items()
+        file = f"{trace_file_name(record.finding_id)}.jsonl"
+        return cls.model_validate(
+            values_of(cls, record.site, record.finding, record)
+            | {
+                "assumptions": {name: bound if isfinite(bound) else None for name, bound in bounds},
+                "evidence": None if evidence is None else EvidenceAnswer.of(evidence),
+                "prober": None if run is None else run.prober,
+                "judge_again": None if evidence is None else f"ordering-prober verify --explain {file}",
+                "links": _links(record),
+            }
         )
 
 

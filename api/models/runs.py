@@ -7,7 +7,22 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from api.models.base import Answer, Count, Instance, Listed, Part, Probe, RunId, Seconds, Subscription, Target, Time, Topic, Vantage
+from api.models.base import (
+    Answer,
+    Count,
+    Instance,
+    Listed,
+    Part,
+    Probe,
+    RunId,
+    Seconds,
+    Subscription,
+    Target,
+    Time,
+    Topic,
+    Vantage,
+    values_of,
+)
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.status.records import RunRecord
@@ -142,6 +157,11 @@ class RunAnswer(Answer, schema="Run"):
     instance: Instance
     """The prober that made it."""
 
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        """The answer for a run as it is kept."""
+        return cls.model_validate(values_of(cls, record.result, record))
+
 
 class RunDetail(RunAnswer):
     """One finished run with all that was counted in it."""
@@ -168,11 +188,9 @@ class RunDetail(RunAnswer):
     @classmethod
     def of(cls, record: RunRecord) -> Self:
         """The answer for a run as it is kept."""
-        result = record.result
-        inside = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
-        beside = {name: getattr(record, name) for name in cls.model_fields if hasattr(record, name)}
-        counts = tuple({"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items())
-        return cls.model_validate(inside | beside | {"findings": counts})
+        counts = record.result.counts.items()
+        findings = tuple({"kind": kind, "status": status, "count": count} for (kind, status), count in counts)
+        return cls.model_validate(values_of(cls, record.result, record) | {"findings": findings})
 
 
 class RunPage(Listed):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import Field, FiniteFloat
 
-from api.current_status import CurrentStatus
+from api.dependencies import Snapshot, Stored
+from api.etags import tag_of
 from api.models.base import Answer, Count, Seconds, Target
 from api.query_parameters import QueryParameters
-from api.response_cache import ResponseCache
-from api.view import Archive
 from prober.comparison.comparison import comparison_as_document
 from prober.slo.comparison import Standing
+
+router = APIRouter(tags=["comparisons"])
 
 Measurement = Annotated[FiniteFloat, Field(examples=[0.0021])]
 
@@ -77,19 +78,10 @@ class ComparisonList(Answer):
         )
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
-    """`GET /comparisons`."""
-    routes = APIRouter(tags=["comparisons"])
-
-    @routes.get("/comparisons", response_model=ComparisonList, response_description="The comparisons.")
-    async def comparisons(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
-        """Every comparison of the configuration: is the candidate no worse, worse, or can nobody tell yet?"""
-        now = (await current.snapshot()).at
-
-        def found() -> ComparisonList:
-            documents = map(comparison_as_document, archive.compared(now))
-            return ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
-
-        return await answers.answer(request, found)
-
-    return routes
+@router.get("/comparisons", response_description="The comparisons.")
+def comparisons(archive: Stored, now: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> ComparisonList:
+    """Every comparison of the configuration: is the candidate no worse, worse, or can nobody tell yet?"""
+    documents = map(comparison_as_document, archive.compared(now.at))
+    found = ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
+    response.headers["ETag"] = tag_of(found.timeless().model_dump_json().encode())
+    return found

@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
+from api.dependencies import Stored
 from api.finding_case import ROWS_MAX, case_of, showing
-from api.headers import DRAWING_POLICY
-from api.listed_pages import encode_page
+from api.headers import DRAWING_POLICY, link_next
+from api.lookups import finding_of
 from api.models.findings import FindingAnswer, FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters, Shown
-from api.response_cache import EncodedAnswer, ResponseCache
 from api.support_bundle import SupportBundle
 from api.swim_lanes import NoDiagram, swim_lanes
 from api.view import Archive
@@ -24,101 +24,69 @@ BUNDLE: Final = "application/zip"
 
 FindingName = Annotated[str, Path(max_length=200, description="Its `finding_id`.", examples=["ordering-1f3a9c02-1"])]
 
-
-def router(answers: ResponseCache, archive: Archive) -> APIRouter:
-    """`GET /findings` and `GET /findings/{finding_id}`, and its `/trace`, `/diagram.svg` and `/bundle`."""
-    routes = APIRouter(tags=["findings"])
-
-    @routes.get("/findings", response_model=FindingPage, response_description="A page of findings.")
-    async def findings(request: Request, asked: Annotated[FindingParameters, Query()]) -> Response:
-        """Findings, by when they were found, the newest first. Information is only counted, in its run."""
-
-        def make() -> EncodedAnswer:
-            page = archive.queries.listed_findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return encode_page(page, FindingAnswer)
-
-        return await answers.encoded(request, make)
-
-    @routes.get("/findings/{finding_id}", response_model=FindingDetail, response_description="The evidence.")
-    async def finding(request: Request, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
-        """A finding with everything that is needed to believe it, or to doubt it.
-
-        That is the smallest history that shows it, the witnesses in it, the bounds that it relies on, and how the prober was.
-        """
-
-        def make() -> FindingDetail:
-            record = _finding_of(archive, finding_id)
-            return FindingDetail.of(record, archive.queries.run(record.run_id))
-
-        return await answers.answer(request, make)
-
-    _add_evidence(routes, answers, archive)
-    _add_bundle(routes, answers, archive)
-    return routes
+router = APIRouter(tags=["findings"])
 
 
-def _add_evidence(routes: APIRouter, answers: ResponseCache, archive: Archive) -> None:
-    """`GET /findings/{finding_id}/trace` and `GET /findings/{finding_id}/diagram.svg`."""
-
-    @routes.get(
-        "/findings/{finding_id}/trace",
-        response_class=Response,
-        responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
-    )
-    async def trace(finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
-        """The evidence as a trace file, which `ordering-prober verify` judges the same, if it is proven."""
-
-        def make() -> bytes:
-            record = showing(_finding_of(archive, finding_id, on_key=asked.show is Shown.KEY), asked.show)
-            if record.evidence is None:
-                raise HTTPException(404, f"there is no trace of {finding_id}: {record.unproven_because}")
-            return record.evidence.trace.encode()
-
-        name = f'attachment; filename="{trace_file_name(finding_id, asked.show)}.jsonl"'
-        return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=TRACE)
-
-    @routes.get(
-        "/findings/{finding_id}/diagram.svg",
-        response_class=Response,
-        responses={200: {"description": "The drawing.", "content": {DRAWING: {"schema": {"type": "string"}}}}},
-    )
-    async def drawing(finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
-        """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
-
-        def make() -> bytes:
-            try:
-                record = showing(_finding_of(archive, finding_id, on_key=asked.show is Shown.KEY), asked.show)
-                return swim_lanes(record, rows_max=ROWS_MAX[asked.show]).encode()
-            except NoDiagram as why:
-                raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
-
-        headers = {"Content-Security-Policy": DRAWING_POLICY}
-        return Response(await answers.ask(make), headers=headers, media_type=DRAWING)
+@router.get("/findings", response_description="A page of findings.")
+def findings(request: Request, response: Response, archive: Stored, asked: Annotated[FindingParameters, Query()]) -> FindingPage:
+    """Findings, by when they were found, the newest first. Information is only counted, in its run."""
+    page = archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+    link_next(request, response, page.next_cursor)
+    return FindingPage(items=tuple(map(FindingAnswer.listed, page.items)), next_cursor=page.next_cursor)
 
 
-def _add_bundle(routes: APIRouter, answers: ResponseCache, archive: Archive) -> None:
-    """`GET /findings/{finding_id}/bundle`."""
+@router.get("/findings/{finding_id}", response_description="The evidence.")
+def finding(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> FindingDetail:
+    """A finding with everything that is needed to believe it, or to doubt it.
 
-    @routes.get(
-        "/findings/{finding_id}/bundle",
-        response_class=Response,
-        responses={200: {"description": "A zip file.", "content": {BUNDLE: {"schema": {"type": "string", "format": "binary"}}}}},
-    )
-    async def bundle(finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
-        """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
-
-        def make() -> bytes:
-            record = _finding_of(archive, finding_id, on_key=True)
-            site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
-            return SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
-
-        name = f'attachment; filename="{trace_file_name(finding_id)}.zip"'
-        return Response(await answers.ask(make), headers={"Content-Disposition": name}, media_type=BUNDLE)
+    That is the smallest history that shows it, the witnesses in it, the bounds that it relies on, and how the prober was.
+    """
+    record = finding_of(archive, finding_id)
+    return FindingDetail.of(record, archive.queries.run(record.run_id))
 
 
-def _finding_of(archive: Archive, finding_id: str, *, on_key: bool = False) -> FindingRecord:
-    """A finding as it is kept; 404 if it is not."""
-    record = archive.queries.finding(finding_id, on_key=on_key)
-    if record is None:
-        raise HTTPException(404, f"no finding is called {finding_id}; it may not be kept any more")
-    return record
+@router.get(
+    "/findings/{finding_id}/trace",
+    response_class=Response,
+    responses={200: {"description": "The trace file.", "content": {TRACE: {"schema": {"type": "string"}}}}},
+)
+def trace(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
+    """The evidence as a trace file, which `ordering-prober verify` judges the same, if it is proven."""
+    record = _shown(archive, finding_id, asked.show)
+    if record.evidence is None:
+        raise HTTPException(404, f"there is no trace of {finding_id}: {record.unproven_because}")
+    name = f'attachment; filename="{trace_file_name(finding_id, asked.show)}.jsonl"'
+    return Response(record.evidence.trace, headers={"Content-Disposition": name}, media_type=TRACE)
+
+
+@router.get(
+    "/findings/{finding_id}/diagram.svg",
+    response_class=Response,
+    responses={200: {"description": "The drawing.", "content": {DRAWING: {"schema": {"type": "string"}}}}},
+)
+def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
+    """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
+    try:
+        drawn = swim_lanes(_shown(archive, finding_id, asked.show), rows_max=ROWS_MAX[asked.show])
+    except NoDiagram as why:
+        raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
+    return Response(drawn, headers={"Content-Security-Policy": DRAWING_POLICY}, media_type=DRAWING)
+
+
+@router.get(
+    "/findings/{finding_id}/bundle",
+    response_class=Response,
+    responses={200: {"description": "A zip file.", "content": {BUNDLE: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
+    """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
+    record = finding_of(archive, finding_id, on_key=True)
+    site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
+    packed = SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
+    name = f'attachment; filename="{trace_file_name(finding_id)}.zip"'
+    return Response(packed, headers={"Content-Disposition": name}, media_type=BUNDLE)
+
+
+def _shown(archive: Archive, finding_id: str, shown: Shown) -> FindingRecord:
+    """A finding with the evidence that is asked for; 404 if there is no such finding."""
+    return showing(finding_of(archive, finding_id, on_key=shown is Shown.KEY), shown)

@@ -5,47 +5,46 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from api.dependencies import Service
 from api.models.status import Health, ReadinessAnswer
-from api.view import View
 
 UNAVAILABLE = 503
 
 
-def router(view: View) -> APIRouter:
-    """`GET /healthz`, `GET /readyz` and `GET /metrics`."""
-    routes = APIRouter()
+router = APIRouter()
 
-    @routes.get(
-        "/healthz",
-        tags=["health"],
-        response_description="It can go on.",
-        responses={UNAVAILABLE: {"model": Health, "description": "Only a restart helps."}},
-    )
-    async def healthz(response: Response) -> Health:
-        """Whether the process can go on: 200 while the event loop answers and nothing has ended that only a restart brings back.
 
-        Broken promises of a target do not make the prober unhealthy.
-        """
-        health = Health(alive=view.alive())
-        response.status_code = 200 if health.alive else UNAVAILABLE
-        return health
+@router.get(
+    "/healthz",
+    tags=["health"],
+    response_description="It can go on.",
+    responses={UNAVAILABLE: {"model": Health, "description": "Only a restart helps."}},
+)
+async def healthz(view: Service, response: Response) -> Health:
+    """Whether the process can go on: 200 while the event loop answers and nothing has ended that only a restart brings back.
 
-    @routes.get(
-        "/readyz",
-        tags=["health"],
-        response_description="It does its work.",
-        responses={UNAVAILABLE: {"model": ReadinessAnswer, "description": "Not ready; says why."}},
-    )
-    async def readyz(response: Response) -> ReadinessAnswer:
-        """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
-        readiness = ReadinessAnswer.model_validate(view.readiness())
-        response.status_code = 200 if readiness.ready else UNAVAILABLE
-        return readiness
+    Broken promises of a target do not make the prober unhealthy.
+    """
+    health = Health(alive=view.alive())
+    response.status_code = 200 if health.alive else UNAVAILABLE
+    return health
 
-    @routes.get("/metrics", tags=["metrics"], response_class=PlainTextResponse, response_description="The metrics.")
-    async def metrics(request: Request) -> Response:
-        """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
-        content_type, body = await view.metrics(request.headers.get("accept", ""))
-        return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
-    return routes
+@router.get(
+    "/readyz",
+    tags=["health"],
+    response_description="It does its work.",
+    responses={UNAVAILABLE: {"model": ReadinessAnswer, "description": "Not ready; says why."}},
+)
+async def readyz(view: Service, response: Response) -> ReadinessAnswer:
+    """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
+    readiness = ReadinessAnswer.model_validate(view.readiness())
+    response.status_code = 200 if readiness.ready else UNAVAILABLE
+    return readiness
+
+
+@router.get("/metrics", tags=["metrics"], response_class=PlainTextResponse, response_description="The metrics.")
+async def metrics(request: Request, view: Service) -> Response:
+    """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
+    content_type, body = await view.metrics(request.headers.get("accept", ""))
+    return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})

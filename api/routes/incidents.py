@@ -9,21 +9,22 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
 from pydantic import AwareDatetime, ConfigDict, Field
-from starlette.exceptions import HTTPException
 
+from api.dependencies import Stored
+from api.headers import link_next
 from api.headline import runbook_of, title_of
 from api.incident_feed import ATOM, PATH, incident_feed
-from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage
+from api.lookups import incident_of
+from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage, values_of
 from api.query_parameters import IncidentParameters, QueryParameters
-from api.response_cache import EncodedAnswer, ResponseCache, tag_of
 from api.routes.probes import TOKEN
-from api.view import Archive
 from prober.clock import wall_s
 from prober.core.findings import Kind
 from prober.core.kinds import Symptom
-from prober.sinks.live import incidents
 from prober.sinks.live.condition import Condition
-from prober.sinks.live.incidents import Acknowledgement
+from prober.sinks.live.incidents import Acknowledgement, Incident
+
+router = APIRouter(tags=["incidents"])
 
 IncidentId = Annotated[str, Field(examples=["ordering-1f3a9c02-redelivery"])]
 NOTE_LENGTH_MAX: Final = 1_000
@@ -103,11 +104,11 @@ class IncidentAnswer(Answer, schema="Incident"):
     """Those that are kept."""
 
     @classmethod
-    def of(cls, incident: incidents.Incident) -> Self:
+    def of(cls, incident: Incident) -> Self:
         """The answer for an incident as it is kept."""
         said = incident.acknowledged
         return cls.model_validate(
-            {name: getattr(incident, name) for name in cls.model_fields if hasattr(incident, name)}
+            values_of(cls, incident)
             | {
                 "affected": tuple({**site._asdict(), "kinds": kinds} for site, kinds in incident.affected.items()),
                 "title": title_of(incident),
@@ -148,61 +149,40 @@ class Acknowledge(Answer):
 IncidentName = Annotated[str, Path(max_length=300, description="Its `incident_id`.", examples=["ordering-1f3a9c02-redelivery"])]
 
 
-def router(answers: ResponseCache, archive: Archive) -> APIRouter:
-    """`GET /incidents`, `GET /incidents.atom`, `GET /incidents/{incident_id}` and `POST /incidents/{incident_id}/acknowledge`."""
-    routes = APIRouter(tags=["incidents"])
-
-    @routes.get("/incidents", response_model=IncidentPage, response_description="A page of incidents.")
-    async def incidents(request: Request, asked: Annotated[IncidentParameters, Query()]) -> Response:
-        """Incidents, by when they began, the newest first: one for each target and symptom."""
-
-        def make() -> IncidentPage:
-            page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            return IncidentPage(items=tuple(map(IncidentAnswer.of, page.items)), next_cursor=page.next_cursor)
-
-        return await answers.answer(request, make)
-
-    @routes.get(
-        f"/{PATH}",
-        response_class=Response,
-        responses={200: {"description": "An Atom feed (RFC 4287).", "content": {ATOM: {"schema": {"type": "string"}}}}},
-    )
-    async def feed(request: Request, asked: Annotated[IncidentParameters, Query()]) -> Response:
-        """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or closes."""
-
-        def make() -> EncodedAnswer:
-            page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-            written = incident_feed(page, asked, wall_s(), archive.queries.store_id())
-            return EncodedAnswer(written, tag_of(written), page.next_cursor)
-
-        return await answers.encoded(request, make, ATOM)
-
-    @routes.get("/incidents/{incident_id}", response_model=IncidentAnswer, response_description="The incident.")
-    async def incident(request: Request, incident_id: IncidentName, _: Annotated[QueryParameters, Query()]) -> Response:
-        """One incident."""
-        return await answers.answer(request, lambda: _incident_of(archive, incident_id))
-
-    @routes.post("/incidents/{incident_id}/acknowledge", response_description="The incident.", dependencies=[Security(TOKEN)])
-    async def acknowledge(
-        incident_id: IncidentName, _: Annotated[QueryParameters, Query()], said: Annotated[Acknowledge, Body()]
-    ) -> IncidentAnswer:
-        """Says that somebody knows of an incident, until a time or until it closes. Pages show it; nothing else heeds it.
-
-        It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
-        """
-
-        def make() -> IncidentAnswer:
-            archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
-            return _incident_of(archive, incident_id)
-
-        return await answers.ask(make)
-
-    return routes
+@router.get("/incidents", response_description="A page of incidents.")
+def incidents(request: Request, response: Response, archive: Stored, asked: Annotated[IncidentParameters, Query()]) -> IncidentPage:
+    """Incidents, by when they began, the newest first: one for each target and symptom."""
+    page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+    link_next(request, response, page.next_cursor)
+    return IncidentPage(items=tuple(map(IncidentAnswer.of, page.items)), next_cursor=page.next_cursor)
 
 
-def _incident_of(archive: Archive, incident_id: str) -> IncidentAnswer:
-    """An incident as it is kept; 404 if it is not."""
-    found = archive.queries.incident(incident_id)
-    if found is None:
-        raise HTTPException(404, f"no incident is called {incident_id}; it may not be kept any more")
-    return IncidentAnswer.of(found)
+@router.get(
+    f"/{PATH}",
+    response_class=Response,
+    responses={200: {"description": "An Atom feed (RFC 4287).", "content": {ATOM: {"schema": {"type": "string"}}}}},
+)
+def feed(request: Request, archive: Stored, asked: Annotated[IncidentParameters, Query()]) -> Response:
+    """The same list for feed readers: an entry for each incident, updated when it begins, is acknowledged, or closes."""
+    page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+    response = Response(incident_feed(page, asked, wall_s(), archive.queries.store_id()), media_type=ATOM)
+    link_next(request, response, page.next_cursor)
+    return response
+
+
+@router.get("/incidents/{incident_id}", response_description="The incident.")
+def incident(archive: Stored, incident_id: IncidentName, _: Annotated[QueryParameters, Query()]) -> IncidentAnswer:
+    """One incident."""
+    return IncidentAnswer.of(incident_of(archive, incident_id))
+
+
+@router.post("/incidents/{incident_id}/acknowledge", response_description="The incident.", dependencies=[Security(TOKEN)])
+def acknowledge(
+    archive: Stored, incident_id: IncidentName, _: Annotated[QueryParameters, Query()], said: Annotated[Acknowledge, Body()]
+) -> IncidentAnswer:
+    """Says that somebody knows of an incident, until a time or until it closes. Pages show it; nothing else heeds it.
+
+    It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
+    """
+    archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
+    return IncidentAnswer.of(incident_of(archive, incident_id))

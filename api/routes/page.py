@@ -1,20 +1,17 @@
-"""The pages for people. Each is made on the server, from the same store and the same snapshot as the answers for programs.
-
-They are written in a thread, so that the event loop, on which probes measure time, does not stand still meanwhile.
-"""
+"""The pages for people. Each is made on the server, from the same store and the same snapshot as the answers for programs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Annotated, Final, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
-from api.current_status import CurrentStatus
-from api.problems import AbsentPage, error_answer, unreachable
+from api.dependencies import Snapshot
+from api.problems import wrong
 from api.query_parameters import (
     ChartParameters,
     EvidenceParameters,
@@ -25,207 +22,164 @@ from api.query_parameters import (
     RunParameters,
     SiteParameters,
 )
-from api.recent import Recent
-from api.response_cache import ResponseCache
 from api.runbooks import Reader
 from api.templates import rendered_page, root_of
-from api.view import Archive
-from api.view_models import PageContents, PageNotFound
-from prober.config.models import Api
-from prober.sinks.history.store import HistoryError
-from prober.sinks.status.database import NotStorable, StatusError
-from prober.sinks.status.listings import BadCursor
+from api.view_models import PageContents, Values
 
 _FORM_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
-Values: TypeAlias = Mapping[str, object]
 Asked = TypeVar("Asked", bound=QueryParameters)
 
-
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive, settings: Api) -> APIRouter:
-    """`/` and the pages of incidents, findings, runs, probes, objectives, comparisons, keys, hot keys, runbooks, and of the API."""
-    routes = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-    contents = PageContents(archive, settings.runbooks, writes=settings.token is not None)
-    recent = Recent(archive)
-    _add_current(routes, answers, current, contents, recent)
-    _add_objectives(routes, answers, current, contents)
-    _add_sites(routes, answers, current, contents, recent)
-    _add_kept(routes, answers, contents)
-    return routes
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
-def _add_current(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:
-    """The pages that say how things stand at the moment."""
-
-    @routes.get("/")
-    async def status_page(request: Request) -> Response:
-        """How everything stands."""
-        snapshot = await current.snapshot()
-
-        def values() -> Values:
-            span = _asked(request, ChartParameters).span(snapshot)
-            return {
-                "runbooks": contents.runbooks,
-                "snapshot": snapshot,
-                "linked": snapshot.stored,
-                "span": span,
-                "charts_of": recent.charts(snapshot, span),
-                "hot": recent.hot_keys(),
-            }
-
-        return await answers.ask(lambda: _made(request, "status.html", values))
-
-    @routes.get("/findings")
-    async def findings_page(request: Request) -> Response:
-        """Findings, newest first."""
-        snapshot = await current.snapshot()
-        return await answers.ask(
-            lambda: _made(request, "findings.html", lambda: contents.findings(_asked(request, FindingParameters), snapshot))
-        )
-
-    @routes.get("/incidents")
-    async def incidents_page(request: Request) -> Response:
-        """Incidents, newest first."""
-        snapshot = await current.snapshot()
-        return await answers.ask(
-            lambda: _made(request, "incidents.html", lambda: contents.incidents(_asked(request, IncidentParameters), snapshot))
-        )
-
-    @routes.get("/incidents/{incident_id}")
-    async def incident_page(request: Request, incident_id: str) -> Response:
-        """One incident."""
-        snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "incident.html", lambda: contents.incident(incident_id, snapshot)))
-
-    @routes.get("/runs")
-    async def runs_page(request: Request) -> Response:
-        """Runs, newest first."""
-        snapshot = await current.snapshot()
-        return await answers.ask(
-            lambda: _made(request, "runs.html", lambda: contents.runs(_asked(request, RunParameters), snapshot))
-        )
-
-    @routes.get("/hot-keys")
-    async def hot_keys_page(request: Request) -> Response:
-        """The hot keys of a day, and the top keys of observed streams now."""
-        snapshot = await current.snapshot()
-        return await answers.ask(
-            lambda: _made(request, "hot_keys.html", lambda: contents.hot_keys(_asked(request, HotKeyParameters), snapshot))
-        )
+async def as_page(request: Request) -> None:
+    """A dependency: an error is answered with a page unless the client prefers data."""
+    request.state.is_page = True
 
 
-def _add_objectives(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents) -> None:
-    """The pages of objectives."""
-
-    @routes.get("/slos")
-    async def objectives_page(request: Request) -> Response:
-        """Every objective."""
-        snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "slos.html", lambda: contents.objectives(snapshot)))
-
-    @routes.get("/slos/{name}")
-    async def objective_page(request: Request, name: str) -> Response:
-        """One objective."""
-        snapshot = await current.snapshot()
-        return await answers.ask(
-            lambda: _made(request, "slo.html", lambda: contents.objective(name, _asked(request, ChartParameters), snapshot))
-        )
-
-    @routes.get("/comparisons")
-    async def comparisons_page(request: Request) -> Response:
-        """Targets that are compared."""
-        snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "comparisons.html", lambda: contents.comparisons(snapshot)))
+async def _contents(request: Request) -> PageContents:
+    contents: PageContents = request.app.state.contents
+    return contents
 
 
-def _add_sites(routes: APIRouter, answers: ResponseCache, current: CurrentStatus, contents: PageContents, recent: Recent) -> None:
-    """The pages of probes, and of one on one target from one vantage."""
-
-    @routes.get("/probes")
-    async def probes_page(request: Request) -> Response:
-        """Every site, probe by probe."""
-        snapshot = await current.snapshot()
-        return await answers.ask(lambda: _made(request, "probes.html", lambda: contents.sites(snapshot)))
-
-    @routes.get("/probes/{probe:path}")
-    async def probe_page(request: Request, probe: str) -> Response:
-        """The sites of a probe; where only one agrees with what is asked, all about it."""
-        snapshot = await current.snapshot()
-
-        def values() -> Values:
-            asked = SiteParameters.model_validate(dict(request.query_params))  # an empty part says something
-            return contents.probe(probe, asked, snapshot, recent)
-
-        return await answers.ask(lambda: _made(request, "probe.html", values))
+Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]
 
 
-def _add_kept(routes: APIRouter, answers: ResponseCache, contents: PageContents) -> None:
-    """The pages of what does not change any more."""
+# --- how things stand at the moment ----------------------------------------------------------------------------------------------
 
-    @routes.get("/findings/{finding_id}")
-    async def finding_page(request: Request, finding_id: str) -> Response:
-        """One finding with everything that is needed to believe it."""
 
-        def values() -> Values:
-            return contents.finding(finding_id, _asked(request, EvidenceParameters).show)
+@router.get("/")
+def status_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """How everything stands."""
+    return _page(request, "status.html", contents.status(_asked(request, ChartParameters), snapshot))
 
-        return await answers.ask(lambda: _made(request, "finding.html", values))
 
-    @routes.get("/runs/{run_id}")
-    async def run_page(request: Request, run_id: str) -> Response:
-        """One run."""
-        return await answers.ask(lambda: _made(request, "run.html", lambda: contents.run(run_id)))
+@router.get("/findings")
+def findings_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Findings, newest first."""
+    return _page(request, "findings.html", contents.findings(_asked(request, FindingParameters), snapshot))
 
-    @routes.get("/keys")
-    async def key_page(request: Request, key: Annotated[str, Query()] = "") -> Response:
-        """What was found on a key."""
-        return await answers.ask(lambda: _made(request, "key.html", lambda: contents.key(key)))
 
-    @routes.get("/runbooks")
-    async def runbooks_page(request: Request) -> Response:
-        """Every runbook."""
-        return await answers.ask(lambda: _made(request, "runbooks.html", lambda: contents.books(_reader(request))))
+@router.get("/incidents")
+def incidents_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Incidents, newest first."""
+    return _page(request, "incidents.html", contents.incidents(_asked(request, IncidentParameters), snapshot))
 
-    @routes.get("/runbooks/{name}")
-    async def runbook_page(request: Request, name: str) -> Response:
-        """The runbook of an alert. The query fills in its placeholders."""
-        return await answers.ask(lambda: _made(request, "runbook.html", lambda: contents.book(name, _reader(request))))
 
-    @routes.get("/docs")
-    async def reference_page(request: Request) -> Response:
-        """The operations and answers of the API."""
-        return await answers.ask(lambda: _made(request, "docs.html", lambda: {"document": request.app.openapi()}))
+@router.get("/incidents/{incident_id}")
+def incident_page(request: Request, contents: Contents, snapshot: Snapshot, incident_id: str) -> HTMLResponse:
+    """One incident."""
+    return _page(request, "incident.html", contents.incident(incident_id, snapshot))
+
+
+@router.get("/runs")
+def runs_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Runs, newest first."""
+    return _page(request, "runs.html", contents.runs(_asked(request, RunParameters), snapshot))
+
+
+@router.get("/hot-keys")
+def hot_keys_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """The hot keys of a day, and the top keys of observed streams now."""
+    return _page(request, "hot_keys.html", contents.hot_keys(_asked(request, HotKeyParameters), snapshot))
+
+
+# --- objectives and probes -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/slos")
+def objectives_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Every objective."""
+    return _page(request, "slos.html", contents.objectives(snapshot))
+
+
+@router.get("/slos/{name}")
+def objective_page(request: Request, contents: Contents, snapshot: Snapshot, name: str) -> HTMLResponse:
+    """One objective."""
+    return _page(request, "slo.html", contents.objective(name, _asked(request, ChartParameters), snapshot))
+
+
+@router.get("/comparisons")
+def comparisons_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Targets that are compared."""
+    return _page(request, "comparisons.html", contents.comparisons(snapshot))
+
+
+@router.get("/probes")
+def probes_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
+    """Every site, probe by probe."""
+    return _page(request, "probes.html", contents.sites(snapshot))
+
+
+@router.get("/probes/{probe:path}")
+def probe_page(request: Request, contents: Contents, snapshot: Snapshot, probe: str) -> HTMLResponse:
+    """The sites of a probe; where only one agrees with what is asked, all about it."""
+    asked = _validated(SiteParameters, dict(request.query_params))  # an empty part says something
+    return _page(request, "probe.html", contents.probe(probe, asked, snapshot))
+
+
+# --- what does not change any more -----------------------------------------------------------------------------------------------
+
+
+@router.get("/findings/{finding_id}")
+def finding_page(request: Request, contents: Contents, finding_id: str) -> HTMLResponse:
+    """One finding with everything that is needed to believe it."""
+    return _page(request, "finding.html", contents.finding(finding_id, _asked(request, EvidenceParameters).show))
+
+
+@router.get("/runs/{run_id}")
+def run_page(request: Request, contents: Contents, run_id: str) -> HTMLResponse:
+    """One run."""
+    return _page(request, "run.html", contents.run(run_id))
+
+
+@router.get("/keys")
+def key_page(request: Request, contents: Contents, key: Annotated[str, Query()] = "") -> HTMLResponse:
+    """What was found on a key."""
+    return _page(request, "key.html", contents.key(key))
+
+
+@router.get("/runbooks")
+def runbooks_page(request: Request, contents: Contents) -> HTMLResponse:
+    """Every runbook."""
+    return _page(request, "runbooks.html", contents.books(_reader(request)))
+
+
+@router.get("/runbooks/{name}")
+def runbook_page(request: Request, contents: Contents, name: str) -> HTMLResponse:
+    """The runbook of an alert. The query fills in its placeholders."""
+    return _page(request, "runbook.html", contents.book(name, _reader(request)))
+
+
+@router.get("/docs")
+def reference_page(request: Request) -> HTMLResponse:
+    """The operations and answers of the API."""
+    return _page(request, "docs.html", {"document": request.app.openapi()})
 
 
 def _reader(request: Request) -> Reader:
     return Reader(root_of(request), str(request.base_url), request.query_params)
 
 
-def _made(request: Request, template: str, values: Callable[[], Values]) -> Response:
-    """The page, or one that says why it cannot be made; for a program that wants no page, problem details. Raises `AbsentPage`."""
-    try:
-        return rendered_page(template, {"root": root_of(request), "address": request.base_url, **values()})
-    except PageNotFound as absent:
-        raise AbsentPage(str(absent)) from None
-    except (BadCursor, NotStorable, ValidationError) as wrong:
-        return error_answer(request, 400, _wrong(wrong), is_page=True)
-    except (StatusError, HistoryError) as error:
-        return unreachable(request, error, is_page=True)
+def _page(request: Request, template: str, values: Values) -> HTMLResponse:
+    return rendered_page(template, {"root": root_of(request), "address": request.base_url, **values})
 
 
 def _asked(request: Request, question: type[Asked]) -> Asked:
-    """The parameters of the address; those that a form leaves empty are not asked, and its times are in UTC."""
+    """The parameters of the address; those that a form leaves empty are not asked, and its times are in UTC. Raises `HTTPException`."""
     given = {name: value for name, value in request.query_params.items() if value}
-    return question.model_validate({name: _in_utc(value) if name in {"since", "until"} else value for name, value in given.items()})
+    return _validated(question, {name: _in_utc(value) if name in {"since", "until"} else value for name, value in given.items()})
+
+
+def _validated(question: type[Asked], given: dict[str, str]) -> Asked:
+    try:
+        return question.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        raise HTTPException(400, "; ".join(wrong({**one, "loc": ("query", *one["loc"])}) for one in found)) from None
 
 
 def _in_utc(value: str) -> str:
     """A time with its zone: a field of a form says none, and leaves out seconds that are 0."""
     return f"{value}{':00' * (len(value) == 16)}Z" if _FORM_TIME.fullmatch(value) else value
-
-
-def _wrong(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return str(error)
-    found = error.errors(include_url=False, include_input=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg'].removeprefix('Value error, ')}" for one in found)

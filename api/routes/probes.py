@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
+from fastapi import APIRouter, Body, Path, Query, Security
 from fastapi.security import HTTPBearer
 from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from api import problems
-from api.current_status import CurrentStatus
+from api.dependencies import Service, Snapshot
 from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
 from api.models.sites import SiteAnswer, SiteState
 from api.query_parameters import QueryParameters
-from api.response_cache import ResponseCache
-from api.view import View
 from prober.probes.catalogue import PROBES
 from prober.runs.site import SiteKey
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
+
+router = APIRouter(tags=["probes"])
 
 
 class ProbeState(Answer):
@@ -96,49 +96,47 @@ TOKEN = HTTPBearer(auto_error=False, description="The token of `api.token`. `api
 ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name of the probe.", examples=["ordering"])]
 
 
-def router(answers: ResponseCache, current: CurrentStatus, view: View) -> APIRouter:
-    """`GET /probes`, `GET /probes/{name}` and `POST /probes/{name}/runs`."""
-    routes = APIRouter(tags=["probes"])
+@router.get("/probes", response_description="The probes.")
+def probes(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProbeList:
+    """Every probe that runs somewhere, and how it stands there."""
+    return _list(snapshot)
 
-    @routes.get("/probes", response_model=ProbeList, response_description="The probes.")
-    async def probes(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
-        """Every probe that runs somewhere, and how it stands there."""
-        snapshot = await current.snapshot()
-        return await answers.answer(request, lambda: _list(snapshot))
 
-    @routes.get("/probes/{name}", response_model=ProbeDetail, response_description="The probe.")
-    async def probe(request: Request, name: ProbeName, _: Annotated[QueryParameters, Query()]) -> Response:
-        """One probe with the last runs and findings of every site."""
-        snapshot = await current.snapshot()
-        if not _sites_of(snapshot.sites, name):
-            raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
-        return await answers.answer(request, lambda: _detail(snapshot, name))
+@router.get("/probes/{name}", response_description="The probe.")
+def probe(snapshot: Snapshot, name: ProbeName, _: Annotated[QueryParameters, Query()]) -> ProbeDetail:
+    """One probe with the last runs and findings of every site."""
+    if not _sites_of(snapshot.sites, name):
+        raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
+    return _detail(snapshot, name)
 
-    @routes.post(
-        "/probes/{name}/runs",
-        status_code=202,
-        response_description="A run has begun at one site at least.",
-        responses={409: problems.documented("No run has begun anywhere; why, site by site. Or another prober has these sites.")},
-        dependencies=[Security(TOKEN)],
-    )
-    async def run_now(
-        name: ProbeName, _: Annotated[QueryParameters, Query()], order: Annotated[RunOrder | None, WHOLE_BODY] = None
-    ) -> RunsBegun:
-        """Begins a run at each site of a probe that this process probes, beyond the schedule, where one can begin.
 
-        None begins where one is under way, nor under maintenance. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
-        under their ids in `/api/v1/runs` when they have ended; those that end under maintenance do not count, and do not appear.
-        """
-        order = order or RunOrder()
-        mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
-        if not mine:
-            raise _nobody_runs(name, order, await current.snapshot())
-        sites = tuple(_begun(key, view.run_now(key)) for key in (site.site.key for site in mine))
-        if not any(site.begun for site in sites):
-            raise _none_begun(sites)
-        return RunsBegun(probe=name, sites=sites)
+@router.post(
+    "/probes/{name}/runs",
+    status_code=202,
+    response_description="A run has begun at one site at least.",
+    responses={409: problems.documented("No run has begun anywhere; why, site by site. Or another prober has these sites.")},
+    dependencies=[Security(TOKEN)],
+)
+async def run_now(
+    view: Service,
+    snapshot: Snapshot,
+    name: ProbeName,
+    _: Annotated[QueryParameters, Query()],
+    order: Annotated[RunOrder | None, WHOLE_BODY] = None,
+) -> RunsBegun:
+    """Begins a run at each site of a probe that this process probes, beyond the schedule, where one can begin.
 
-    return routes
+    None begins where one is under way, nor under maintenance. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
+    under their ids in `/api/v1/runs` when they have ended; those that end under maintenance do not count, and do not appear.
+    """
+    order = order or RunOrder()
+    mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
+    if not mine:
+        raise _nobody_runs(name, order, snapshot)
+    sites = tuple(_begun(key, view.run_now(key)) for key in (site.site.key for site in mine))
+    if not any(site.begun for site in sites):
+        raise _none_begun(sites)
+    return RunsBegun(probe=name, sites=sites)
 
 
 def _list(snapshot: StatusSnapshot) -> ProbeList:

@@ -6,39 +6,34 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 
-from api.current_status import CurrentStatus
+from api.dependencies import Snapshot, Stored
 from api.models.keys import HotKey, HotKeyList, JobReport, KeySpread, ReportList, StreamAnswer
 from api.query_parameters import HotKeyParameters, ReportParameters
-from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.sinks.metrics.label_values import Job
 
+router = APIRouter(tags=["reports"])
+
 DAYS_MAX: Final = 100
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
-    """`GET /hot-keys` and `GET /reports`."""
-    routes = APIRouter(tags=["reports"])
+@router.get("/hot-keys", response_description="The hot keys.")
+def hot_keys(archive: Stored, snapshot: Snapshot, asked: Annotated[HotKeyParameters, Query()]) -> HotKeyList:
+    """The hot keys of a day: those that carry, or hold up, more than their share. Without `date` the newest report, and the top keys
+    of observed streams now. 404 if there is no such report and no such stream.
+    """
+    return _hot_keys(archive, asked, asked.of_streams(snapshot.streams))
 
-    @routes.get("/hot-keys", response_model=HotKeyList, response_description="The hot keys.")
-    async def hot_keys(request: Request, asked: Annotated[HotKeyParameters, Query()]) -> Response:
-        """The hot keys of a day: those that carry, or hold up, more than their share. Without `date` the newest report, and the top keys
-        of observed streams now. 404 if there is no such report and no such stream.
-        """
-        streams = asked.of_streams((await current.snapshot()).streams)
-        return await answers.answer(request, lambda: _hot_keys(archive, asked, streams))
 
-    @routes.get("/reports", response_model=ReportList, response_description="The reports.")
-    async def reports(request: Request, asked: Annotated[ReportParameters, Query()]) -> Response:
-        """What each nightly job says about a day, in short."""
-        return await answers.answer(request, lambda: _reports(_reader(archive), asked.date))
-
-    return routes
+@router.get("/reports", response_description="The reports.")
+def reports(archive: Stored, asked: Annotated[ReportParameters, Query()]) -> ReportList:
+    """What each nightly job says about a day, in short."""
+    return _reports(_reader(archive), asked.date)
 
 
 def _reader(archive: Archive) -> ReportReader:

@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from api.charts import ChartSpan, TimeRange
-from api.current_status import CurrentStatus
+from api.dependencies import Snapshot, Stored
+from api.lookups import objective_of
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
 from api.query_parameters import ChartParameters, SiteParameters
 from api.recent import bins_of, slices_of
-from api.response_cache import ResponseCache
 from api.routes.probes import ProbeName
-from api.routes.slos import SloName, objective_called
+from api.routes.slos import SloName
 from api.view import Archive
 from prober.runs.site import SiteKey
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
+
+router = APIRouter()
 
 
 class Longest(Answer):
@@ -112,32 +114,21 @@ class SloSeries(Answer):
     """Every target on which something was counted."""
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
-    """`GET /probes/{name}/series` and `GET /slos/{name}/series`."""
-    routes = APIRouter()
+@router.get("/probes/{name}/series", tags=["probes"], response_description="The durations.")
+def probe_series(archive: Stored, snapshot: Snapshot, name: ProbeName, asked: Annotated[SiteParameters, Query()]) -> ProbeSeries:
+    """How long publishing and delivery took, and how old the oldest message became, over time."""
+    sites = [site.site.key for site in snapshot.sites if site.site.probe == name and asked.agrees(site.site)]
+    if not sites:
+        raise HTTPException(404, f"no probe runs as {name} there; /api/v1/probes has those that do")
+    span = asked.span(snapshot)
+    found = tuple(_of_site(archive, site, span) for site in sites)
+    return ProbeSeries(name=name, range=span.reach, bin_s=span.bin_s, sites=found)
 
-    @routes.get("/probes/{name}/series", tags=["probes"], response_model=ProbeSeries, response_description="The durations.")
-    async def probe_series(request: Request, name: ProbeName, asked: Annotated[SiteParameters, Query()]) -> Response:
-        """How long publishing and delivery took, and how old the oldest message became, over time."""
-        snapshot = await current.snapshot()
-        sites = [site.site.key for site in snapshot.sites if site.site.probe == name and asked.agrees(site.site)]
-        if not sites:
-            raise HTTPException(404, f"no probe runs as {name} there; /api/v1/probes has those that do")
-        span = asked.span(snapshot)
 
-        def make() -> ProbeSeries:
-            found = tuple(_of_site(archive, site, span) for site in sites)
-            return ProbeSeries(name=name, range=span.reach, bin_s=span.bin_s, sites=found)
-
-        return await answers.answer(request, make)
-
-    @routes.get("/slos/{name}/series", tags=["objectives"], response_model=SloSeries, response_description="The counts.")
-    async def slo_series(request: Request, name: SloName, asked: Annotated[ChartParameters, Query()]) -> Response:
-        """What was good, bad and undecided on each target, over time."""
-        objective, span = objective_called(name, archive), asked.span(await current.snapshot())
-        return await answers.answer(request, lambda: _of_objective(archive, objective, span))
-
-    return routes
+@router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
+def slo_series(archive: Stored, snapshot: Snapshot, name: SloName, asked: Annotated[ChartParameters, Query()]) -> SloSeries:
+    """What was good, bad and undecided on each target, over time."""
+    return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
 
 
 def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:

@@ -6,58 +6,42 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter, Path, Query
 
 from api.burn_windows import CountedWindow, counted_windows
-from api.current_status import CurrentStatus
+from api.dependencies import Snapshot, Stored
+from api.lookups import objective_of
 from api.models.slos import AlertDay, DetectableAnswer, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
 from api.query_parameters import QueryParameters
-from api.response_cache import ResponseCache
 from api.view import Archive
 from prober.reports.values import BurnReport
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.slices import Series
 from prober.slo.budgets import SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import Objective, SliCounts, windows_s
 
+router = APIRouter(tags=["objectives"])
+
 SloName = Annotated[str, Path(alias="name", max_length=200, description="Name of the objective.", examples=["order"])]
 
 
-def router(answers: ResponseCache, current: CurrentStatus, archive: Archive) -> APIRouter:
-    """`GET /slos` and `GET /slos/{name}`."""
-    routes = APIRouter(tags=["objectives"])
-
-    @routes.get("/slos", response_model=SloList, response_description="The objectives.")
-    async def slos(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
-        """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
-        snapshot = await current.snapshot()
-        return await answers.answer(request, lambda: SloList(items=tuple(map(SloAnswer.model_validate, snapshot.slos))))
-
-    @routes.get("/slos/{name}", response_model=SloDetail, response_description="The objective.")
-    async def slo(request: Request, name: SloName, _: Annotated[QueryParameters, Query()]) -> Response:
-        """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
-        objective = objective_called(name, archive)
-        snapshot = await current.snapshot()
-        return await answers.answer(request, lambda: _detail(archive, objective, snapshot))
-
-    return routes
+@router.get("/slos", response_description="The objectives.")
+def slos(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> SloList:
+    """Every objective on every target: what was counted, what it proves, and what is left of the budget."""
+    return SloList(items=tuple(map(SloAnswer.model_validate, snapshot.slos)))
 
 
-def objective_called(name: str, archive: Archive) -> Objective:
-    """The objective of this name; 404 if there is none."""
-    objective = next((one for one in archive.objectives if one.name == name), None)
-    if objective is None:
-        raise HTTPException(404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}")
-    return objective
+@router.get("/slos/{name}", response_description="The objective.")
+def slo(archive: Stored, snapshot: Snapshot, name: SloName, _: Annotated[QueryParameters, Query()]) -> SloDetail:
+    """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
+    return _detail(archive, objective_of(archive, name), snapshot)
 
 
 def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:
     windows = windows_s(objective)
     counted = {window: archive.queries.counts(window, snapshot.at) for window in windows}
-    report = _newest(archive, objective)
+    report = archive.newest_burn(objective.name)
     meaning = MEANINGS[objective.indicator]
     return SloDetail(
         name=objective.name,
@@ -101,11 +85,3 @@ def _window(objective: Objective, window: CountedWindow) -> Window:
         burn_bounds=None if rate is None else Interval.model_validate(objective.burn_rate_confidence(counts)),
         exhausted_in_s=None if exhausted_in_s is None or not isfinite(exhausted_in_s) else exhausted_in_s,
     )
-
-
-def _newest(archive: Archive, objective: Objective) -> BurnReport | None:
-    """What the newest report says about an objective."""
-    if archive.reports is None:
-        return None
-    day = archive.reports.latest_day(Job.SLO_BURN)
-    return None if day is None else archive.reports.slo_burn(day, objective=objective.name)

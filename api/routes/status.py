@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
-from api.current_status import CurrentStatus
+from api.dependencies import Snapshot
+from api.etags import tag_of
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.query_parameters import QueryParameters
-from api.response_cache import EncodedAnswer, ResponseCache, encode_answer, response_of
-from prober.sinks.live.snapshot import StatusSnapshot
+
+router = APIRouter(tags=["status"])
 
 
-def router(answers: ResponseCache, current: CurrentStatus) -> APIRouter:
-    """`GET /status` and `GET /probers`."""
-    routes = APIRouter(tags=["status"])
-    latest: tuple[StatusSnapshot, asyncio.Task[EncodedAnswer]] | None = None
+@router.get("/status", response_description="How everything stands.")
+def status(snapshot: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> StatusAnswer:
+    """How everything stands: overall, per probe on each target, per objective.
 
-    @routes.get("/status", response_model=StatusAnswer, response_description="How everything stands.")
-    async def status(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
-        """How everything stands: overall, per probe on each target, per objective.
-
-        The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. The ETag changes when
-        something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the
-        length of `overdue_s` do not change it.
-        """
-        nonlocal latest
-        snapshot = await current.snapshot()
-        if latest is None or latest[0] is not snapshot or _failed(latest[1]):
-            latest = snapshot, asyncio.create_task(answers.ask(lambda: _encoded(snapshot)))  # once, for all who ask now
-        return response_of(request, await asyncio.shield(latest[1]))
-
-    @routes.get("/probers", response_model=ProberList, response_description="The probers.")
-    async def probers(request: Request, _: Annotated[QueryParameters, Query()]) -> Response:
-        """Every prober that writes to the store, and whether it still does."""
-        snapshot = await current.snapshot()
-        return await answers.answer(request, lambda: ProberList(items=tuple(map(Prober.model_validate, snapshot.probers))))
-
-    return routes
+    The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. The ETag changes when
+    something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the
+    length of `overdue_s` do not change it.
+    """
+    answer = StatusAnswer.model_validate(snapshot)
+    response.headers["ETag"] = tag_of(answer.timeless().model_dump_json().encode())
+    return answer
 
 
-def _encoded(snapshot: StatusSnapshot) -> EncodedAnswer:
-    return encode_answer(StatusAnswer.model_validate(snapshot))
-
-
-def _failed(task: asyncio.Task[EncodedAnswer]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
+@router.get("/probers", response_description="The probers.")
+def probers(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProberList:
+    """Every prober that writes to the store, and whether it still does."""
+    return ProberList(items=tuple(map(Prober.model_validate, snapshot.probers)))

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from math import ceil
 from typing import Final, cast
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -37,6 +38,10 @@ ACCEPTED_AT_ONCE: Final = 16
 """Connections that the event loop takes in before it does anything else: so many more than `CONNECTIONS_MAX` may be open until it closes
 those that are too many, and so long everything else waits.
 """
+THREADS_MAX: Final = 4
+"""Routes that run at a time. More would not be faster, since one thread at a time runs Python, and would keep the event loop waiting, on
+which probes measure time.
+"""
 KNOCKING_MAX: Final = 2048
 """Connections that wait in the system to be taken in; further ones try again a second later."""
 
@@ -49,6 +54,7 @@ async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str],
     Requests are logged by `uvicorn.access` if that logs at debug level.
     """
     listening = await _listen(host, port, section)
+    current_default_thread_limiter().total_tokens = THREADS_MAX
     server = _Server(_config(app), lambda: announce(_url(listening)))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:

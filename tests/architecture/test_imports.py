@@ -17,6 +17,7 @@ from tests.architecture import tree
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
     "aiohttp": ("prober.drills", "prober.embedded.pump", "prober.embedded.server"),
+    "anyio": ("prober.serving",),
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
@@ -44,7 +45,7 @@ HOMES = {
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api",),
     "msgspec": ("prober.traces",),
-    "orjson": ("api.listed_pages", "prober.sinks.history", "prober.sinks.status.written", "prober.traces"),
+    "orjson": ("prober.sinks.history", "prober.sinks.status.written", "prober.traces"),
     "prometheus_client": ("prober.sinks.metrics",),
     "promql_parser": ("dashboards",),
     "pyarrow": ("prober.reports", "prober.sinks.history", "spark_jobs"),

@@ -176,5 +176,5 @@ def test_programs_get_problem_details(path: str, accept: str) -> None:
 
 def test_a_program_gets_them_where_there_could_be_a_page() -> None:
     response = ask(view(EUROPE), "/runs/none", headers={"Accept": "application/json"})
-    assert response.json()["detail"].startswith("There is no run of this name.")
+    assert response.json()["detail"].startswith("no run is called none;")
     assert ask(view(EUROPE), "/runs/none").headers["content-type"].startswith("text/html")

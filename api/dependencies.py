@@ -1,0 +1,41 @@
+"""What routes are given: the service, what is kept, and how everything stands now.
+
+Routes are plain functions, which FastAPI calls in its threads: they may ask the store. What the service is asked it answers on the event
+loop, so a route that asks it is a coroutine.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, FastAPI, Request
+
+from api.current_status import CurrentStatus
+from api.view import Archive, View
+from prober.sinks.live.snapshot import StatusSnapshot
+
+
+def provide(app: FastAPI, view: View, archive: Archive) -> None:
+    """Sets what the routes of an application are given."""
+    app.state.view, app.state.archive, app.state.current = view, archive, CurrentStatus(view, archive)
+
+
+async def _view(request: Request) -> View:
+    view: View = request.app.state.view
+    return view
+
+
+async def _archive(request: Request) -> Archive:
+    archive: Archive = request.app.state.archive
+    return archive
+
+
+async def _snapshot(request: Request) -> StatusSnapshot:
+    current: CurrentStatus = request.app.state.current
+    return await current.snapshot()
+
+
+Service: TypeAlias = Annotated[View, Depends(_view)]
+Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
+Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
+"""How everything stands now, by all probers of the store."""
