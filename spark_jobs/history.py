@@ -129,6 +129,7 @@ def runs_of(rows: DataFrame) -> DataFrame:
         "events",
         "events_dropped",
         "judged_events",
+        "stopped",
         "finding_counts",
         MESSAGES_WRITTEN,
     )

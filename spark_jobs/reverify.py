@@ -41,8 +41,9 @@ RUN_DAYS_MAX: Final = 2
 """How many days before the one on which it ended a run may have begun; the first part of a longer one is a hole in its record."""
 BROKEN: Final = tuple(sorted(status.value for status in FAILING))
 HOUR_US: Final = 3600 * MICROS
-COMPARED: Final = ("whole", "prefix")
+COMPARED: Final = ("whole", "prefix", "stopped")
 """The scopes of runs of which it is certain what was found online."""
+UNCOMPARED: Final = ("merged", "holed", "damaged")
 IDENTITY: Final = ("run_id", "subscription", "key", "kind", "witnesses")
 
 
@@ -87,20 +88,17 @@ def judged(events: DataFrame, runs: DataFrame, clock_error_s: float) -> DataFram
 
 def plans_of(runs: Iterable[Mapping[str, Any]], merged: Container[str], clock_error_s: float) -> dict[str, RunPlan]:
     """How each run is to be judged, by its id; `merged` are those that several processes recorded."""
-    return {row["run_id"]: RunPlan(sys.intern(row["rules"]), record_of(row, merged), clock_error_s) for row in runs}
-
-
-def record_of(run: Mapping[str, Any], merged: Container[str] = ()) -> RunRecord:
-    """What is known of the record of a run."""
-    dropped = run["events_dropped"] or 0
-    return RunRecord(run["ended_us"] is not None, run["events"], dropped, run["judged_events"], run["run_id"] in merged)
+    return {
+        row["run_id"]: RunPlan(sys.intern(row["rules"]), RunRecord.of(row, merged=row["run_id"] in merged), clock_error_s)
+        for row in runs
+    }
 
 
 def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:
     """The runs with what became of them, `OUTCOME`; of one without events nothing is known."""
     empty = frame_of(
         runs.sparkSession,
-        ({"run_id": row["run_id"], "empty_scope": record_of(row).scope(0, 0).value} for row in collected(runs)),
+        ({"run_id": row["run_id"], "empty_scope": RunRecord.of(row).scope(0, 0).value} for row in collected(runs)),
         "run_id string, empty_scope string",
     )
     outcomes = found.where(sf.col("kind").isNull()).select("run_id", *OUTCOME)
@@ -116,7 +114,7 @@ def with_outcomes(runs: DataFrame, found: DataFrame) -> DataFrame:
 def differences(found: DataFrame, online: DataFrame, runs: DataFrame) -> DataFrame:
     """How what was found now differs from the online findings: `IDENTITY`, difference, status, online_status, explanation."""
     telling = sf.col("status") != Status.INFO.value
-    comparable = sf.broadcast(runs.where(~sf.col("scope").isin("merged", "holed")).select("run_id", "scope"))
+    comparable = sf.broadcast(runs.where(~sf.col("scope").isin(*UNCOMPARED)).select("run_id", "scope"))
     # What is found twice with the same proof differs if it is found once online.
     place = sf.row_number().over(Window.partitionBy(*IDENTITY).orderBy("status")).alias("place")
     now = found.where(telling).join(comparable, "run_id").select(*IDENTITY, place, "scope", "status", "explanation")

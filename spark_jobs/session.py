@@ -42,6 +42,8 @@ _ALWAYS: Final = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.filterPushdown": "true",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    "spark.hadoop.parquet.page.write-checksum.enabled": "true",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",  # else some questions have workers of their own for it

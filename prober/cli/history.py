@@ -18,7 +18,6 @@ from prober.core.verdict import Verdict
 from prober.sinks.history.export import export_traces
 from prober.sinks.history.reader import HistoryReader, TimeSpan
 from prober.sinks.history.rejudge import HistorySelection, Rejudged, rejudge
-from prober.traces.judgement import Judgement
 
 history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
 
@@ -48,27 +47,38 @@ def export_key(
 
 
 def verify_history(location: str, output: Format, asked: HistorySelection, *, everything: bool) -> ExitCode:
-    """Judges every run that is asked for and prints the outcome as soon as it is known; the last line counts the verdicts.
+    """Judges every run that is asked for and prints the outcome in the order of time; the last line counts the verdicts.
 
     Text leaves out runs that pass, and prints the first findings of each kind in a run, unless `everything` is to be printed. Witnesses
-    are event numbers of the run. Raises `HistoryError` if the history cannot be read.
+    are event numbers of the run. A damaged file is named on standard error and left out. A run that ended because the prober was
+    stopped does not make the exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
     """
-    judged, events = [], 0
+    reader, judged = HistoryReader(location, skip_unreadable=True), []
+    reader.must_be_history()
     with while_judging() as watched:
-        for one in rejudge(HistoryReader(location), asked, watched):
-            judged.append(one.judgement)
-            events += one.judgement.events
+        for one in rejudge(reader, asked, watched):
+            judged.append(one)
             if output is Format.JSON:
                 print(_as_json(one, location), flush=True)
             elif everything or one.judgement.verdict is not Verdict.PASS:
                 print(_as_text(one, everything=everything), flush=True)
             if trouble := one.judgement.malformed or one.judgement.crash:
                 print(trouble, file=sys.stderr, flush=True)
+    for path, fault in reader.unreadable.items():
+        print(f"{location}/{path}: {fault}; what is in it was not judged", file=sys.stderr)
+    if spooled := reader.spooled_bytes():
+        print(f"{location}: {spooled:,} bytes of newer records are still in the spool and were not judged", file=sys.stderr)
     if not judged:
         print(f"{location}: no recorded event matches", file=sys.stderr)
     elif output is Format.TEXT:
-        print(_summary(location, judged, events, everything=everything))
-    return worst_code(judged)
+        print(_summary(location, judged, len(reader.unreadable), everything=everything))
+    return ExitCode.MALFORMED if reader.unreadable else worst_code(one.judgement for one in _decisive(judged))
+
+
+def _decisive(judged: Sequence[Rejudged]) -> Sequence[Rejudged]:
+    """The runs that the exit code is made of: of those that end undecided since the prober was stopped none, if there are others."""
+    others = [one for one in judged if not one.stopped or one.judgement.verdict is not Verdict.UNKNOWN]
+    return others or judged
 
 
 def _as_json(one: Rejudged, location: str) -> str:
@@ -94,8 +104,12 @@ def _source(one: Rejudged) -> Source:
     return Source(first=1, is_file=False, wall=None if one.run is None else one.run.clock_offset_s, why=one.why)
 
 
-def _summary(location: str, judged: Sequence[Judgement], events: int, *, everything: bool) -> str:
-    counts = Counter(judgement.verdict for judgement in judged)
+def _summary(location: str, judged: Sequence[Rejudged], unreadable: int, *, everything: bool) -> str:
+    counts = Counter(one.judgement.verdict for one in judged)
     verdicts = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in Verdict)
+    recorded = sum(one.recorded for one in judged)
+    used = sum(min(one.judgement.events, one.recorded) for one in judged)  # an interruption that stands for a hole is not on record
+    events = number_of(recorded, "recorded event") + (f" ({used:,} judged)" if used < recorded else "")
+    files = f", {number_of(unreadable, 'unreadable file')}" if unreadable else ""
     hint = "" if everything or not counts[Verdict.PASS] else "; --all prints those that pass, too"
-    return f"{location}: {number_of(len(judged), 'run')}, {number_of(events, 'event')}: {verdicts}{hint}"
+    return f"{location}: {number_of(len(judged), 'run')}, {events}{files}: {verdicts}{hint}"

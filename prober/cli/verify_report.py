@@ -133,7 +133,7 @@ def judgement_as_text(
 
 
 def _lines(judgement: Judgement, proofs: Mapping[RecordedFinding, Proof], source: Source, *, everything: bool) -> Iterator[str]:
-    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement, source.why)})"
+    yield f"{judgement.path}: {judgement.verdict} ({_counted(judgement, source)})"
     for sort in sorted({made.sort: None for made in judgement.findings}, key=_rank):
         if sort[1] not in LISTED:
             continue
@@ -160,23 +160,23 @@ def _more(unshown: Sequence[RecordedFinding], omitted: int, wall: float | None) 
         yield f"  and {omitted:,} more of that kind, which are only counted"
 
 
-def _counted(judgement: Judgement, why: str) -> str:
+def _counted(judgement: Judgement, source: Source) -> str:
     parts = [number_of(judgement.events, "event")]
     for status, words in LISTED.items():
         if count := sum(count for (_, counted), count in judgement.counts.items() if counted is status):
             parts.append(number_of(count, words))
     parts += [f"{kind} {count:,}" for (kind, status), count in judgement.counts.items() if status is Status.INFO]
-    return "; ".join(filter(None, [*parts, _remark(judgement, why)]))
+    return "; ".join(filter(None, [*parts, _remark(judgement, source)]))
 
 
-def _remark(judgement: Judgement, why: str) -> str:
+def _remark(judgement: Judgement, source: Source) -> str:
     if judgement.malformed:
-        return "judged up to a malformed line" if judgement.events else "not readable"
+        return f"judged up to {'a malformed line' if source.is_file else 'damaged events'}" if judgement.events else "not readable"
     if judgement.crash:
         return "the checker failed"
     if judgement.verdict is Verdict.PASS and not any(name.startswith("deliveries_") for name in judgement.counters):
         return "nothing to judge: no delivery is on record"
-    return (why or STILL_OWED) if judgement.verdict is Verdict.UNKNOWN else ""
+    return (source.why or STILL_OWED) if judgement.verdict is Verdict.UNKNOWN else ""
 
 
 def number_of(count: int, of: str) -> str:

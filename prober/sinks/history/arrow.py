@@ -1,7 +1,8 @@
 """The columns of the history as Arrow types, and its files as Parquet.
 
-Files are zstd-compressed. Names, keys and the like are dictionary-encoded; numbers and times, which ascend, are delta-encoded. Row groups
-are small enough that their statistics let a query by key skip most of a file, since rows are sorted by subscription and key.
+Files are zstd-compressed and sealed (`sealing`). Names, keys and the like are dictionary-encoded; numbers and times, which ascend, are
+delta-encoded. Row groups are small enough that their statistics let a query by key skip most of a file, since rows are sorted by
+subscription and key.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from prober.sinks.history.schema import EVENTS, VERSION, VERSION_KEY, Table, Type
+from prober.sinks.history.sealing import sealed
 
 ROW_GROUP_ROWS: Final = 32_768
+FORMAT: Final = ds.ParquetFileFormat(default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True))
+"""How files are read: a page whose bytes are not those that were written is an error."""
 
 ARROW_TYPES: Final[Mapping[Type, pa.DataType]] = {
     Type.STRING: pa.string(),
@@ -72,7 +77,7 @@ def to_parquet(rows: pa.Table, table: Table) -> pa.Buffer:
     rows = in_order(rows, table)
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=ROW_GROUP_ROWS, **file_options(table))
-    return sink.getvalue()
+    return sealed(sink.getvalue())
 
 
 def file_options(table: Table) -> dict[str, Any]:
@@ -86,6 +91,7 @@ def file_options(table: Table) -> dict[str, Any]:
         "column_encoding": dict.fromkeys(_ASCENDING.intersection(table.column_names), "DELTA_BINARY_PACKED"),
         "sorting_columns": order,
         "write_page_index": table is EVENTS,
+        "write_page_checksum": True,
     }
 
 

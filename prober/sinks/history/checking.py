@@ -4,6 +4,7 @@ A run is judged as it was online: all its events in the order of their numbers, 
 concluded is limited by what is on record:
 
 * After a hole in the numbering nothing from before counts: an interruption is put there, unless the recorder has done so itself.
+* An event at no finite time, or earlier than the event before it, shows that one of the two is damaged. Judging stops before both.
 * Events after those that were judged online are left out, and what was on hold there stays so. The same holds at the end of a run that
   was cut short.
 
@@ -16,6 +17,8 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isfinite
+from typing import Any
 
 from prober.core.events import Event, Interrupted
 from prober.core.findings import Finding
@@ -30,10 +33,14 @@ class Scope(StrEnum):
     WHOLE = "whole"
     PREFIX = "prefix"
     """Online judging stopped before the end of the run."""
+    STOPPED = "stopped"
+    """The prober was stopped while the run went on; the record is whole up to there."""
     CUT_SHORT = "cut_short"
     """The run has no end."""
     HOLED = "holed"
     """Events are missing."""
+    DAMAGED = "damaged"
+    """Times of events are not those that were recorded."""
     MERGED = "merged"
     """Several processes recorded it, so its events have no common numbering."""
 
@@ -47,6 +54,7 @@ class RunRecord:
     dropped   how many of them the history had to give up.
     judged    only so many were judged online; None: all.
     merged    whether several processes recorded them.
+    stopped   whether it ended because the prober was stopped.
     """
 
     ended: bool = True
@@ -54,6 +62,13 @@ class RunRecord:
     dropped: int = 0
     judged: int | None = None
     merged: bool = False
+    stopped: bool = False
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], *, merged: bool = False) -> RunRecord:
+        """What a row of the table `runs` says, that of its end if there is one."""
+        events, dropped, stopped = row["events"], row["events_dropped"] or 0, bool(row["stopped"])
+        return cls(row["verdict"] is not None, events, dropped, row["judged_events"], merged, stopped)
 
     def scope(self, recorded: int, highest: int) -> Scope:
         """The scope of the run, of which so many events are in the history, up to this number."""
@@ -64,7 +79,9 @@ class RunRecord:
             return Scope.HOLED
         if not self.ended:
             return Scope.CUT_SHORT
-        return Scope.WHOLE if self.judged is None else Scope.PREFIX
+        if self.judged is not None:
+            return Scope.PREFIX
+        return Scope.STOPPED if self.stopped else Scope.WHOLE
 
 
 def _all(_finding: Finding) -> bool:
@@ -76,17 +93,21 @@ class RunChecker:
 
     found      its findings, in the numbers of the run.
     recorded   how many of its events were taken, judged or not.
+    damage     what is wrong with the times of its events, in one line; empty if nothing is.
     """
 
     def __init__(self, rules: Mapping[str, Rules], record: RunRecord, wanted: Callable[[Finding], bool] = _all) -> None:
         """`rules`: by subscription. `wanted`: which findings count."""
         self.found = KeptFindings()
         self.recorded = 0
+        self.damage = ""
         self._record = record
         self._wanted = wanted
         self._judge = Judge(rules, self._as_recorded)
         self._numbers = array("q")
         self._latest = 0
+        self._next: tuple[Event, int] | None = None
+        """The event that was taken last. It is judged when the one after it shows that its time is not too late."""
         self._left_out = False
 
     @property
@@ -97,7 +118,7 @@ class RunChecker:
     @property
     def scope(self) -> Scope:
         """What the record allows, once the run is finished."""
-        return self._record.scope(self.recorded, self._latest)
+        return Scope.DAMAGED if self.damage else self._record.scope(self.recorded, self._latest)
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -118,26 +139,42 @@ class RunChecker:
         return verdict_of(failed=self.found.failed, owed=incomplete or self._judge.owed)
 
     def take(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """Judge the event with the next number, and give back the findings made by it. An event that was just taken does not count."""
-        if number == self._latest:
+        """Take the event with the next number, and judge the one before; give back the findings made by that.
+
+        An event that was just taken does not count.
+        """
+        before = self._next
+        if before is not None and number == before[1]:
             return ()
-        hole = number != self._latest + 1 and not isinstance(event, Interrupted) and not self._is_beyond(number)
-        self._latest = number
-        found = self._observe(Interrupted(event.t), number) if hole else ()
-        return [*found, *self.judge(event, number)]
+        self._next = event, number
+        self.recorded += 1
+        self.damage = self.damage or _damage(before, event, number)
+        return () if self.damage or before is None else self._judge_next(*before)
 
     def judge(self, event: Event, number: int) -> Sequence[RecordedFinding]:
-        """The same where numbers may be missing, or are not those of one numbering."""
+        """Judge an event at once where numbers may be missing, or are not those of one numbering."""
         self.recorded += 1
-        return () if self._is_beyond(number) else self._observe(event, number)
+        return self._unless_beyond(event, number)
 
     def finish(self) -> Sequence[RecordedFinding]:
         """The run has no more events: settle what is on hold, unless it was cut off; give back the findings made so."""
+        if self.damage:
+            return ()
+        last = () if self._next is None else self._judge_next(*self._next)
         record, waited = self._record, self._judge.ended or self._record.merged
         if not record.ended or record.judged is not None or self._left_out or not waited:
-            return ()
+            return last
         number = self._numbers[-1] if self._numbers else 0
-        return self._keep(self._judge.finish(number), number)
+        return [*last, *self._keep(self._judge.finish(number), number)]
+
+    def _judge_next(self, event: Event, number: int) -> Sequence[RecordedFinding]:
+        hole = number != self._latest + 1 and not isinstance(event, Interrupted) and not self._is_beyond(number)
+        self._latest = number
+        found = self._observe(Interrupted(event.t), number) if hole else ()
+        return [*found, *self._unless_beyond(event, number)]
+
+    def _unless_beyond(self, event: Event, number: int) -> Sequence[RecordedFinding]:
+        return () if self._is_beyond(number) else self._observe(event, number)
 
     def _is_beyond(self, number: int) -> bool:
         """Whether an event is not judged: it comes after those that were judged online, or the checker has failed."""
@@ -160,3 +197,12 @@ class RunChecker:
             for finding in findings
             if self._wanted(finding)
         ]
+
+
+def _damage(before: tuple[Event, int] | None, event: Event, number: int) -> str:
+    """Why the times of two successive events of a recorder cannot be right; empty if they can."""
+    if not isfinite(event.t):
+        return f"event {number} has the time {event.t}"
+    if before is not None and event.t < before[0].t:
+        return f"event {number} is earlier than event {before[1]}"
+    return ""

@@ -89,12 +89,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class EventCounts:
-    """Events of a run: recorded, missing in the history, and judged online (None: all); and its rows of `MESSAGES` (None: unwritten)."""
+    """Events of a run: recorded, missing in the history, and judged online (None: all); and its rows of `MESSAGES` (None: unwritten).
+
+    stopped   the prober was stopped while the run went on.
+    """
 
     recorded: int
     dropped: int
     judged: int | None
     messages: int | None = None
+    stopped: bool = False
 
 
 def as_stream(batch: pa.RecordBatch) -> bytes:
@@ -243,6 +247,7 @@ def ending_row(run: RunContext, origin: Origin, t: float, result: RunResult, cou
         "events": counts.recorded,
         "events_dropped": counts.dropped,
         "judged_events": counts.judged,
+        "stopped": counts.stopped or None,
         MESSAGES_WRITTEN: counts.messages,
         "finding_counts": [{"kind": kind, "status": status, "count": count} for (kind, status), count in result.counts.items()],
         "counters": list(result.counters.items()),

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from prober.core.events import Closed, Event, Interrupted, Opened
-from prober.sinks.history.checking import RunChecker, RunRecord
+from prober.sinks.history.checking import RunChecker
 from prober.sinks.history.reader import ALWAYS, HistoryReader, StoredRun, TimeSpan, extent
 from prober.sinks.history.schema import ABOUT_TIME
 from prober.sinks.history.store import HistoryError
@@ -90,8 +90,7 @@ def _export_run(reader: HistoryReader, run: StoredRun, key: str, path: Path, sub
 
 def _others_matter(reader: HistoryReader, run: StoredRun, key: str, subscription: str) -> bool:
     """Whether the events of the key alone do not say enough: something did not come in time, and other keys may be why."""
-    record = RunRecord(ended=run.result is not None, judged=run.judged_events)
-    checker = RunChecker({subscription: run.rules[subscription]}, record)
+    checker = RunChecker({subscription: run.rules[subscription]}, run.record)
     for recorded in reader.events(key, subscription=subscription, span=extent([run]), run_ids=(run.run_id,)):
         checker.judge(recorded.event, recorded.number)
     checker.finish()

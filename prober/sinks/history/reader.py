@@ -1,7 +1,8 @@
 """Reads a history: the events of a key, and runs, across all processes that wrote to it.
 
 What a question does not need is not read: folders by their date and hour, row groups by their statistics of subscription, key, run and
-time. Events come in recorder order, run by run within an hour at most, and memory does not grow with the history.
+time. Each file that is needed is read as a whole once, to see whether it is damaged (`sealing`). Events come in recorder order, run by
+run within an hour at most, and memory does not grow with the history.
 
 Runs are rows turned back into the values that went in (`StoredRun`).
 """
@@ -18,17 +19,21 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from prober.core.events import Event
 from prober.core.findings import Kind, Status
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.sinks.history.arrow import schema_of, version_in
+from prober.sinks.history.arrow import FORMAT, schema_of, version_in
+from prober.sinks.history.checking import RunRecord
 from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
 from prober.sinks.history.encoding import RunContext
 from prober.sinks.history.schema import EVENTS, RUNS, Table, check_version, decode_rules
-from prober.sinks.history.store import HistoryError, HistoryStore, end_of
+from prober.sinks.history.sealing import is_damaged
+from prober.sinks.history.spool import bytes_below
+from prober.sinks.history.store import SPOOL_FOLDER, HistoryError, HistoryStore, end_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts, whole_micros
 
@@ -38,6 +43,9 @@ _MARGIN_S: Final = 60.0
 """A run's own times are read a little before and after those of its events."""
 
 
+NO_END: Final = RunRecord(ended=False)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A run of the history.
@@ -45,8 +53,7 @@ class StoredRun:
     process, clock_offset_s   who recorded it, and what to add to `t` to get seconds since 1970.
     at          when it ended, or began if it has no end, in seconds since 1970 by the clock of its events.
     result      None for a run that was cut short or still goes on. Its findings are not in it: the history keeps them apart.
-    events      how many it had; `events_dropped` of them are not in the history.
-    judged_events   only so many were judged online; None: all.
+    record      what is known of its events.
     """
 
     context: RunContext
@@ -54,9 +61,7 @@ class StoredRun:
     clock_offset_s: float
     at: float
     result: RunResult | None = None
-    events: int = 0
-    events_dropped: int = 0
-    judged_events: int | None = None
+    record: RunRecord = NO_END
 
     @property
     def run_id(self) -> str:
@@ -99,10 +104,8 @@ def stored_run(row: Mapping[str, Any]) -> StoredRun:
         _seconds(row["started_at"]),
         row["seed"],
     )
-    clock = row["process"], row["clock_offset_s"], _seconds(row["time"])
-    if row["verdict"] is None:
-        return StoredRun(context, *clock)
-    return StoredRun(context, *clock, _result(row, context), row["events"], row["events_dropped"], row["judged_events"])
+    result = None if row["verdict"] is None else _result(row, context)
+    return StoredRun(context, row["process"], row["clock_offset_s"], _seconds(row["time"]), result, RunRecord.of(row))
 
 
 def _result(row: Mapping[str, Any], context: RunContext) -> RunResult:
@@ -163,13 +166,33 @@ class RunRows(NamedTuple):
 
 
 class HistoryReader:
-    """A history to read. Raises `HistoryError` for what cannot be read, such as a file that a newer version wrote."""
+    """A history to read. Raises `HistoryError` for what cannot be read, such as a file that a newer version wrote.
 
-    def __init__(self, location: str) -> None:
+    unreadable   with `skip_unreadable` the files that were left out so far, by their paths below the history, each with the reason;
+                 otherwise such a file raises `HistoryError`.
+    """
+
+    def __init__(self, location: str, *, skip_unreadable: bool = False) -> None:
         self.location = location
+        self._skip_unreadable = skip_unreadable
+        self.unreadable: dict[str, str] = {}
+        self._looked_at: set[str] = set()
         self._store = HistoryStore(location)
         if self._store.root is not None and not self._store.root.is_dir():
             raise HistoryError(f"{location}: no such folder; give the location of a history")
+
+    def must_be_history(self) -> None:
+        """Raise `HistoryError` if there is nothing at the location that a prober writes."""
+        try:
+            if self._store.is_used():
+                return
+        except OSError as error:
+            raise self._unreachable(error) from error
+        raise HistoryError(f"{self.location}: no prober has written a history here; give the location of one")
+
+    def spooled_bytes(self) -> int:
+        """How many bytes are in the spool in the history's own folder, and so not in its tables yet."""
+        return 0 if self._store.root is None else bytes_below(self._store.root / SPOOL_FOLDER)
 
     # --- questions -----------------------------------------------------------------------------------------------------------
 
@@ -248,11 +271,14 @@ class HistoryReader:
         try:
             folders = self._folders(table, span)
         except OSError as error:
-            raise HistoryError(f"{self.location} cannot be read: {str(error).partition(chr(10))[0]}") from error
+            raise self._unreachable(error) from error
         for folder in folders:
             paths = sorted(file.path for file in self._store.contents(folder))
             if paths:
                 yield self._dataset(table, paths)
+
+    def _unreachable(self, error: OSError) -> HistoryError:
+        return HistoryError(f"{self.location} cannot be read: {str(error).partition(chr(10))[0]}")
 
     def _folders(self, table: Table, span: TimeSpan) -> Iterable[str]:
         folders = self._store.folders(table.name)
@@ -260,16 +286,32 @@ class HistoryReader:
             folders = [hour for date in folders if _touches(date, span) for hour in self._store.folders(date)]
         return [folder for folder in folders if _touches(folder, span)]
 
-    def _dataset(self, table: Table, paths: Sequence[str]) -> ds.Dataset:
-        schema = schema_of(table)
-        dataset = ds.dataset(list(paths), schema=schema, filesystem=self._store.files, format="parquet")
-        fragments = list(dataset.get_fragments())
-        for fragment in fragments:
-            try:
-                check_version(version_in(fragment.metadata.metadata))
-            except (OSError, ValueError) as wrong:
-                raise HistoryError(f"{self.location}/{fragment.path}: {str(wrong).partition(chr(10))[0]}") from wrong
-        return ds.FileSystemDataset(fragments, schema, dataset.format, self._store.files)
+    def _dataset(self, table: Table, paths: Iterable[str]) -> ds.Dataset:
+        for path in paths:
+            if path not in self._looked_at:
+                self._looked_at.add(path)
+                if fault := self._fault_of(path):
+                    if not self._skip_unreadable:
+                        raise HistoryError(f"{self.location}/{path}: {fault}")
+                    self.unreadable[path] = fault
+        readable = [path for path in paths if path not in self.unreadable]
+        return ds.dataset(readable, schema=schema_of(table), filesystem=self._store.files, format=FORMAT)
+
+    def _fault_of(self, path: str) -> str:
+        """Why a file cannot be read, in one line; empty if it can. Raises `HistoryError` for one that is not of this history."""
+        try:
+            with self._store.files.open_input_file(path) as file:
+                if is_damaged(file):
+                    return "damaged: its bytes are not those that were written"
+                file.seek(0)
+                metadata = pq.read_metadata(file).metadata
+        except (OSError, pa.ArrowException) as wrong:
+            return f"cannot be read: {str(wrong).partition(chr(10))[0]}"
+        try:
+            check_version(version_in(metadata))
+        except ValueError as wrong:
+            raise HistoryError(f"{self.location}/{path}: {wrong}") from wrong
+        return ""
 
 
 def _touches(folder: str, span: TimeSpan) -> bool:

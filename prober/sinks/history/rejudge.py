@@ -2,19 +2,21 @@
 
 Runs are judged side by side, in the order in which the history has their events, by one checker each (`checking`), with all their keys and
 subscriptions. So the findings are those of the service, unless the checker has changed since. Witnesses are numbers of events in the run.
+Runs come out in the order in which they began, those without an end last.
 
 Memory: the checkers of the runs that overlap, and so many events as the reader holds at once.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from prober.core.findings import Finding
 from prober.core.verdict import Verdict
-from prober.sinks.history.checking import RunChecker, RunRecord, Scope
+from prober.sinks.history.checking import RunChecker, Scope
 from prober.sinks.history.reader import ALWAYS, HistoryReader, Recorded, RunRows, StoredRun, TimeSpan, extent
 from prober.traces.judgement import Judgement
 
@@ -24,8 +26,10 @@ Watched: TypeAlias = Callable[[Iterable[Recorded], int], Iterable[Recorded]]
 _WHY: Final[Mapping[Scope, str]] = {
     Scope.WHOLE: "",
     Scope.PREFIX: "only the first part of the run was judged, as online",
+    Scope.STOPPED: "the prober was stopped while the run went on",
     Scope.CUT_SHORT: "the run was cut short, or still goes on",
     Scope.HOLED: "events of the run are missing in the history",
+    Scope.DAMAGED: "times of its events are damaged",
     Scope.MERGED: "several processes recorded the run; the nightly job reverify judges it",
 }
 
@@ -53,22 +57,52 @@ class HistorySelection:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """A run judged again. `run` is None if the history has no row of it. `why`: why a verdict that is not FAIL is UNKNOWN, if it is."""
+    """A run judged again.
+
+    run        None if the history has no row of it.
+    why        why a verdict that is not FAIL is UNKNOWN, if it is.
+    recorded   how many of its events the history has.
+    stopped    whether it ended because the prober was stopped.
+    """
 
     run_id: str
     run: StoredRun | None
     judgement: Judgement
     why: str = ""
+    recorded: int = 0
+    stopped: bool = False
 
 
 def rejudge(
     reader: HistoryReader, asked: HistorySelection, watched: Watched = lambda events, _number: events
 ) -> Iterator[Rejudged]:
-    """The judgement of each run that is asked for, as soon as its last event was read. Raises `HistoryError` for an unreadable history."""
+    """The judgement of each run that is asked for, as soon as it and those before it are judged. Raises `HistoryError`."""
     runs, stored, unknown = _selected(reader, asked)
     for run_id in unknown:
         problem = f"run {run_id}: the history has no row of this run, so its rules are unknown"
-        yield Rejudged(run_id, None, Judgement(f"run {run_id}", Verdict.UNKNOWN, malformed=problem))
+        judgement = Judgement(f"run {run_id}", Verdict.UNKNOWN, malformed=problem)
+        yield Rejudged(run_id, None, judgement, recorded=stored.get(run_id, _NOTHING).recorded)
+    in_time = sorted(runs.values(), key=lambda run: (run.result is None, run.began_at))
+    yield from _in_order([run.run_id for run in in_time], _judged(reader, asked, runs, stored, watched))
+
+
+def _in_order(run_ids: Iterable[str], judged: Iterable[Rejudged]) -> Iterator[Rejudged]:
+    """The runs in the order of their ids, each as soon as those before it have come."""
+    waiting, come = deque(run_ids), {}
+    for one in judged:
+        come[one.run_id] = one
+        while waiting and waiting[0] in come:
+            yield come.pop(waiting.popleft())
+
+
+def _judged(
+    reader: HistoryReader,
+    asked: HistorySelection,
+    runs: Mapping[str, StoredRun],
+    stored: Mapping[str, RunRows],
+    watched: Watched,
+) -> Iterator[Rejudged]:
+    """The judgement of each run as soon as its last event was read."""
     in_pass: dict[str, _Run] = {}
     for run_id, run in runs.items():
         judged = _Run(run, stored.get(run_id, _NOTHING), asked)
@@ -104,11 +138,10 @@ class _Run:
     """A run on its way through its checker. `is_readable`: whether it has events, with one numbering."""
 
     def __init__(self, run: StoredRun, rows: RunRows, asked: HistorySelection) -> None:
-        ended, merged = run.result is not None, rows.processes > 1
         self._run, self._rows = run, rows
-        record = RunRecord(ended, run.events if ended else None, run.events_dropped, run.judged_events, merged)
+        record = replace(run.record, merged=rows.processes > 1)
         self._checker = RunChecker(run.rules, record, asked.includes)
-        self.is_readable = bool(rows.recorded) and not merged
+        self.is_readable = bool(rows.recorded) and not record.merged
 
     def take(self, recorded: Recorded) -> bool:
         """Judges the next event; whether it was the last one."""
@@ -126,9 +159,10 @@ class _Run:
             checker.found.counts,
             dict(checker.counters),
             checker.events,
+            malformed=f"run {run_id}: {checker.damage}; its record is damaged" if checker.damage else "",
             crash=f"run {run_id}: {checker.crash}" if checker.crash else "",
         )
-        return Rejudged(run_id, self._run, judgement, self._why)
+        return Rejudged(run_id, self._run, judgement, self._why, self._rows.recorded, checker.scope is Scope.STOPPED)
 
     @property
     def _why(self) -> str:

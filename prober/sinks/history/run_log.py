@@ -118,19 +118,20 @@ class RunLog:
         if findings:
             self._keep(tuple(findings))
 
-    def ended(self, result: RunResult, late: Sequence[Finding] = (), judged_events: int | None = None) -> None:
+    def ended(
+        self, result: RunResult, late: Sequence[Finding] = (), judged_events: int | None = None, *, stopped: bool = False
+    ) -> None:
         """The run is over; `late` are the findings that only its end decided.
 
-        `judged_events`: after so many events the recorder stopped judging; None if it judged all.
+        `judged_events`: after so many events the recorder stopped judging; None if it judged all. `stopped`: the prober was stopped.
         """
         self._keep(late)
-        self._end = _End(self._clock(), result, EventCounts(self._count, self._dropped, judged_events))
+        counts = EventCounts(self._count, self._dropped, judged_events, stopped=stopped)
+        self._end = _End(self._clock(), result, counts)
         self.release()
 
-    def release(self, late: Sequence[Finding] = ()) -> None:
-        """Nothing more will be recorded. Without `ended` before, the run counts as cut short; `late` is what only that decided."""
-        if late and not self._over:
-            self._keep(late)
+    def release(self) -> None:
+        """Nothing more will be recorded. Without `ended` before, the run counts as cut short."""
         self._over = True
 
     def _keep(self, findings: Sequence[Finding]) -> None:

@@ -187,6 +187,7 @@ RUNS: Final = Table(
             "rows of the run in messages; null: none, for the run was cut short, too large, or lost events of its record",
         ),
         Column(SCHEMA_VERSION, Type.INT64, "under which version of the schema the run was written; null: 1"),
+        Column("stopped", Type.BOOL, "the prober was stopped while the run went on, and the record is whole up to there; null: no"),
     ),
     sorted_by=("time", "run_id"),
 )

@@ -25,6 +25,8 @@ from pyarrow import fs
 from prober.errors import ProberError
 from prober.sinks.history.schema import TABLES, is_file_name
 
+SPOOL_FOLDER: Final = "_spool"
+"""The folder of a local history for what is not Parquet yet; readers of Parquet do not look there."""
 _ATOMIC: Final = {"gs", "s3"}
 _OPTIONS: Final = {"gs": "retry_limit_seconds=30", "s3": "allow_delayed_open=true"}
 """Unless the location says so: Google's client gives up after less than its quarter of an hour, Amazon's sends a file in one request."""
@@ -75,6 +77,11 @@ class HistoryStore:
             self._sync(written)
             self.files.move(written, path)
             self._sync(folder)
+
+    def is_used(self) -> bool:
+        """Whether a prober has written anything here."""
+        folders = [*TABLES, SPOOL_FOLDER]
+        return any(found.type == fs.FileType.Directory for found in self.files.get_file_info(folders))
 
     def contents(self, folder: str = "") -> Iterator[Stored]:
         """The history's files below a folder, of any depth; anything else that may be there is left out."""

@@ -38,7 +38,7 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.history.encoding import Origin, RunContext
 from prober.sinks.history.run_log import Meter, RunLog
 from prober.sinks.history.spool import Shipper, Spool
-from prober.sinks.history.store import HistoryError, HistoryRetention
+from prober.sinks.history.store import SPOOL_FOLDER, HistoryError, HistoryRetention
 
 FLUSH_EVERY_S: Final = 0.5
 SHIP_EVERY_S: Final = 1.0
@@ -232,7 +232,7 @@ def spool_root(settings: HistorySettings) -> Path:
         return Path(settings.spool) / named_after
     scheme = urlsplit(location).scheme
     if scheme in ("", "file"):
-        return Path(urlsplit(location).path if scheme else location) / "_spool"
+        return Path(urlsplit(location).path if scheme else location) / SPOOL_FOLDER
     return Path(tempfile.gettempdir()) / f"ordering-prober-spool-{os.getuid()}-{named_after}"
 
 
@@ -264,7 +264,7 @@ class HistorySink:
 
 
 class HistoryRun:
-    """Listens to one run. One that was cut short has no end in the history, unless nothing of it counts."""
+    """Listens to one run. What does not count must not count wherever the record of it is counted later."""
 
     def __init__(self, log: RunLog) -> None:
         self._log = log
@@ -275,9 +275,5 @@ class HistoryRun:
 
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
-        if end.cut_short and end.counts:
-            self._log.release(end.findings)
-        else:
-            # What does not count must not count wherever the record of it is counted later.
-            result = end.result if end.counts else replace(end.result, checks={})
-            self._log.ended(result, end.findings, end.recorded.judged)
+        result = replace(end.result, checks=end.checks)
+        self._log.ended(result, end.findings, end.recorded.judged, stopped=end.cut_short)

@@ -98,6 +98,7 @@ runs clock_offset_s float64, required
 runs rules string, required
 runs messages int64
 runs schema_version int64
+runs stopped bool
 findings time timestamp[us, UTC], required
 findings t float64, required
 findings run_id string, required

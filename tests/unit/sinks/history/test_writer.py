@@ -117,7 +117,7 @@ def test_a_run_and_its_findings_come_back(recorder: Recorder) -> None:
     assert run.result is not None
     assert replace(run.result, findings=outcome.findings) == outcome
     assert run.context == context()
-    assert (run.events, run.events_dropped, run.judged_events) == (len(history(GAP)), 0, None)
+    assert (run.record.events, run.record.dropped, run.record.judged) == (len(history(GAP)), 0, None)
     found = findings_in(recorder.location)
     assert [one.made for one in found] == list(outcome.findings)
     assert all(one.explanation for one in found)
@@ -146,7 +146,7 @@ def test_the_rest_of_a_result_comes_back(recorder: Recorder) -> None:
     recorder.save()
     (run,) = HistoryReader(str(recorder.location)).runs()
     assert run.result == replace(outcome, reason="why")
-    assert run.judged_events == 17
+    assert run.record.judged == 17
 
 
 def test_a_run_that_did_not_end_has_only_begun(recorder: Recorder) -> None:
@@ -249,7 +249,7 @@ def test_what_cannot_wait_is_dropped_counted_and_marked_in_the_record(recorder: 
         *[(11, Interrupted(12.0)), (12, "12")],
     ]
     (run,) = HistoryReader(str(recorder.location)).runs()
-    assert (run.events, run.events_dropped) == (12, 4)
+    assert (run.record.events, run.record.dropped) == (12, 4)
 
 
 def test_a_store_that_refuses_costs_nothing_if_it_passes(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
