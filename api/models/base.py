@@ -46,6 +46,19 @@ def values_of(model: type[BaseModel], *sources: object) -> dict[str, Any]:
     return {name: getattr(source, name) for source in sources for name in model.model_fields if hasattr(source, name)}
 
 
+class OfSite(Answer):
+    """Something of one probe on one target, seen from one vantage."""
+
+    probe: Probe
+    """Which experiment."""
+    target: Target
+    """On which target."""
+    vantage: Vantage
+    """Seen from where."""
+    part: Part
+    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+
+
 class Listed(Answer):
     """A part of a list."""
 

@@ -20,14 +20,11 @@ from api.models.base import (
     Key,
     Link,
     Listed,
-    Part,
-    Probe,
+    OfSite,
     RunId,
     Seconds,
     Subscription,
-    Target,
     Time,
-    Vantage,
     values_of,
 )
 from api.models.runs import ProberStateAnswer
@@ -56,30 +53,19 @@ Event = Annotated[
 ]
 
 
-class FindingAnswer(Answer, schema="Finding"):
-    """Something that a run found."""
+class FailingFindingAnswer(Answer, schema="FailingFinding"):
+    """A finding that failed a run, in short."""
 
     finding_id: FindingId
-    """Unique; its evidence is at `/api/v1/findings/{finding_id}`."""
+    """Unique; its evidence is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
     run_id: RunId
     """The run that made it."""
-    probe: Probe
-    """Which experiment."""
-    target: Target
-    """On which target."""
-    vantage: Vantage
-    """Seen from where."""
-    part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
-    instance: Instance
-    """By which prober."""
     found_at: Time
     """When its run ended."""
     kind: Kind
     """What was found; docs/findings.md explains every kind and what to do about it."""
     status: Status
-    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one.
-    `info`: forbidden by nothing, but somebody who publishes should look."""
+    """`violation`: no legal explanation exists. `liveness`: a deadline passed."""
     subscription: Subscription
     """Where."""
     key: Key
@@ -88,6 +74,16 @@ class FindingAnswer(Answer, schema="Finding"):
     """When in the run it was decided, in seconds of the run's own clock."""
     explanation: Explanation
     """The finding in plain words."""
+
+
+class FindingAnswer(OfSite, FailingFindingAnswer, schema="Finding"):
+    """Something that a run found."""
+
+    instance: Instance
+    """By which prober."""
+    status: Status
+    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one.
+    `info`: forbidden by nothing, but somebody who publishes should look."""
     closed_at: Time | None
     """When its incident was over, or, if it failed no run, when it was found; null: it is open."""
     incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]

@@ -12,15 +12,12 @@ from api.models.base import (
     Count,
     Instance,
     Listed,
-    Part,
-    Probe,
+    OfSite,
     RunId,
     Seconds,
     Subscription,
-    Target,
     Time,
     Topic,
-    Vantage,
     values_of,
 )
 from prober.core.findings import Kind, Status
@@ -119,41 +116,21 @@ class ProberStateAnswer(Answer, schema="ProberState"):
     """Why judging ended early; empty if it did not."""
 
 
-class RunAnswer(Answer, schema="Run"):
+class RunAnswer(OfSite, RunSummaryAnswer, schema="Run"):
     """One finished run, as it is listed."""
 
-    run_id: RunId
-    """Unique; also the epoch under which its messages were published."""
-    probe: Probe
-    """Which experiment."""
-    target: Target
-    """On which target."""
-    vantage: Vantage
-    """Seen from where."""
-    part: Part
-    """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     environment: Annotated[str, Field(examples=["production"])]
     """Environment of the target."""
     region: Annotated[str, Field(examples=["europe-west1"])]
     """Region of the target."""
-    verdict: Verdict
-    """FAIL: a promise was broken. UNKNOWN: nothing can be said; `reason` says why."""
-    reason: Reason
-    """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
-    started_at: Time
-    """When it began."""
     ended_at: Time
     """When it ended."""
-    duration_s: Seconds
-    """How long it took."""
     seed: int
     """Repeats what was random in the experiment."""
     topic: Topic
     """Full name of its topic."""
     subscription: Subscription
     """Full name of its subscription; the first one of several."""
-    internal_error: bool
-    """It ended by a mistake of the prober, which says nothing about the target."""
     instance: Instance
     """The prober that made it."""
 

@@ -10,12 +10,9 @@ from pydantic import AliasPath, Field
 from api.models.base import (
     Answer,
     Count,
-    FindingId,
-    Key,
     Labels,
     Part,
     Probe,
-    RunId,
     Seconds,
     Subscription,
     Target,
@@ -23,40 +20,10 @@ from api.models.base import (
     Topic,
     Vantage,
 )
+from api.models.findings import FailingFindingAnswer
 from api.models.runs import LastRunAnswer, RunSummaryAnswer
-from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.sinks.live.condition import Condition
-
-
-class FailingFindingAnswer(Answer, schema="FailingFinding"):
-    """A finding that failed a run, in short."""
-
-    finding_id: FindingId
-    """Its evidence is at `/api/v1/findings/{finding_id}`, as soon as it has been written."""
-    run_id: RunId
-    """The run that made it."""
-    found_at: Time
-    """When that run ended."""
-    kind: Kind
-    """What was found."""
-    status: Status
-    """`violation`: no legal explanation exists. `liveness`: a deadline passed."""
-    subscription: Subscription
-    """Where."""
-    key: Key
-    """On which ordering key."""
-    t: Seconds
-    """When in the run it was decided, in seconds of the run's own clock."""
-    explanation: Annotated[
-        str,
-        Field(
-            examples=[
-                "Pub/Sub delivered message 4 to A right after message 2 and skipped message 3, which should have come again in between."
-            ]
-        ),
-    ]
-    """The finding in plain words."""
 
 
 class SkipAnswer(Answer, schema="Skip"):

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Double, RowMapping, Table, Text, literal, 
 
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.records import FindingFilter, IncidentFilter, ListedFinding, ListedRun, RunFilter
+from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 from prober.sinks.status.rows import text_of
 
 CURSOR_LENGTH_MAX: Final = 1_000
@@ -68,22 +68,19 @@ def _mark(wanted: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is listed: a table, the columns that are read, and those that have the time and the name by which it is ordered.
+    """What is listed: a table, and its columns that have the time and the name by which it is ordered.
 
     Every field of its filter is the name of a column, or one of `since`, `until` and `open`.
     """
 
     table: Table
-    columns: tuple[str, ...]
     at: str
     name: str
 
 
-RUNS: Final = Listing(tables.runs, tuple(tables.runs.columns.keys()), "started_at", "run_id")
-RUNS_IN_SHORT: Final = Listing(tables.runs, ListedRun._fields, "started_at", "run_id")
-FINDINGS: Final = Listing(tables.findings, tuple(tables.findings.columns.keys()), "found_at", "finding_id")
-FINDINGS_IN_SHORT: Final = Listing(tables.findings, ListedFinding._fields, "found_at", "finding_id")
-INCIDENTS: Final = Listing(tables.incidents, tuple(tables.incidents.columns.keys()), "first_at", "incident_id")
+RUNS: Final = Listing(tables.runs, "started_at", "run_id")
+FINDINGS: Final = Listing(tables.findings, "found_at", "finding_id")
+INCIDENTS: Final = Listing(tables.incidents, "first_at", "incident_id")
 
 
 def page_of(
@@ -93,7 +90,7 @@ def page_of(
     limit = max(1, min(limit, PAGE_MAX))
     columns = listing.table.c
     at, name = columns[listing.at], columns[listing.name]
-    query = select(*(columns[each] for each in listing.columns)).where(*conditions(listing, wanted))
+    query = select(listing.table).where(*conditions(listing, wanted))
     if cursor is not None:
         position = read_cursor(cursor, wanted)
         query = query.where(tuple_(at, name) < tuple_(literal(position.at, Double), literal(position.name, Text)))

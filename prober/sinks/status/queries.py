@@ -18,7 +18,7 @@ from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import RunSummary
 from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.listings import FINDINGS, FINDINGS_IN_SHORT, INCIDENTS, RUNS, RUNS_IN_SHORT, page_of
+from prober.sinks.status.listings import FINDINGS, INCIDENTS, RUNS, page_of
 from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.records import (
     FailingFindings,
@@ -26,8 +26,6 @@ from prober.sinks.status.records import (
     FindingGroup,
     FindingRecord,
     IncidentFilter,
-    ListedFinding,
-    ListedRun,
     Page,
     ProberRecord,
     RunFilter,
@@ -80,11 +78,6 @@ class StatusQueries:
         rows, following = page_of(self.database, RUNS, wanted, limit, cursor)
         return Page(tuple(map(run_from_row, rows)), following)
 
-    def listed_runs(self, wanted: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[ListedRun]:
-        """The same in short; the cursors are those of `runs`."""
-        rows, following = page_of(self.database, RUNS_IN_SHORT, wanted, limit, cursor)
-        return Page(tuple(ListedRun(**row) for row in rows), following)
-
     def run(self, run_id: str) -> RunRecord | None:
         """One run; None: it is not there (any more)."""
         row = self._row(select(tables.runs).where(tables.runs.c.run_id == text_of(run_id)))
@@ -100,13 +93,6 @@ class StatusQueries:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
         rows, following = page_of(self.database, FINDINGS, wanted, limit, cursor)
         return Page(tuple(map(finding_from_row, rows)), following)
-
-    def listed_findings(
-        self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None
-    ) -> Page[ListedFinding]:
-        """The same in short; the cursors are those of `findings`."""
-        rows, following = page_of(self.database, FINDINGS_IN_SHORT, wanted, limit, cursor)
-        return Page(tuple(ListedFinding(**row) for row in rows), following)
 
     def finding(self, finding_id: str, *, on_key: bool = False) -> FindingRecord | None:
         """One finding with its evidence, and if asked with everything on its key; None: it is not there (any more)."""

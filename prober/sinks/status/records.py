@@ -275,49 +275,6 @@ class IncidentFilter:
     until: float | None = None
 
 
-class ListedRun(NamedTuple):
-    """A run as a list shows it: the words of `RunRecord`, without what takes long to read."""
-
-    run_id: str
-    probe: str
-    target: str
-    vantage: str
-    part: str
-    environment: str
-    region: str
-    verdict: str
-    reason: str
-    started_at: float
-    ended_at: float
-    duration_s: float
-    seed: int
-    topic: str
-    subscription: str
-    internal_error: bool
-    instance: str
-
-
-class ListedFinding(NamedTuple):
-    """A finding as a list shows it: the words of `FindingRecord`, without what takes long to read."""
-
-    finding_id: str
-    run_id: str
-    probe: str
-    target: str
-    vantage: str
-    part: str
-    instance: str
-    found_at: float
-    kind: str
-    status: str
-    subscription: str
-    key: str
-    t: float
-    explanation: str
-    closed_at: float | None
-    incident_id: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Item]):
     """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from prober.sinks.status.listings import (
     CURSOR_LENGTH_MAX,
     FINDINGS,
-    FINDINGS_IN_SHORT,
     INCIDENTS,
     RUNS,
-    RUNS_IN_SHORT,
     BadCursor,
     Filter,
     Listing,
@@ -34,9 +32,7 @@ WANTED = RunFilter(probe="ordering")
     ("listing", "wanted"),
     [
         (RUNS, RunFilter),
-        (RUNS_IN_SHORT, RunFilter),
         (FINDINGS, FindingFilter),
-        (FINDINGS_IN_SHORT, FindingFilter),
         (INCIDENTS, IncidentFilter),
     ],
 )
