@@ -9,7 +9,7 @@ from typing import Final
 
 from api.formatting import name, name_at, why
 from api.words import ago, counted, number, since
-from prober.alerting.service import alerts_of
+from prober.alerting.findings import alerts_of
 from prober.core.findings import Kind
 from prober.core.kinds import USUAL, Symptom
 from prober.core.verdict import Verdict

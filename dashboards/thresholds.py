@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from prober.alerting.service import old_s
+from prober.alerting.findings import old_s
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import POLICY, Objective, Urgency
 

@@ -8,10 +8,10 @@ from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
 from dashboards.promql import BY, Query, select, total
 from dashboards.thresholds import ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
-from prober.alerting.prober import JOB_LATE_S
+from prober.alerting.catalogue import limits
 from prober.sinks.metrics import families
 
-AGE: Final = red_above(JOB_LATE_S)
+AGE: Final = red_above(limits("prober")["job_late_s"])
 SITE: Final = "environment, region, target"
 
 

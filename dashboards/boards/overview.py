@@ -22,8 +22,8 @@ from dashboards.panels import (
 )
 from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded_series, select, total
 from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
+from prober.alerting.catalogue import limits
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
-from prober.alerting.service import UNREACHABLE_RUNS_MIN
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -31,6 +31,7 @@ from prober.sinks.metrics.comparisons import Bound
 from prober.sinks.metrics.family import Family
 from prober.slo.objectives import DAY_S, HOUR_S
 
+UNREACHABLE_RUNS: Final = limits("service")["unreachable_runs"]
 SITE: Final = "environment, region, target"
 SLO: Final = f"slo, {SITE}"
 COMPARED: Final = "baseline, candidate"
@@ -279,7 +280,10 @@ def _targets() -> Panel:
         TableColumn("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
         TableColumn("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
         TableColumn(
-            "Unreachable runs", total(select(families.UNREACHABLE_RUNS), SITE, "max"), COUNT, red_above(UNREACHABLE_RUNS_MIN)
+            "Unreachable runs",
+            total(select(families.UNREACHABLE_RUNS), SITE, "max"),
+            COUNT,
+            red_above(UNREACHABLE_RUNS),
         ),
         TableColumn("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]

@@ -32,14 +32,15 @@ from dashboards.promql import (
     total,
 )
 from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
-from prober.alerting.measurement_validity import LAG_MAX_S, LAG_QUANTILE
-from prober.alerting.prober import DRILL_LATE_S
+from prober.alerting.catalogue import limits
 from prober.alerting.promql import percent
 from prober.sinks.metrics import families
 
-LAG: Final = red_above(LAG_MAX_S)
+LIMITS: Final = limits("prober")
+LAG: Final = red_above(LIMITS["lag_s"])
+LAG_QUANTILE: Final = LIMITS["lag_quantile"]
 LAG_SHARE: Final = percent(LAG_QUANTILE)
-DRILL_AGE: Final = red_above(DRILL_LATE_S)
+DRILL_AGE: Final = red_above(LIMITS["drill_late_s"])
 
 
 def prober_board(thresholds: Thresholds) -> Board:

@@ -21,7 +21,7 @@ from dashboards.panels import (
 )
 from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total
 from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
-from prober.alerting.service import UNREACHABLE_RUNS_MIN
+from prober.alerting.catalogue import limits
 from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
@@ -129,7 +129,7 @@ def _unreachable() -> Panel:
         ("PubsubTargetUnreachable",),
     )
     runs = total(select(families.UNREACHABLE_RUNS), "target", "max")
-    return graph_panel(words, Look(COUNT, red_above(UNREACHABLE_RUNS_MIN)), Query(runs))
+    return graph_panel(words, Look(COUNT, red_above(limits("service")["unreachable_runs"])), Query(runs))
 
 
 def _errors() -> Panel:

@@ -8,7 +8,7 @@ from typing import Final
 from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel, stat_panel
 from dashboards.promql import BY, RANGE, Query, increase, quantile, ratio, select, slower_share, total
 from dashboards.thresholds import Thresholds, red_below
-from prober.alerting.measurement_validity import COVERAGE_MIN, UNKNOWN_SHARE_MAX
+from prober.alerting.catalogue import limits
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
@@ -203,8 +203,8 @@ OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
 # --- coverage ----------------------------------------------------------------------------------------------------------------
 
 
-COMPLETED: Final = red_below(COVERAGE_MIN)
-JUDGED: Final = red_below(1 - UNKNOWN_SHARE_MAX)
+COMPLETED: Final = red_below(limits("prober")["coverage"])
+JUDGED: Final = red_below(1 - limits("prober")["unknown_share"])
 RUN_BY: Final = "target, environment, region, probe, vantage, part, job, instance"
 """A probe instance and its prober. Shares over fewer labels hide one that fails among others that work."""
 

@@ -7,14 +7,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from prober.alerting import comparisons as about_comparisons
-from prober.alerting import objectives as about_objectives
-from prober.alerting import prober as about_prober
-from prober.alerting import service as about_service
-from prober.alerting.client_library import library_group
-from prober.alerting.own_subscriptions import own_group
+from prober.alerting.catalogue import groups_of
+from prober.alerting.findings import age_group, finding_group, late_kinds
+from prober.alerting.objectives import objective_groups
 from prober.alerting.rules import Options, RuleGroup, as_yaml
-from prober.alerting.top_keys import top_key_group
 from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"
@@ -25,17 +21,11 @@ _NOTHING_WRITTEN: Final[Mapping[str, Any]] = MappingProxyType({})
 
 def groups_by_file(objectives: Iterable[Objective], options: Options) -> Mapping[str, tuple[RuleGroup, ...]]:
     """All rules, by the name of their file."""
-    promises = tuple(objectives)
+    promises, late = tuple(objectives), late_kinds()
     return {
-        OBJECTIVES: (*about_objectives.objective_groups(promises), about_service.age_group(promises)),
-        SERVICE: (
-            *about_service.service_groups(options),
-            about_comparisons.comparison_group(),
-            own_group(),
-            library_group(),
-            top_key_group(),
-        ),
-        PROBER: about_prober.prober_groups(options),
+        OBJECTIVES: (*objective_groups(promises), age_group(promises)),
+        SERVICE: (finding_group(options), *groups_of("service", options, late)),
+        PROBER: groups_of("prober", options, late),
     }
 
 

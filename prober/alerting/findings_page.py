@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from prober.alerting.service import alerts_of
+from prober.alerting.findings import alerts_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import KINDS, Promise
 from prober.evidence.advice import ADVICE

@@ -60,16 +60,6 @@ def max_by(labels: Iterable[str], expression: str) -> str:
     return f"max by {_listed(labels)} ({expression})"
 
 
-def min_by(labels: Iterable[str], expression: str) -> str:
-    """The minimum, by these labels."""
-    return f"min by {_listed(labels)} ({expression})"
-
-
-def count_by(labels: Iterable[str], expression: str) -> str:
-    """The number of series for each combination of these labels."""
-    return f"count by {_listed(labels)} {expression}"
-
-
 def group_by(labels: Iterable[str], expression: str) -> str:
     """1 for each combination of these labels that is there."""
     return f"group by {_listed(labels)} ({expression})"

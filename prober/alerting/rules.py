@@ -11,7 +11,6 @@ import yaml
 
 from prober.alerting.promql import PROCESS, prom_duration
 from prober.sinks.metrics.families import TARGET
-from prober.slo.objectives import MINUTE_S
 
 Document: TypeAlias = dict[str, Any]
 
@@ -31,16 +30,9 @@ PAGES: Final = "http://localhost:8080"
 SCRAPE_JOB: Final = "ordering-keys-prober"
 NEWS_S: Final = 3600.0
 
-# What alerts about the prober look back upon, and how long their trouble must last.
-WINDOW_S: Final = 15 * MINUTE_S
-SILENT_FOR_S: Final = 5 * MINUTE_S
-TROUBLE_FOR_S: Final = 10 * MINUTE_S
-REMEMBERED: Final = "6h"
-"""For so long it is noticed that something is missing which was there."""
 
 # How descriptions name what an alert is about.
 ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
-AT: Final = "Prober {{ $labels.instance }}"
 PROBE: Final = "{{ $labels.probe }} ({{ $labels.vantage }}{{ with $labels.part }}, part {{ . }}{{ end }})"
 
 # How summaries write a value.
@@ -171,20 +163,6 @@ class RuleGroup:
     rules: tuple[RecordingRule | AlertingRule, ...]
 
 
-def prober_alert(
-    name: str,
-    expression: str,
-    severity: Severity,
-    summary: Summary,
-    description: str,
-    by: tuple[str, ...] = (),
-    for_s: float = 0.0,
-    dashboard: Dashboard = Dashboard.PROBER,
-) -> AlertingRule:
-    """An alert for those who run the prober."""
-    return AlertingRule(name, expression, severity, Owner.PROBER, summary, description, dashboard, by, for_s)
-
-
 def measured_alert(
     name: str,
     expression: str,
@@ -258,11 +236,6 @@ def subject_of(by: Iterable[str]) -> str:
     part = "{{ with $labels.part }}, part {{ . }}{{ end }}" if "part" in labels else ""
     where = f" ({', '.join(map(_label, place))})" if place else ""
     return ", ".join(filter(None, ("/".join(map(_label, named)) + part + where, "/".join(map(_label, process)))))
-
-
-def either(label: str, present: str, absent: str) -> str:
-    """A template of a rule of which some series lack a label."""
-    return f"{{{{ if $labels.{label} }}}}{present}{{{{ else }}}}{absent}{{{{ end }}}}"
 
 
 def _label(name: str) -> str:

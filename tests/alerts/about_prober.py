@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from prober.alerting.objectives import OBJECTIVE, decided_series
-from prober.alerting.service import HELD
 from prober.sinks.metrics import families
 from tests.alerts.stories import HERE, PROBE, PROCESS, Story, at, named, of
 
@@ -20,6 +19,7 @@ EXPECTED = of(families.PROBE_RUNS_EXPECTED)
 MAINTAINED = of(families.SCHEDULER_SKIPS, reason="maintenance")
 
 CLOCK = of(families.CLOCK)
+HELD = "target:pubsub_prober_unreachable_runs:held"
 HALVES = (
     ({"probe": "ordering"}, True),
     ({"probe": "ordering", "instance": "j"}, False),

@@ -43,7 +43,7 @@ HOMES = {
     "grafana_foundation_sdk": ("dashboards",),
     "nats": ("prober.brokers.nats",),
     "opentelemetry": ("prober.sinks.tracing.spans",),
-    "jinja2": ("api",),
+    "jinja2": ("api", "prober.alerting"),
     "msgspec": ("prober.traces",),
     "orjson": ("prober.sinks.history", "prober.sinks.status.written", "prober.traces"),
     "prometheus_client": ("prober.sinks.metrics",),

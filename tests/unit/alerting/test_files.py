@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.alerting import objectives, service
+from prober.alerting import findings, objectives
 from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.objectives import sli_queries
 from prober.alerting.promql import percent, prom_duration, prom_number, selector, series
@@ -114,7 +114,7 @@ def test_labels_of_an_objective_go_to_its_alerts_and_never_replace_ours() -> Non
 
 
 def test_every_kind_of_finding_has_its_alert() -> None:
-    groups = service.service_groups(Options())
+    groups = (findings.finding_group(Options()),)
     written = [
         rule.expression
         for group in groups
@@ -134,7 +134,7 @@ def test_the_age_that_is_old_is_that_of_the_objective() -> None:
 
 
 def _rising(promises: list[Objective]) -> str:
-    (rule,) = service.age_group(promises).rules
+    (rule,) = findings.age_group(promises).rules
     return str(rule.expression)
 
 

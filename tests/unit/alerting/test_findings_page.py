@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from prober.alerting.findings import alerts_of
 from prober.alerting.findings_page import with_tables
-from prober.alerting.service import alerts_of
 from prober.core.findings import FAILING, Kind
 from prober.core.kinds import KINDS
 

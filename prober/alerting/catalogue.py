@@ -1,0 +1,109 @@
+"""Alerts as data: `service.yaml` and `prober.yaml` beside this module. To add an alert is to add an entry.
+
+An entry has the fields of `AlertingRule`: `expr`, `for`, `severity`, `owner`, `by`, `summary` (with `value` and `subject`),
+`description`, `dashboard`, and where needed `evidence` and `page`. Every text may have placeholders in << >>, for what is repeated or
+belongs to an installation: label lists (`<< TARGET >>`), phrases (`<< on_target >>`), functions of `promql` (`<< news(...) >>`), the
+`terms` and `limits` of the file. Prometheus' own templates, in {{ }}, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from jinja2 import Environment, StrictUndefined
+
+from prober.alerting import promql
+from prober.alerting.rules import (
+    COUNT,
+    DURATION,
+    ON_TARGET,
+    PROBE,
+    SHARE,
+    AlertingRule,
+    Dashboard,
+    Options,
+    Owner,
+    RecordingRule,
+    RuleGroup,
+    Severity,
+    Summary,
+)
+from prober.config.values import duration_s
+from prober.core.findings import Kind
+from prober.sinks.metrics.families import OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET
+
+FOLDER: Final = Path(__file__).parent
+_TEXTS: Final = Environment(  # PromQL and Prometheus' templates, no HTML
+    variable_start_string="<<", variable_end_string=">>", undefined=StrictUndefined, autoescape=False
+)
+_PHRASES: Final = {"on_target": ON_TARGET, "probe": PROBE, "count": COUNT, "duration": DURATION, "share": SHARE}
+_LABELS: Final = {
+    "TARGET": TARGET,
+    "SUBSCRIPTION": SUBSCRIPTION,
+    "OWN": OWN,
+    "PROBE": PROBE_INSTANCE,
+    "PROCESS": promql.PROCESS,
+    "PROCESS_TARGET": (*promql.PROCESS, *TARGET),
+    "RUN": promql.RUN_BY,
+}
+
+
+def limits(name: str) -> Mapping[str, float]:
+    """The limits in a file, which dashboards draw as thresholds; `name` without the suffix."""
+    return dict(_read(name)["limits"])
+
+
+def groups_of(name: str, options: Options, late_kinds: Mapping[Severity, tuple[Kind, ...]]) -> tuple[RuleGroup, ...]:
+    """The groups of a file. `late_kinds`: the kinds of findings by the severity of an alert about one that was found late.
+
+    Raises jinja2.UndefinedError for a placeholder without a meaning, and KeyError for an entry without a field that it needs.
+    """
+    file = _read(name)
+    known: dict[str, Any] = {
+        **{label: ", ".join(names) for label, names in _LABELS.items()},
+        **_PHRASES,
+        "news": lambda labels, selected, window: promql.news(labels.split(", "), selected, duration_s(window)),
+        "restarted": lambda window: promql.restarted(duration_s(window)),
+        "outside": lambda window="": promql.outside_maintenance("", duration_s(window) if window else 0.0).strip(),
+        "limits": file["limits"],
+        "late_kinds": {str(severity): "|".join(sorted(kinds)) for severity, kinds in late_kinds.items()},
+        "scrape_job": options.scrape_job,
+    }
+    for term, text in file["terms"].items():
+        known[term] = _filled(text, known)
+    return tuple(
+        RuleGroup(group["name"], duration_s(group["interval"]), tuple(_rule(rule, known) for rule in group["rules"]))
+        for group in file["groups"]
+    )
+
+
+@cache
+def _read(name: str) -> Any:
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def _filled(text: str, known: Mapping[str, Any]) -> str:
+    return _TEXTS.from_string(text).render(known)
+
+
+def _rule(entry: Mapping[str, str], known: Mapping[str, Any]) -> RecordingRule | AlertingRule:
+    filled = {name: _filled(text, known) for name, text in entry.items()}
+    if "record" in filled:
+        return RecordingRule(filled["record"], filled["expr"])
+    return AlertingRule(
+        filled["alert"],
+        filled["expr"],
+        Severity(filled["severity"]),
+        Owner(filled["owner"]),
+        Summary(filled["summary"], filled.get("value", ""), filled.get("subject", "")),
+        filled["description"],
+        Dashboard(filled["dashboard"]),
+        tuple(filter(None, filled["by"].split(", "))),
+        duration_s(filled["for"]) if "for" in filled else 0.0,
+        {"evidence": filled["evidence"]} if "evidence" in filled else {},
+        filled.get("page", ""),
+    )

@@ -1,0 +1,200 @@
+"""Alerts about proven findings, by guarantee, and about messages that are older than an objective allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from prober.alerting.promql import (
+    Matcher,
+    binary,
+    max_by,
+    news,
+    outside_maintenance,
+    prom_duration,
+    prom_number,
+    selector,
+    series,
+    sum_by,
+)
+from prober.alerting.rules import (
+    COUNT,
+    DURATION,
+    FINDINGS_INTERVAL_S,
+    INTERVAL_S,
+    AlertBasis,
+    AlertingRule,
+    Dashboard,
+    Options,
+    Owner,
+    RecordingRule,
+    RuleGroup,
+    Severity,
+    Summary,
+    measured_alert,
+    value_of,
+)
+from prober.core.findings import Kind, Status
+from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
+from prober.sinks.metrics import families
+from prober.sinks.metrics.families import SUBSCRIPTION
+from prober.sinks.metrics.family import PREFIX
+from prober.slo.indicators import Indicator
+from prober.slo.objectives import MINUTE_S, Objective
+
+SEEN_S: Final = 10 * MINUTE_S
+"""A finding is looked for among what is so new; from then on its alert is held, whatever becomes of the counter."""
+FINDING_LABELS: Final = (*SUBSCRIPTION, "kind", "status")
+FOUND: Final = (*SUBSCRIPTION, "kind")
+
+RISING_FOR_S: Final = 5 * MINUTE_S
+RISING_MIN: Final = 0.05
+"""Seconds of age per second: three a minute. Where nothing is acknowledged it is 1; a saw tooth comes to 0."""
+OLD_DEFAULT_S: Final = 60.0
+
+ON_SUBSCRIPTION: Final = (
+    "on subscription {{ $labels.subscription }} of {{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
+)
+VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
+    {
+        Promise.ORDER: ("PubsubOrderViolated", Severity.CRITICAL, "Messages of a key were received out of order."),
+        Promise.REDELIVERY: (
+            "PubsubRedeliveryViolated",
+            Severity.CRITICAL,
+            "A redelivery left out messages that should have come again.",
+        ),
+        Promise.INTEGRITY: (
+            "PubsubIntegrityViolated",
+            Severity.CRITICAL,
+            "A message was delivered that was never published, was changed, or should not have been delivered.",
+        ),
+        Promise.ONE_OUTSTANDING: (
+            "PubsubOverlapViolated",
+            Severity.CRITICAL,
+            "A batch or message of a key was sent before an earlier one had been acknowledged.",
+        ),
+        Promise.ONE_HOLDER: (
+            "PubsubAffinityViolated",
+            Severity.INFO,
+            "A key went to another subscriber while messages of it were outstanding.",
+        ),
+    }
+)
+"""What fires when a violation of a promise is proven: the name of the alert and of its runbook, how severe it is, and what it says."""
+OVERDUE: Final = "PubsubDeliveryOverdue"
+"""What fires when something did not come by its deadline, whatever promise it is about."""
+
+
+def alerts_of(kind: Kind) -> tuple[str, ...]:
+    """The names of the alerts that findings of a kind can fire."""
+    meaning = KINDS[kind]
+    violated = (VIOLATED[meaning.promise][0],) if Status.VIOLATION in meaning.statuses else ()
+    return (*violated, *((OVERDUE,) if meaning.is_wait else ()))
+
+
+def finding_group(options: Options) -> RuleGroup:
+    """The rules about proven findings, which are evaluated often."""
+    violated = (_violated(options, promise) for promise in VIOLATED)
+    return RuleGroup("pubsub-prober-findings", FINDINGS_INTERVAL_S, (_new_findings(options), *violated, _overdue(options)))
+
+
+def age_group(objectives: Iterable[Objective]) -> RuleGroup:
+    """The rule about old messages, whose limit is that of an objective."""
+    return RuleGroup("pubsub-prober-ages", INTERVAL_S, (_rising(objectives),))
+
+
+def new_findings(options: Options) -> str:
+    """The recorded number of findings that are news."""
+    return f"subscription:{PREFIX}_findings:new{prom_duration(_seen_s(options))}"
+
+
+def _seen_s(options: Options) -> float:
+    return min(options.news_s, SEEN_S)
+
+
+def _new_findings(options: Options) -> RecordingRule:
+    selected = series(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))
+    return RecordingRule(new_findings(options), news(FINDING_LABELS, selected, _seen_s(options)))
+
+
+def _found(options: Options, **matchers: Matcher) -> str:
+    """Whether there is a finding that keeps its alert firing: it is told once, also when the prober starts again in between."""
+    recorded = selector(new_findings(options), FINDING_LABELS, **matchers)
+    held_s = options.news_s - _seen_s(options)
+    held = f"max_over_time({recorded}[{prom_duration(held_s)}])" if held_s else recorded
+    return f"{sum_by(FOUND, held)} > 0"
+
+
+def _violated(options: Options, promise: Promise) -> AlertingRule:
+    name, severity, summary = VIOLATED[promise]
+    kinds = breaking(promise, {Status.VIOLATION})
+    return _proven(
+        name,
+        _found(options, kind=kinds, status=Status.VIOLATION),
+        severity,
+        summary,
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: proven by events of the last {prom_duration(options.news_s)}, which no "
+        "legal behaviour explains. The finding shows the smallest history that proves it.",
+        Status.VIOLATION,
+    )
+
+
+def _overdue(options: Options) -> AlertingRule:
+    return _proven(
+        OVERDUE,
+        _found(options, status=Status.LIVENESS),
+        Severity.CRITICAL,
+        "A message was not delivered by its deadline.",
+        f"{{{{ $labels.kind }}}} {ON_SUBSCRIPTION}: a deadline passed within the last {prom_duration(options.news_s)} although the target "
+        "answered. Messages are late or lost.",
+        Status.LIVENESS,
+    )
+
+
+def _proven(name: str, expression: str, severity: Severity, summary: str, description: str, status: Status) -> AlertingRule:
+    return AlertingRule(
+        name,
+        expression,
+        severity,
+        Owner.SERVICE,
+        Summary(summary, f"findings: {COUNT}"),
+        description,
+        Dashboard.ORDERING,
+        FOUND,
+        labels={"evidence": str(AlertBasis.PROOF), "status": str(status)},
+        page=f"findings?target={value_of('target')}&kind={value_of('kind')}&status={status}",
+    )
+
+
+def _rising(objectives: Iterable[Objective]) -> AlertingRule:
+    limit_s = old_s(objectives)
+    age = series(families.OLDEST_UNACKED_AGE)
+    slope = outside_maintenance(f"deriv({age}[{prom_duration(RISING_FOR_S)}])")
+    rising = f"{max_by(SUBSCRIPTION, slope)} > {prom_number(RISING_MIN)}"
+    return measured_alert(
+        "PubsubOldestUnackedAgeRising",
+        binary("and", f"{max_by(SUBSCRIPTION, outside_maintenance(age))} > {prom_number(limit_s)}", rising),
+        Severity.WARNING,
+        Summary("The oldest unacknowledged message is old and grows older.", DURATION),
+        f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
+        f"{prom_number(limit_s)} s, and has been growing older for {prom_duration(RISING_FOR_S)}.",
+        Dashboard.KEYS,
+        SUBSCRIPTION,
+        RISING_FOR_S,
+    )
+
+
+def old_s(objectives: Iterable[Objective]) -> float:
+    """From when on a message is old: what the strictest objective about ages says."""
+    limits = [one.threshold_s for one in objectives if one.indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE and one.threshold_s]
+    return min(limits, default=OLD_DEFAULT_S)
+
+
+def late_kinds() -> dict[Severity, tuple[Kind, ...]]:
+    """The kinds that break a guarantee, by the severity of the alert when the nightly job finds one that was not known.
+
+    Such a finding is up to a day old, so it pages nobody; what is usual, although documented, is information.
+    """
+    info = tuple(kind for kind in CAN_FAIL if KINDS[kind].promise in VIOLATED and VIOLATED[KINDS[kind].promise][1] is Severity.INFO)
+    return {Severity.WARNING: tuple(kind for kind in CAN_FAIL if kind not in info), Severity.INFO: info}
