@@ -18,6 +18,8 @@ import duckdb
 from matplotlib import pyplot as plt
 from matplotlib.dates import ConciseDateFormatter
 
+from prober.slo.objectives import DEFAULTS
+
 plt.switch_backend("agg")  # into files, without a screen
 plt.rcParams["svg.fonttype"] = "none"  # text stays text
 
@@ -25,27 +27,32 @@ TOP = 10
 SHOWN = 18
 """Characters of a key that are shown."""
 MARGIN = timedelta(minutes=5)
-OBJECTIVE = 0.999
-"""The share of good events that is aimed at; your own objectives are in the configuration of the prober (docs/configuration.md)."""
+OBJECTIVES = {one.indicator.value: one.target for one in DEFAULTS}
+"""The share of good events that is aimed at, by indicator; your own objectives are in the configuration (docs/configuration.md)."""
 
 # %% what a key carries, and how long its messages wait for their acknowledgement
 
 HOT_KEYS = """
 WITH
-minutes AS (
-    SELECT subscription, key, date_trunc('minute', intended_at) AS minute,
-           sum(coalesce(bytes, 0)) / 60 AS bytes_per_s
-    FROM messages GROUP BY ALL
+streams AS (  -- a stream of others is its topic: each run that observes it has a subscription of its own, and runs may overlap
+    SELECT *, CASE WHEN epoch IS NULL THEN topic ELSE subscription END AS stream
+    FROM messages
+    QUALIFY epoch IS NOT NULL OR row_number() OVER (PARTITION BY target, topic, key, message_id ORDER BY received_at) = 1
 ),
-peaks AS (SELECT subscription, key, max(bytes_per_s) AS peak_bytes_per_s FROM minutes GROUP BY ALL),
+minutes AS (
+    SELECT target, stream, key, date_trunc('minute', intended_at) AS minute,
+           sum(coalesce(bytes, 0)) / 60 AS bytes_per_s
+    FROM streams GROUP BY ALL
+),
+peaks AS (SELECT target, stream, key, max(bytes_per_s) AS peak_bytes_per_s FROM minutes GROUP BY ALL),
 waits AS (
-    SELECT subscription, key, any_value(probe || ', ' || vantage) AS probe, count(*) AS messages,
+    SELECT target, stream, key, any_value(probe || ', ' || vantage) AS probe, count(*) AS messages,
            quantile_cont(date_diff('microsecond', intended_at, waited_until) / 1e6, 0.99) AS wait_p99_s
-    FROM messages GROUP BY ALL
+    FROM streams GROUP BY ALL
 )
 SELECT key, probe, messages, peak_bytes_per_s, wait_p99_s
-FROM waits JOIN peaks USING (subscription, key)
-ORDER BY peak_bytes_per_s DESC, wait_p99_s DESC, subscription, key LIMIT ?
+FROM waits JOIN peaks USING (target, stream, key)
+ORDER BY peak_bytes_per_s DESC, wait_p99_s DESC, target, stream, key LIMIT ?
 """
 
 # %% how fast each indicator of the checker spends its error budget, by the minute in which runs ended
@@ -54,7 +61,7 @@ BUDGET = """
 WITH checks AS (
     SELECT date_trunc('minute', time) AS period, unnest(checks, recursive := true) FROM runs WHERE verdict IS NOT NULL
 )
-SELECT indicator, period, sum(bad) / nullif(sum(good) + sum(bad), 0) / (1 - ?) AS burn
+SELECT indicator, period, sum(bad) / nullif(sum(good) + sum(bad), 0) AS bad_share
 FROM checks WHERE indicator <> 'publish_availability'  -- of that one the checks of runs know only what was never sent
 GROUP BY ALL HAVING sum(good) + sum(bad) > 0 ORDER BY indicator, period
 """
@@ -75,8 +82,8 @@ def connect(history: Path, day: date) -> duckdb.DuckDBPyConnection:
 
 
 def shortened(text: str) -> str:
-    """The beginning of what is too long for a label."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    """What is too long for a label without its middle."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}...{text[3 - SHOWN // 2 :]}"
 
 
 def draw_hot_keys(database: duckdb.DuckDBPyConnection, output: Path) -> None:
@@ -95,20 +102,20 @@ def draw_hot_keys(database: duckdb.DuckDBPyConnection, output: Path) -> None:
 
 
 def draw_budget(database: duckdb.DuckDBPyConnection, output: Path) -> None:
-    """How fast each indicator burns its budget: at 1 it lasts exactly as long as the window of its objective."""
+    """How fast each indicator burns the budget of its objective: at 1 that lasts exactly as long as the window of the objective."""
     burns: dict[str, list[tuple[datetime, float]]] = {}
-    for indicator, period, burn in database.execute(BUDGET, [OBJECTIVE]).fetchall():
-        burns.setdefault(indicator, []).append((period, burn))
+    for indicator, period, bad_share in database.execute(BUDGET).fetchall():
+        burns.setdefault(indicator, []).append((period, bad_share / (1 - OBJECTIVES[indicator])))
     figure, axes = plt.subplots(figsize=(11, 4.5), layout="constrained")
     for indicator, points in burns.items():
-        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=indicator)
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, label=f"{indicator} ({OBJECTIVES[indicator]:.4g})")
     times = [time for points in burns.values() for time, _ in points]
     if times:
         axes.set_xlim(min(times) - MARGIN, max(times) + MARGIN)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator(), tz="UTC"))
     axes.axhline(1, color="grey", linestyle="--", linewidth=1)
     axes.set_yscale("symlog", linthresh=1)
-    axes.set(ylim=(0, None), ylabel="times the budget", xlabel="UTC", title=f"Burn rate at an objective of {OBJECTIVE:.1%}")
+    axes.set(ylim=(0, None), ylabel="times the budget", xlabel="UTC", title="Burn rates (and objectives)")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     figure.savefig(output / "budget.svg")
     plt.close(figure)

@@ -133,7 +133,7 @@ def _day_before(now: float) -> date:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{line}\n")  # in one piece: jobs that run side by side speak at the same time
 
 
 if __name__ == "__main__":

@@ -178,7 +178,8 @@ def _stuck(work: Work, runs: DataFrame) -> set[tuple[int, str]]:
     still = work.tables.findings(work.day, work.day).where(
         sf.col("kind").isin(*(kind.value for kind in STANDING_STILL)) & (sf.col("status") == "liveness")
     )
-    named = still.join(sf.broadcast(runs.select("run_id", "topic")), "run_id").select(place_hash().alias("place"), "key").distinct()
+    places = sf.explode(sf.array(place_hash("subscription"), place_hash("topic"))).alias("place")  # of two only one is there
+    named = still.join(sf.broadcast(runs.select("run_id", "topic")), "run_id").select(places, "key").distinct()
     return {(row["place"], row["key"]) for row in collected(named.orderBy("place", "key").limit(work.settings.top))}
 
 

@@ -1,7 +1,9 @@
 """What each key of a day carries, and what each subscription carries, from the table `messages`; and which keys may be hot.
 
-In a stream that others publish, the publish time that the service states stands for the publish and its confirmation. A message waits
-from its confirmation until `waited_until` (`prober.sinks.history.messages`).
+A key belongs to a subscription. In a stream that others publish it belongs to the topic, which stands for the subscription then: each run
+that observes the stream has a subscription of its own, and a message that several runs received counts once. The publish time that the
+service states stands for the publish and its confirmation there. A message waits from its confirmation until `waited_until`
+(`prober.sinks.history.messages`).
 
 A key that is hot meets one of these conditions, so that only few keys are examined minute by minute:
 
@@ -35,19 +37,20 @@ KeyLoads = Mapping[tuple[int, str], Mapping[str, Any]]
 
 
 def places_of(runs: DataFrame) -> DataFrame:
-    """The subscriptions of the runs with their numbers: `place` and the columns `PLACE`.
+    """The subscriptions and streams of the runs with their numbers: `place` and the columns `PLACE`.
 
     observed   whether others publish on the topic, so that no publishes are recorded.
     """
     rules = sf.from_json("rules", "map<string, struct<publishes_recorded: boolean>>")
     recorded = sf.coalesce(sf.try_element_at(rules, sf.col("subscription"))["publishes_recorded"], sf.lit(True))
-    each = runs.withColumn("subscription", sf.explode("subscriptions")).withColumn("recorded", recorded)
-    return each.groupBy(*PLACE).agg((~sf.bool_and("recorded")).alias("observed")).withColumn("place", place_hash())
+    each = runs.withColumn("subscription", sf.explode("subscriptions")).withColumn("observed", ~recorded)
+    named = each.withColumn("subscription", sf.when(sf.col("observed"), sf.col("topic")).otherwise(sf.col("subscription")))
+    return named.select(*PLACE, "observed").distinct().withColumn("place", place_hash("subscription"))
 
 
-def place_hash() -> Column:
-    """A subscription as a number."""
-    return sf.xxhash64("target", "topic", "subscription")
+def place_hash(subscription: Column | str) -> Column:
+    """A subscription, or the topic of a stream in place of it, as a number."""
+    return sf.xxhash64("target", "topic", subscription)
 
 
 def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
@@ -67,7 +70,8 @@ def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
     about = ended.select("run", sf.col("ended_us").alias("end_us"), (sf.col("ended_us") - sf.col("began_us")).alias("length_us"))
     rows = messages.select(
         run_hash().alias("run"),
-        place_hash().alias("place"),
+        place_hash(sf.when(others, sf.col("topic")).otherwise(sf.col("subscription"))).alias("place"),
+        sf.when(others, sf.col("message_id")).alias("observed_id"),
         "key",
         publishes.alias("publishes"),
         sf.when(others, 1).otherwise(sf.col("confirmed")).alias("confirmed"),
@@ -81,7 +85,16 @@ def lives(messages: DataFrame, runs: DataFrame) -> DataFrame:
         "redeliveries",
         "subscriber_changes",
     )
-    return rows.join(sf.broadcast(about), "run", "left")
+    return _each_once(rows, runs).join(sf.broadcast(about), "run", "left")
+
+
+def _each_once(rows: DataFrame, runs: DataFrame) -> DataFrame:
+    """Of a message of a stream that several runs received, the row of the run that had it first."""
+    if places_of(runs).where("observed").isEmpty():
+        return rows
+    observed = rows.where("observed_id IS NOT NULL").groupBy("place", "key", "observed_id")
+    once = observed.agg(sf.min_by(sf.struct("*"), sf.struct("received_us", "run")).alias("row")).select("row.*")
+    return rows.where("observed_id IS NULL").unionByName(once)
 
 
 def key_loads(rows: DataFrame) -> DataFrame:

@@ -37,7 +37,9 @@ def test_it_draws_the_keys_with_the_highest_minute_and_the_burn_rates(simulated:
     hot_keys = (tmp_path / "hot_keys.svg").read_text()
     assert sum(hot_keys.count(f"({probe})") for probe in probes) == 10
     budget = (tmp_path / "budget.svg").read_text()
-    assert all(f">{indicator}<" in budget for indicator in ("affinity", "completeness", "order", "redelivery"))
+    assert all(
+        f">{name}<" in budget for name in ("affinity (0.99)", "completeness (0.9999)", "order (0.9999)", "redelivery (0.999)")
+    )
 
 
 def test_what_has_no_such_day_is_one_line(simulated: Path, tmp_path: Path) -> None:

@@ -139,7 +139,32 @@ def test_what_each_key_carries(spark: SparkSession) -> None:
 def test_a_subscription_on_which_others_publish_is_known_by_its_rules(spark: SparkSession) -> None:
     run = Taped(rules={S: Rules(publishes_recorded=False), OTHER: Rules()}).ended(0.0, 7000.0)
     found = collected(places_of(runs_of(frame(spark, RUNS, run))))
-    assert {row["subscription"]: row["observed"] for row in found} == {S: True, OTHER: False}
+    assert {row["subscription"]: row["observed"] for row in found} == {TOPIC: True, OTHER: False}
+
+
+def observed_run(run_id: str, subscription: str, since: int, until: int) -> Taped:
+    """A run that observes a stream of others on a subscription of its own; it receives a message each second, the odd ones on one key."""
+    received: list[Event] = []
+    for number in range(since, until):
+        key, message_id = "odd" if number % 2 else f"k{number}", f"m{number}"
+        received += [
+            Delivered(
+                number + 0.1, subscription, key, "A", "", 0, message_id, publish_time=int((MIDNIGHT + number) * 1e9), data_size=10
+            ),
+            Acked(number + 0.2, subscription, key, "A", message_id),
+        ]
+    rules = {subscription: Rules(publishes_recorded=False)}
+    return Taped(run_id, rules, probe="observe").add(*received).ended(since - 1.0, until + 1.0)
+
+
+def test_a_stream_is_one_however_many_runs_observed_it_and_counts_once_where_they_overlap(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    runs = [observed_run("observe-1", S, 10, 60), observed_run("observe-2", OTHER, 40, 100)]
+    assert hot_keys.run(work_on(spark, tmp_path, *runs)).line == f"hot-keys {DAY}: PASS, 1 skewed"
+    summary = work_on(spark, tmp_path).reports.summary("hot-keys", DAY)
+    assert [(key["subscription"], key["key"], key["messages"]) for key in summary["keys"]] == [(TOPIC, "odd", 45)]
+    assert [(one["subscription"], one["keys"], one["messages"]) for one in summary["subscriptions"]] == [(TOPIC, 46, 90)]
 
 
 def test_short_runs_do_not_wait(spark: SparkSession) -> None:
@@ -291,5 +316,5 @@ def test_a_place_is_its_target_topic_and_subscription(spark: SparkSession) -> No
     rows = spark.createDataFrame(
         [("a", "t", "s"), ("b", "t", "s"), ("a", "t", "s")], "target string, topic string, subscription string"
     )
-    first, second, third = (row.place for row in rows.select(place_hash().alias("place")).collect())
+    first, second, third = (row.place for row in rows.select(place_hash("subscription").alias("place")).collect())
     assert first == third != second

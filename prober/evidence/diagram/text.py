@@ -71,8 +71,11 @@ class _Canvas:
 
     def title(self) -> str:
         """The line with the names of the columns, each beginning a little left of its column."""
-        cells = "".join(_cut(name, self._gap - 1).ljust(self._gap) for name in self._names)
-        return f"{'line':>8} {'time':>11}  {cells}"
+        title = f"{'line':>8} {'time':>11}  "
+        begin, rooms = len(title), [min(self._gap - 1, WIDTH - len(title) - at) for at in self._at]
+        for at, room, name in zip(self._at, rooms, self._names, strict=True):
+            title = title.ljust(begin + at) + _cut_within(name, room)
+        return title
 
     def line(self, row: Row, mark: str) -> str:
         """One row."""
@@ -129,6 +132,12 @@ def _words(arrow: Arrow) -> Iterator[str]:
     if arrow.record and arrow.record != arrow.message:
         yield f"= {arrow.record}" if arrow.sort is Sort.REPLY else f"({arrow.record})"
     yield from arrow.details
+
+
+def _cut_within(name: str, length: int) -> str:
+    """A name without its middle if it is too long: names of subscribers differ at their ends."""
+    end = (length - 1) // 2
+    return name if len(name) <= length else f"{name[: length - 1 - end]}~{name[-end:]}"
 
 
 def _cut(text: str, length: int) -> str:

@@ -244,5 +244,18 @@ def test_lines_keep_within_the_width(subscribers: int) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
+def test_long_names_of_subscribers_lose_their_middle() -> None:
+    names = ["a-long-name-of-a-subscriber-" + end for end in ("first", "second")]
+    events: list[Event] = [
+        Opened(0.0, "s", "A", names[0]),
+        Opened(0.0, "s", "B", names[1]),
+        Delivered(1.0, "s", "k", "A", "e", 1, "m"),
+    ]
+    title, *_ = drawn(events)
+    shown = title.split()[-2:]
+    assert all(len(name) < len(names[0]) for name in shown)
+    assert [name.rpartition("-")[2] for name in shown] == ["first", "second"]
+
+
 def test_nothing_is_drawn_of_nothing() -> None:
     assert diagram_as_text([], finding(), Rules()) == ""
