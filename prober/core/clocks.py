@@ -232,8 +232,11 @@ class Clocks:
         return opened if flow is None else minus(opened, flow.full(stop))
 
     def _dead_t(self, session: Session) -> float:
-        """A stream may have been dead for some time when that was noticed."""
-        return session.closed_t - self._subscription.rules.close_detection_max_s
+        """A stream may have been dead for some time when that was noticed. It may have ended in a hole, unless it delivered behind that."""
+        if session.closed_t < inf:
+            return session.closed_t - self._subscription.rules.close_detection_max_s
+        holes = (one.until_t for one in self._subscription.graces if one.is_hole and session.opened_t <= one.until_t)
+        return min((t for t in holes if session.sent_t <= t), default=inf)
 
     def _sessions(self) -> Iterator[Session]:
         yield from self._subscription.ended

@@ -201,6 +201,22 @@ def test_what_is_not_acknowledged_comes_again(line: str, expected: list[str], ru
     assert say(line, **rules) == expected
 
 
+HOLE = "P1@0.1 ok1=m1@0.15 A<1@0.2 A ack 1@0.3 hole @5"
+THEN = "P3@9 ok3=m3@9.1 end @1500"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "rules"),
+    [
+        case("it may have ended in the hole", f"{HOLE} open B of client B@6 P2@7 ok2=m2@7.05 B<2@7.1 B ack 2@7.2 close B@8 {THEN}"),
+        case("it delivered behind the hole", f"{HOLE} P2@7 ok2=m2@7.05 A<2@7.1 A ack 2@7.2 {THEN}", "L:STUCK@730"),
+        case("another one is there", f"{HOLE} open B of client B@6 P2@7 ok2=m2@7.05 B<2@7.1 B ack 2@7.2 {THEN}", "L:STUCK@730"),
+    ],
+)  # fmt: skip
+def test_a_stream_from_before_a_hole_is_there_once_it_delivered_again(line: str, expected: list[str], rules: dict[str, Any]) -> None:
+    assert say(line, **rules) == expected
+
+
 OTHER = f"on k2 P1 A<1@0.2 {kept('A', 1, 310)} A ack 1@310"
 
 
