@@ -120,6 +120,7 @@ class Lane(AcceptedDeliveries):
                 self._is_across_publishers = not all(in_session(each, one) for each in gaps)
                 return False
             self._file(one, problems)
+            one.unplaced = one.unplaced or (grace is not None and bool(missing))  # what is missing may stand before it
         self._take(one, known)
         return True
 
