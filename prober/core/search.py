@@ -107,7 +107,7 @@ class Search:
             self._by_session[session].append(index)
         owners = {one.owner for one in self.items}
         self._shared = len(owners) > 1 or None in owners or rules.exactly_once
-        came = (one.publication for one in self.items if one.primary)
+        came = (one.publication for one in self.items if one.primary and one.first)  # the log forgot where others stand
         known = {one.token for one, position in zip(self.items, self.known, strict=True) if position}
         new = dict.fromkeys(
             one for one in (*came, *self.pending) if one is not None and one.token not in known and not self.waived(one)
