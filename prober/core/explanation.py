@@ -25,9 +25,14 @@ class Explanation(NamedTuple):
     gave_up: bool
 
     @property
+    def breaches(self) -> list[int]:
+        """The deliveries at which it has a breach."""
+        return [step.item for step in self.steps if any(not problem.doubt for problem in step.problems)]
+
+    @property
     def is_breach(self) -> bool:
         """Whether it is none without a breach."""
-        return any(not problem.doubt for step in self.steps for problem in step.problems)
+        return bool(self.breaches)
 
 
 def priority(cost: Cost, depth: int, *, ahead: bool) -> tuple[int, int, int, int]:

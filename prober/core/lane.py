@@ -1,8 +1,7 @@
 """One key of one subscription in one publishing region: deliveries in, problems out.
 
-Deliveries are taken as sent in order of arrival, as long as that is legal without an assumption (`_accept`). Where it is not, the lane
-is *on hold* until everything that may explain it has had time to arrive. Then the best order of sends is looked for (`search`), in the
-`window` of deliveries since the last moment from which on all orders are the same.
+Deliveries are taken as sent in order of arrival where that is legal without an assumption (`_accept`). Where it is not, the lane is *on
+hold* until all that may explain it had time to come, and looks for the best order of sends in the `window` (`search`).
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class Lane(AcceptedDeliveries):
 
     waiting     what came since something could not be accepted, that first.
     due_t       when that is decided at the latest.
-    pending     confirmed publications of the region that have not come, in the order of their invocations, each with the delivery
-                that it was missing before with an excuse.
+    pending     confirmed publications that have not come, in order of invocation, each with the delivery that missed it with an excuse.
     overtaken   publications of which a finding says that they are missing before a delivery.
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
@@ -361,10 +359,8 @@ class Lane(AcceptedDeliveries):
 
     def arrival_of(self, publication: Publication) -> Delivery | None:
         """The first delivery of a primary, if it came."""
-        for one in (*self.waiting, *self.window):
-            if one.publication is publication and one.token == publication.token:
-                return one
-        return None
+        came = (*self.waiting, *self.window)
+        return next((one for one in came if one.publication is publication and one.token == publication.token), None)
 
     def is_unconfirmed_before(self, position: int) -> bool:
         """Whether an acknowledgement of something before a position was not confirmed."""
@@ -380,12 +376,12 @@ class Lane(AcceptedDeliveries):
 
     def _compare(self, now: float) -> None:
         """Compares what was confirmed late with what came before, and behind."""
-        if not self.deferred or (self.deferred[0][0] >= now and now < inf):
+        if min((t for t, _ in self.deferred), default=inf) >= now and now < inf:
             return
-        due = [publication for due_t, publication in self.deferred if due_t < now or now == inf]
-        self.deferred = [one for one in self.deferred if one[0] >= now and now < inf]
+        due = [one for one in self.deferred if one[0] < now or now == inf]
+        self.deferred = [one for one in self.deferred if one not in due]
         searched = False
-        for publication in due:
+        for _, publication in due:
             first = first_of(publication, self._key.subscription.index)
             joined = self._is_joined(first) and len(self.window) <= COMPARED_MAX and not searched
             if self.window and (joined or any(pairs(self.log, self.pending, publication, first, self._key.rules))):
@@ -393,6 +389,10 @@ class Lane(AcceptedDeliveries):
                 explanation = search.run() if joined and not self.waiting else search.glance()
                 searched = True
                 if explanation is not None and not explanation.gave_up:
+                    open_until_t = max((search.items[item].t + self._hold_s for item in explanation.breaches), default=-inf)
+                    if open_until_t >= now:  # its explanation may still come
+                        self.deferred.append((open_until_t, publication))
+                        continue
                     self._adopt(search, explanation.steps)
             for late, early in list(pairs(self.log, self.pending, publication, first, self._key.rules)):
                 self._key.report_pair(self, late, early, publication)

@@ -138,6 +138,8 @@ ONCE_ACCUSED = {
         (200093, "several copies that explain a skip, the last of them first"),
         (200639, "a later record of what seemed to have come"),
         (101785, "a stream takes over what uses up its flow control"),
+        (2003198, "streams from before a hole in the record ended in it"),
+        (2009473, "a redelivery of a record that has left the window"),
     ),
     Mode.PULL: (
         (2308, "two subscriptions, two clocks"),
@@ -163,6 +165,8 @@ ONCE_ACCUSED = {
         (74070, "a refusal of an old request, by another clock"),
         (80433, "the first of an epoch, with a baseline that has to be adopted"),
         (111893, "two subscriptions, of which one could not place what it received"),
+        (2004085, "a late confirmation is compared before a message that another clock puts behind has come"),
+        (2007249, "a message before an earlier one, in a grace period"),
     ),
 }
 

@@ -213,7 +213,9 @@ THEN = "P3@9 ok3=m3@9.1 end @1500"
         case("another one is there", f"{HOLE} open B of client B@6 P2@7 ok2=m2@7.05 B<2@7.1 B ack 2@7.2 {THEN}", "L:STUCK@730"),
     ],
 )  # fmt: skip
-def test_a_stream_from_before_a_hole_is_there_once_it_delivered_again(line: str, expected: list[str], rules: dict[str, Any]) -> None:
+def test_a_stream_from_before_a_hole_is_there_once_it_delivered_again(
+    line: str, expected: list[str], rules: dict[str, Any]
+) -> None:
     assert say(line, **rules) == expected
 
 
