@@ -66,6 +66,7 @@ SPARK_MAY_IMPORT = (
     "prober.clock",
     "prober.core",
     "prober.evidence.explain",
+    "prober.probes.catalogue",
     "prober.reports.values",
     "prober.slo",
     "prober.sinks.history.arrow",
