@@ -1,4 +1,4 @@
-"""Limits of a request: its size, and the time that its body takes. An ingress limits the rate of requests."""
+"""How large a request may be, and how long its body may take. The rate of requests is for an ingress to limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and objectives by name, for programs and for people. Each function raises a 404 where there is none."""
+"""What is kept under a name, for programs and for people: 404 where there is nothing."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ import orjson
 
 from benchmarks.figures import Figure
 from benchmarks.histories import HISTORIES, History
-from prober.cli.process import collect_rarely
 from prober.core.events import Acked, Delivered, Event, Opened, Published, PublishInvoked
 from prober.core.findings import FAILING
 from prober.core.rules import Rules
 from prober.core.verifier import Verifier
+from prober.cycles import collect_rarely
 from prober.traces.header import TraceHeader
 from prober.traces.trace import write_trace
 

@@ -6,14 +6,17 @@ The service cannot write the rows of a run that was cut short, is too large, or 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Final
+from threading import Lock
+from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
 from prober.sinks.history.schema import LAGGED, MESSAGES, MESSAGES_WRITTEN
 from prober.slo.objectives import DAY_S, MICROS
+from spark_jobs.frames import frame_of, held
 from spark_jobs.tables import Tables
 
 RUN_MAX_US: Final = int(DAY_S * MICROS)
@@ -21,32 +24,58 @@ RUN_MAX_US: Final = int(DAY_S * MICROS)
 _DAY: Final = timedelta(days=1)
 
 
-def messages_of(tables: Tables, runs: DataFrame, first: date, last: date) -> DataFrame:
-    """The messages of these runs, as in `MESSAGES`, that were to be sent from one day to another. What has to be derived is, at once.
+class DayMessages:
+    """The messages of a day and of the day before it, as in `MESSAGES`. What has to be derived is, when this is made.
 
-    runs    rows of `Tables.runs`, of all runs that went on in these days.
+    runs   rows of `Tables.runs` of all runs that went on in these days.
     """
-    counts = tables.read(MESSAGES, first - _DAY, last + _DAY).groupBy("run_id").agg(sf.count("*").alias("found"))
-    known = runs.select("run_id", MESSAGES_WRITTEN, "began_us", "ended_us", sf.lit(True).alias("known"))
-    whole = sf.coalesce(sf.col("known") & (sf.col(MESSAGES_WRITTEN) == sf.coalesce("found", sf.lit(0))), sf.lit(False))
-    others = known.join(counts, "run_id", "full").where(~whole).collect()
-    written = tables.read(MESSAGES, first, last)
-    if not others:
-        return written
-    names = tables.spark.createDataFrame([(row["run_id"],) for row in others], "run_id string")
-    written = written.join(sf.broadcast(names), "run_id", "left_anti").select(*MESSAGES.column_names)
-    lacking = [row for row in others if row["known"]]
-    return written.unionByName(_derived(tables, runs, names, lacking, first, last)) if lacking else written
+
+    def __init__(self, tables: Tables, day: date) -> None:
+        self.runs = held(tables.runs(day - _DAY, day + _DAY))
+        self._tables, self._day = tables, day
+        known = self.runs.select("run_id", MESSAGES_WRITTEN, "began_us", "ended_us", sf.lit(True).alias("known"))
+        found = tables.read(MESSAGES, day - 2 * _DAY, day + _DAY).groupBy("run_id").agg(sf.count("*").alias("found"))
+        whole = sf.coalesce(sf.col("known") & (sf.col(MESSAGES_WRITTEN) == sf.coalesce("found", sf.lit(0))), sf.lit(False))
+        others = known.join(found, "run_id", "full").where(~whole).collect()
+        self._others = frame_of(tables.spark, ({"run_id": row["run_id"]} for row in others), "run_id string") if others else None
+        lacking = [row for row in others if row["known"]]
+        self._derived = None if self._others is None or not lacking else self._derive(self._others, lacking)
+
+    def since(self, first: date) -> DataFrame:
+        """The messages that were to be sent on the days from `first` on."""
+        written = self._tables.read(MESSAGES, first, self._day)
+        if self._others is None:
+            return written
+        rows = written.join(sf.broadcast(self._others), "run_id", "left_anti").select(*MESSAGES.column_names)
+        return rows if self._derived is None else rows.unionByName(self._derived.where(sf.col("intended_at") >= _start(first)))
+
+    def _derive(self, names: DataFrame, lacking: Sequence[Row]) -> DataFrame:
+        since_us = min(row["began_us"] for row in lacking)
+        until_us = max(row["began_us"] + RUN_MAX_US if row["ended_us"] is None else row["ended_us"] for row in lacking)
+        of_runs = sf.broadcast(names)
+        events = self._tables.events(since_us, until_us).join(of_runs, "run_id", "left_semi")
+        rows = derive(events, self.runs.join(of_runs, "run_id", "left_semi"))
+        begin, end = _start(self._day - _DAY), _start(self._day + _DAY)
+        # Whoever asks for messages does so more than once; these are few, and cost much.
+        return rows.where((sf.col("intended_at") >= begin) & (sf.col("intended_at") < end)).localCheckpoint()
 
 
-def _derived(tables: Tables, runs: DataFrame, names: DataFrame, lacking: list[Any], first: date, last: date) -> DataFrame:
-    since_us = min(row["began_us"] for row in lacking)
-    until_us = max(row["began_us"] + RUN_MAX_US if row["ended_us"] is None else row["ended_us"] for row in lacking)
-    of_runs = sf.broadcast(names)
-    rows = derive(tables.events(since_us, until_us).join(of_runs, "run_id", "left_semi"), runs.join(of_runs, "run_id", "left_semi"))
-    begin, end = (datetime.combine(day, time(), UTC) for day in (first, last + _DAY))
-    # Whoever asks for messages does so more than once; these are few, and cost much.
-    return rows.where((sf.col("intended_at") >= begin) & (sf.col("intended_at") < end)).localCheckpoint()
+class Night:
+    """The messages of days for jobs that run side by side: each day's are derived once."""
+
+    def __init__(self) -> None:
+        self._lock, self._days = Lock(), dict[date, DayMessages]()
+
+    def messages(self, tables: Tables, day: date) -> DayMessages:
+        """Those of a day."""
+        with self._lock:
+            if day not in self._days:
+                self._days[day] = DayMessages(tables, day)
+            return self._days[day]
+
+
+def _start(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
 
 
 def derive(events: DataFrame, runs: DataFrame) -> DataFrame:

@@ -1,6 +1,6 @@
 """The history as the jobs read it: its files, their rows under the one schema, and one row per run.
 
-The columns are Spark's types made from their one definition in `prober.sinks.history.schema`.
+The columns have Spark's types, made from their one definition in `prober.sinks.history`.
 
 A run is *trusted* if what did not happen in it can be held against the service: not when the prober failed or stood still meanwhile. It is
 *complete* if nothing of its record had to be given up.
@@ -16,25 +16,15 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
+from prober.sinks.history.arrow import schema_of
 from prober.sinks.history.schema import (
     MESSAGES_WRITTEN,
     VERSION,
     VERSION_KEY,
     Table,
-    Type,
     folder_of,
     is_file_name,
 )
@@ -44,41 +34,10 @@ from spark_jobs.storage import JobError, Storage
 # --- columns -----------------------------------------------------------------------------------------------------------------
 
 
-def _structs(strings: tuple[str, ...], numbers: tuple[str, ...]) -> ArrayType:
-    fields = [StructField(name, StringType()) for name in strings] + [StructField(name, LongType()) for name in numbers]
-    return ArrayType(StructType(fields))
-
-
-SPARK_TYPES: Final[Mapping[Type, DataType]] = {
-    Type.STRING: StringType(),
-    Type.INT64: LongType(),
-    Type.FLOAT64: DoubleType(),
-    Type.BOOL: BooleanType(),
-    Type.TIMESTAMP: TimestampType(),
-    Type.INT64_LIST: ArrayType(LongType()),
-    Type.STRING_LIST: ArrayType(StringType()),
-    Type.INT64_MAP: MapType(StringType(), LongType()),
-    Type.FLOAT64_MAP: MapType(StringType(), DoubleType()),
-    Type.CHECKS: _structs(("indicator",), ("good", "bad", "undecided")),
-    Type.FINDING_COUNTS: _structs(("kind", "status"), ("count",)),
-    Type.REDELIVERIES: ArrayType(
-        StructType(
-            [
-                StructField("received_at", TimestampType()),
-                StructField("due_at", TimestampType()),
-                StructField("lagged_us", LongType()),
-            ]
-        )
-    ),
-}
-
-
 def struct_of(table: Table) -> StructType:
     """The columns of a table. The first one carries the version of the schema, which Spark writes into a file with its columns."""
-    fields = [StructField(column.name, SPARK_TYPES[column.type], nullable=not column.required) for column in table.columns]
-    first = fields[0]
-    fields[0] = StructField(first.name, first.dataType, first.nullable, {VERSION_KEY: VERSION})
-    return StructType(fields)
+    first, *others = from_arrow_schema(schema_of(table)).fields
+    return StructType([StructField(first.name, first.dataType, first.nullable, {VERSION_KEY: VERSION}), *others])
 
 
 # --- runs --------------------------------------------------------------------------------------------------------------------
@@ -169,7 +128,7 @@ class History:
 
     def dates(self, table: Table) -> list[date]:
         """The days of which a table has a folder, the first one first."""
-        return sorted(found for name in self.storage.folders(table.name) if (found := date_of(name)) is not None)
+        return sorted(found for name in self.storage.names(table.name, of_folders=True) if (found := date_of(name)) is not None)
 
     def files(self, folders: Iterable[str]) -> list[str]:
         """The files of the history in these folders, by their paths below it."""
@@ -180,8 +139,7 @@ class History:
             if day not in days:  # most days that are asked about are not there, and each question takes time
                 days[day] = self.storage.exists(day)
             if days[day]:
-                entries = self.storage.entries(folder)
-                found += [f"{folder}/{one.name}" for one in entries if is_file_name(one.name)]
+                found += [f"{folder}/{name}" for name in self.storage.names(folder) if is_file_name(name)]
         return found
 
     def inputs(self, folders: Iterable[str], *settings: str) -> Inputs:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -32,8 +31,7 @@ from prober.sinks.history.schema import MESSAGES_WRITTEN
 from prober.slo.counts import OVERDUE
 from prober.slo.hot_keys import LIMIT_BYTES_PER_S, NEAR_LIMIT, HotKeyClass, is_large
 from prober.slo.objectives import DAY_S
-from spark_jobs.derive import messages_of
-from spark_jobs.frames import collected, frame_of, held
+from spark_jobs.frames import collected, frame_of
 from spark_jobs.key_loads import (
     PLACE,
     candidates,
@@ -50,7 +48,6 @@ from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
-ONE_DAY: Final = timedelta(days=1)
 STANDSTILL_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
 STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
@@ -151,9 +148,10 @@ def _limit_in_s(row: Row) -> float | None:
 def run(work: Work) -> JobOutcome:
     """Reports on the day."""
     day = work.day
-    runs = held(work.tables.runs(day - ONE_DAY, day + ONE_DAY))
+    messages = work.messages(day)
+    runs = messages.runs
     named = {row["place"]: row for row in collected(places_of(runs))}
-    rows = lives(messages_of(work.tables, runs, day, day), runs)
+    rows = lives(messages.since(day), runs)
     exact = _distinct_keys(work, runs, rows) <= work.settings.keys_max
     if not exact:
         work.say(f"{JOB}: more than {work.settings.keys_max:,} keys, so they are sketched")

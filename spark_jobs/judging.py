@@ -10,7 +10,6 @@ Memory: one checker, and 8 bytes for each event of its run.
 
 from __future__ import annotations
 
-import gc
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from prober.core.events import LONG_AGO, Delivered, Event, Opened, PublishInvoke
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict, verdict_of
+from prober.cycles import collect_rarely
 from prober.evidence.explain import explain
 from prober.sinks.history.checking import RunChecker, RunRecord
 from prober.sinks.history.decoding import EVENT_COLUMNS, events_of
@@ -59,8 +59,6 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
 }
 _SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in _FOUND.items()])
 _ROWS_AT_ONCE: Final = 1_000
-_COLLECT_AFTER: Final = (100_000, 50, 50)
-"""The checker makes many objects that live long and rarely form cycles: Python's defaults cost a sixth of its time."""
 
 Row = dict[str, Any]
 
@@ -81,7 +79,7 @@ def judging(plans: Mapping[str, RunPlan]) -> Callable[[Iterable[pa.RecordBatch]]
     """What `mapInArrow` does with `COLUMNS` of events, run after run in the order of judging: gives `FOUND`."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gc.set_threshold(*_COLLECT_AFTER)
+        collect_rarely()
         waiting: list[Row] = []
         for run_id, events in groupby(_recorded(batches), key=lambda one: one.run_id):
             plan = plans[run_id]

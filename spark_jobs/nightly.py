@@ -18,9 +18,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from prober.clock import monotonic_s
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import TABLES
 from prober.slo.objectives import objectives_as_json
 from spark_jobs import hot_keys, retention, reverify, slo_burn
+from spark_jobs.derive import Night
 from spark_jobs.history import Inputs, folders_of
 from spark_jobs.storage import FAILURES, JobError, reason_of
 from spark_jobs.work import Exit, JobOutcome, Work, days_until, unknown
@@ -68,8 +69,9 @@ class _End(NamedTuple):
 def _carried_out(work: Work) -> dict[str, _End]:
     """All jobs; those that only read run side by side."""
     readers = [name for name in JOBS if name != retention.JOB]
+    together = replace(work, night=Night())
     with ThreadPoolExecutor(len(readers)) as pool:
-        ends = dict(zip(readers, pool.map(partial(_end_of, work), readers), strict=True))
+        ends = dict(zip(readers, pool.map(partial(_end_of, together), readers), strict=True))
     return ends | {name: _end_of(work, name) for name in JOBS if name not in ends}
 
 
@@ -92,5 +94,5 @@ def _is_late(work: Work, day: date) -> bool:
 
 def inputs_of(work: Work, day: date) -> Inputs:
     """What the reports of a day rest on, its own files only."""
-    folders = [folder for table in (EVENTS, RUNS, FINDINGS) for folder in folders_of(table, day, day)]
+    folders = [folder for table in TABLES.values() for folder in folders_of(table, day, day)]
     return work.history.inputs(folders, objectives_as_json(work.settings.objectives))

@@ -3,14 +3,12 @@
 On this machine Java 17 or newer is needed; it is looked for in JAVA_HOME and PATH. What Spark says while it works goes to a file, so that
 standard error stays free for what a person has to read.
 
-How many cores this process may use is in a container not what the machine has. Linux says so in two places: the cores that the process may
-run on, and the share of their time that its control group gets (`cpu.max` in version 2, `cpu.cfs_quota_us` in version 1). What was only
-requested of Kubernetes is in neither: tell Spark by `--master local[N]`.
+Java knows how many cores this process may use: those that it may run on, or the limit of its container. What was only requested of
+Kubernetes is no limit: tell Spark by `--master local[N]`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -55,7 +53,7 @@ _LOCALLY: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
 }
-CGROUPS: Final = Path("/sys/fs/cgroup")
+_PARALLEL: Final = ("spark.sql.shuffle.partitions", "spark.sql.sources.parallelPartitionDiscovery.parallelism")
 
 
 @contextmanager
@@ -71,15 +69,16 @@ def session(
     settings = dict(_ALWAYS)
     if not submitted:
         os.environ["JAVA_HOME"] = str(find_java(os.environ))
-        master = master or f"local[{usable_cores()}]"
-        settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": f"{java_options}{_java_cores(master)}"}
-    if master is not None and master.startswith("local"):
-        settings |= _LOCALLY | {
-            "spark.sql.shuffle.partitions": str(_SHUFFLES_PER_CORE * _cores(master)),
-            "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(_SHUFFLES_PER_CORE * _cores(master)),
-        }
+        master = master or "local[*]"
+        settings |= {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": java_options}
+    is_local = master is not None and master.startswith("local")
+    if is_local:
+        settings |= _LOCALLY
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Spark takes whatever `python3` is
     spark = _started(name, master, settings)
+    if is_local:
+        for setting in _PARALLEL:
+            spark.conf.set(setting, _SHUFFLES_PER_CORE * spark.sparkContext.defaultParallelism)
     if submitted:
         spark.sparkContext.setLogLevel("WARN")  # else thousands of lines for each job
     try:
@@ -117,18 +116,6 @@ def _java_version(java: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def _cores(master: str) -> int:
-    found = re.match(r"local\[(\d+)", master)
-    if found:
-        return int(found[1])
-    return usable_cores() if master.startswith("local[*") else 1
-
-
-def _java_cores(master: str) -> str:
-    """Java starts collectors and compilers for every core that it sees, which in a container without a limit are all of the machine."""
-    return f" -XX:ActiveProcessorCount={_cores(master)}" if master.startswith("local") else ""
-
-
 def _started(name: str, master: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     if master is not None:
@@ -156,32 +143,3 @@ def _standard_error_to(descriptor: int) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def usable_cores(cgroups: Path = CGROUPS) -> int:
-    """The cores that this process may run on, or the time that its control group gets, in cores rounded up, if that is less; at least 1."""
-    quota = _quota(cgroups)
-    return max(1, min(_allowed(), _allowed() if quota is None else math.ceil(quota)))
-
-
-def _allowed() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1
-
-
-def _quota(cgroups: Path) -> float | None:
-    """Seconds of core time per second; None without a limit."""
-    if unified := _read(cgroups / "cpu.max"):
-        quota, _, period = unified.partition(" ")
-        return None if quota == "max" else int(quota) / int(period)
-    quota, period = _read(cgroups / "cpu" / "cpu.cfs_quota_us"), _read(cgroups / "cpu" / "cpu.cfs_period_us")
-    return int(quota) / int(period) if quota and period and int(quota) > 0 else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""

@@ -19,11 +19,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS
+from prober.sinks.history.schema import EVENTS, RUNS, TABLES
 from prober.slo.objectives import DAY_S, Objective, objectives_as_json
 from spark_jobs.burn import ALERT_DAYS, alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
-from spark_jobs.derive import messages_of
-from spark_jobs.frames import collected, frame_of, held, kept, kept_if_any
+from spark_jobs.frames import collected, frame_of, kept, kept_if_any
 from spark_jobs.history import MINUTE_US, Inputs, folders_of
 from spark_jobs.slo_counts import check_counts, message_counts, proven_counts, redelivery_counts
 from spark_jobs.slo_waits import long_waits, sampled_counts
@@ -65,15 +64,14 @@ def count_minutes(work: Work, day: date, objectives: Sequence[Objective]) -> Non
     summary = work.reports.summary(MINUTES_JOB, day)
     if summary and day < work.day - timedelta(days=work.settings.look_back_days):
         return
-    inputs = _inputs(work, day, objectives)
+    inputs = inputs_of(work, day, objectives)
     if not inputs.are_news_to(summary):
         return
     work.say(f"{MINUTES_JOB}: counting {day}")
-    tables, around = work.tables, (day - ONE_DAY, day + ONE_DAY)
-    runs, findings = held(tables.runs(*around)), tables.findings(*around)
-    messages = messages_of(tables, runs, day - ONE_DAY, day)
+    tables, messages = work.tables, work.messages(day)
+    runs, findings = messages.runs, tables.findings(day - ONE_DAY, day + ONE_DAY)
     draft = work.reports.draft(MINUTES_JOB, day)
-    with day_counts(messages, runs, findings, objectives, day) as counts:
+    with day_counts(messages.since(day - ONE_DAY), runs, findings, objectives, day) as counts:
         minutes = draft.write(COUNTS_TABLE, minute_counts(counts, runs))
         with kept_if_any(counts.where(sf.col("bad") > 0)) as bad:
             draft.write("spenders", spenders(bad, breaches_of(tables.findings(day, day), objectives), runs))
@@ -115,12 +113,12 @@ def minute_counts(counts: DataFrame, runs: DataFrame) -> DataFrame:
     )
 
 
-def _inputs(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
-    around = [*folders_of(EVENTS, day, day, hours_around=1), *folders_of(RUNS, day, day, hours_around=1)]
-    own = [*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]
-    if not work.history.files(own):
+def inputs_of(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
+    """The files from which the minutes of a day are counted, and the objectives; none if there was no run."""
+    if not work.history.files([*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]):
         return Inputs()
-    return work.history.inputs([*around, *folders_of(FINDINGS, day, day, hours_around=1)], objectives_as_json(objectives))
+    around = [folder for table in TABLES.values() for folder in folders_of(table, day, day, hours_around=1)]
+    return work.history.inputs(around, objectives_as_json(objectives))
 
 
 def _write_windows(work: Work, draft: Draft, minutes: DataFrame, objectives: Sequence[Objective]) -> list[dict[str, Any]]:

@@ -8,9 +8,6 @@ relies on a rename says what is left when it is cut short.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
@@ -29,15 +26,6 @@ FAILURES: Final = (Failure, PySparkException)
 """What computing a frame can raise."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
-    """What a folder holds: a file or a folder, by its name there."""
-
-    name: str
-    is_folder: bool
-    size: int
-
-
 class Storage:
     """One root, a path or URI. Paths are below it, with `/` between their parts. Raises `JobError` for what cannot be reached."""
 
@@ -49,10 +37,9 @@ class Storage:
         root = hadoop_uri(root)
         jvm: Any = spark.sparkContext._jvm
         self._jvm = jvm
-        self.configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
         try:
             path = jvm.org.apache.hadoop.fs.Path(root)
-            self._files = path.getFileSystem(self.configuration)
+            self._files = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
             self._root = self._files.makeQualified(path)
         except Failure as error:
             raise JobError(f"{root} cannot be used: {reason_of(error)}") from error
@@ -64,34 +51,15 @@ class Storage:
         """The path as Spark reads it."""
         return str(self._path(path).toString())
 
-    @contextmanager
-    def parquet(self, path: str) -> Iterator[Any]:
-        """Opens a Parquet file for a look at its footer. Raises JobError if it is none, or cannot be read."""
-        parquet: Any = self._jvm.org.apache.parquet.hadoop
-        try:
-            file = parquet.util.HadoopInputFile.fromPath(self._path(path), self.configuration)
-            reader = parquet.ParquetFileReader.open(file)
-            try:
-                yield reader
-            finally:
-                reader.close()
-        except Failure as error:
-            raise JobError(f"{self.uri(path)} cannot be read: {reason_of(error)}") from error
-
-    def entries(self, folder: str = "") -> list[FolderEntry]:
-        """What is in a folder, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
+    def names(self, folder: str = "", *, of_folders: bool = False) -> list[str]:
+        """What is in a folder, or only its folders, by name; nothing if there is no such folder. Raises JobError if it cannot be read."""
         try:
             found = self._files.listStatus(self._path(folder))
         except Failure as error:
             if "FileNotFoundException" in error.java_exception.getClass().getName():
                 return []
             raise JobError(f"{self.uri(folder)} cannot be read: {reason_of(error)}") from error
-        entries = [FolderEntry(one.getPath().getName(), one.isDirectory(), one.getLen()) for one in found]
-        return sorted(entries, key=lambda entry: entry.name)
-
-    def folders(self, folder: str = "") -> list[str]:
-        """The names of the folders in a folder that are not hidden."""
-        return [entry.name for entry in self.entries(folder) if entry.is_folder and entry.name[0] not in "._"]
+        return sorted(one.getPath().getName() for one in found if one.isDirectory() or not of_folders)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder of that name."""

@@ -26,12 +26,14 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
 
 from prober.clock import monotonic_s, wall_s
 from prober.reports.values import REPORT_VERSION, SUMMARY
-from prober.slo.indicators import MEANINGS, UNRECORDED, Indicator
+from prober.slo.indicators import MEANINGS, MEASURED_BY, Indicator
 from prober.slo.objectives import DEFAULTS, MICROS, Objective
+from spark_jobs.derive import DayMessages, Night
 from spark_jobs.frames import frame_of
 from spark_jobs.history import History, date_of
 from spark_jobs.storage import JobError, Storage
@@ -40,7 +42,7 @@ from spark_jobs.tables import Tables
 # --- objectives --------------------------------------------------------------------------------------------------------------
 
 
-NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *UNRECORDED})
+NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *MEASURED_BY})
 """What the history says nothing about."""
 
 _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}
@@ -90,17 +92,11 @@ class Draft:
     def write(self, table: str, rows: DataFrame, *order: Column) -> DataFrame:
         """Writes a table, as one file since reports are small, and in that order if one is given; returns it as it was written."""
         path = f"{self._folder}/{table}"
-        one = rows.repartition(1)
-        (one.sortWithinPartitions(*order) if order else one).write.parquet(self._storage.uri(path))
-        written = self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
-        self._tables[table] = sum(self._rows_in(f"{path}/{entry.name}") for entry in self._storage.entries(path))
-        return written
-
-    def _rows_in(self, path: str) -> int:
-        if not path.endswith(".parquet"):
-            return 0
-        with self._storage.parquet(path) as file:
-            return int(file.getRecordCount())
+        one, written = rows.repartition(1), Observation()
+        in_order = one.sortWithinPartitions(*order) if order else one
+        in_order.observe(written, sf.count(sf.lit(1)).alias("rows")).write.parquet(self._storage.uri(path))
+        self._tables[table] = written.get["rows"]
+        return self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
 
     def publish(self, summary: Mapping[str, object]) -> None:
         """Writes the summary and puts the report in the place of the one before. Raises `JobError` if somebody else writes there too."""
@@ -141,7 +137,7 @@ class Reports:
 
     def dates(self, job: str) -> list[date]:
         """The days that a job has reported on, the first one first."""
-        return sorted(found for name in self.storage.folders(job) if (found := date_of(name)) is not None)
+        return sorted(found for name in self.storage.names(job, of_folders=True) if (found := date_of(name)) is not None)
 
     def read(self, job: str, table: str, days: Iterable[date], schema: str) -> DataFrame:
         """A table of the reports of these days, those that there are."""
@@ -208,6 +204,7 @@ class Work:
     """One day of one history. `now` is seconds since 1970; `say` takes lines about the progress.
 
     began_s   when the job began, on the monotonic clock.
+    night     what jobs share that run side by side; without it each has its own.
     """
 
     spark: SparkSession
@@ -218,6 +215,7 @@ class Work:
     settings: Settings = field(default_factory=Settings)
     say: Callable[[str], None] = lambda _line: None
     began_s: float = field(default_factory=monotonic_s)
+    night: Night | None = None
 
     def publish(self, draft: Draft, outcome: JobOutcome, numbers: Mapping[str, object]) -> JobOutcome:
         """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back.
@@ -237,6 +235,10 @@ class Work:
     def tables(self) -> Tables:
         """The tables of the history."""
         return Tables(self.spark, self.history.storage.uri())
+
+    def messages(self, day: date) -> DayMessages:
+        """The messages of a day and of the day before it, and the runs of these days."""
+        return (self.night or Night()).messages(self.tables, day)
 
     @property
     def since_us(self) -> int:

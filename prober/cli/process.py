@@ -1,11 +1,4 @@
-"""The command line as a process: its version, output formats, times and exit codes, and how often it looks for reference cycles.
-
-Events, findings and what the checker remembers are made in great numbers, live long and form no cycles. With Python's defaults the
-search for cycles goes over all of them again and again, which takes as much time as judging them (`benchmarks/end_to_end.py`).
-
-A run that is over does form cycles: checkers and what they check, client libraries and what they call back. So a process that does run
-after run looks in between: the remains of a few dozen runs are worth a search of less than 0.1 s, those of thousands are gigabytes.
-"""
+"""The command line as a process: its version, output formats, times and exit codes."""
 
 from __future__ import annotations
 
@@ -23,9 +16,6 @@ from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError
 
 DISTRIBUTION: Final = "ordering-keys-prober"
-THRESHOLDS: Final = (50_000, 20, 20)
-THRESHOLDS_OF_A_SERVICE: Final = (50_000, 5, 2)
-"""Everything is looked at after half a million new objects."""
 SWITCH_S: Final = 0.001
 """How long another thread may go on computing while the event loop of a service wants to: the default, 5 ms, is paid several times for one
 message.
@@ -94,16 +84,6 @@ def must_know(what: str, names: Iterable[str], known: Collection[str]) -> None:
     if unknown := set(names) - set(known):
         there = "there is" if len(known) == 1 else "there are"
         raise ConfigError(f"no {what} is called {', '.join(sorted(unknown))}; {there} {', '.join(known)}")
-
-
-def collect_rarely() -> None:
-    """From now on, looks for cycles after so many more new objects. To be called once, by a program and not by a library."""
-    gc.set_threshold(*THRESHOLDS)
-
-
-def collect_between_runs() -> None:
-    """The same for a program that does run after run, whose remains must not pile up."""
-    gc.set_threshold(*THRESHOLDS_OF_A_SERVICE)
 
 
 def favour_the_loop() -> None:

@@ -16,7 +16,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from prober.cli.process import ExitCode, collect_rarely, own_version
+from prober.cli.process import ExitCode, own_version
+from prober.cycles import collect_rarely
 from prober.errors import BrokerError, ProberError
 
 PROGRAM: Final = "ordering-prober"

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from prober.cli.process import collect_between_runs, favour_the_loop, own_version
+from prober.cli.process import favour_the_loop, own_version
 from prober.config.following import ConfigurationFile
 from prober.config.models import Config
 from prober.logs import set_up as set_up_logs
@@ -73,7 +73,6 @@ async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: s
     from api.view import Archive
     from prober.service import Service  # all three take a second to import: not for `--help` or a wrong configuration
 
-    collect_between_runs()
     with stop_signals() as stop:
         config = file.config
         service = Service(config, environ, version, file)

@@ -8,13 +8,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
+from prober.cycles import collect_rarely
 from prober.simulation.plan import HOURS_DEFAULT, planned
 from prober.simulation.results import Results
 from prober.simulation.world import Simulated, defaults, simulate
-
-CYCLES_AFTER: Final = (50_000, 5, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class Order:
 
 def prepare() -> None:
     """What a program does first that simulates a lot: what there is by now stays, and cycles in what follows are looked for rarely."""
-    gc.set_threshold(*CYCLES_AFTER)
+    collect_rarely()
     gc.collect()
     gc.freeze()
 

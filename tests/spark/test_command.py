@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from prober.core.events import Ended, Event, Opened, Published, PublishInvoked
 from prober.sinks.history.schema import EVENTS, MESSAGES, Table
-from spark_jobs import hot_keys, nightly
+from prober.slo.objectives import DEFAULTS
+from spark_jobs import hot_keys, nightly, slo_burn
 from spark_jobs.__main__ import main
 from spark_jobs.history import History
 from spark_jobs.session import find_java
@@ -126,6 +127,16 @@ def test_a_damaged_file_leaves_the_other_jobs_alone(
     assert any(file.name in line for line in lines), lines
     assert (work.reports.summary(hot_keys.JOB, DAY) == {}) == (table is MESSAGES)
     assert nightly.inputs_of(work, DAY).are_news_to(work.reports.summary(nightly.JOB, DAY))  # it is tried again the next night
+
+
+def test_a_file_of_messages_that_comes_later_is_news(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "h", Taped().add(PublishInvoked(1.0, "k", "ordering-1", 1)).ended(0.0, 3.0))
+    work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
+    before = [nightly.inputs_of(work, DAY), slo_burn.inputs_of(work, DAY, DEFAULTS)]
+    (file,) = (tmp_path / "h" / "messages").rglob("*.parquet")
+    file.with_name("messages-p2-00000001.parquet").write_bytes(file.read_bytes())
+    after = [nightly.inputs_of(work, DAY), slo_burn.inputs_of(work, DAY, DEFAULTS)]
+    assert all(now.are_news_to(then.noted()) for now, then in zip(after, before, strict=True))
 
 
 def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:

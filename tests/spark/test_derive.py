@@ -24,7 +24,7 @@ from prober.sinks.history.messages import MessageRows
 from prober.sinks.history.schema import MESSAGES, MESSAGES_WRITTEN, SCHEMA_VERSION
 from prober.slo.objectives import DAY_S
 from spark_jobs import derive as derivation
-from spark_jobs.derive import derive, messages_of
+from spark_jobs.derive import DayMessages, Night, derive
 from spark_jobs.tables import Tables
 from tests.simulation.faults import FAULTS
 from tests.simulation.service import simulate_run
@@ -149,7 +149,7 @@ def recorded(location: Path, process: str, *run_ids: str) -> Path:
 
 def counted(tables: Tables, first: date, last: date) -> dict[str, int]:
     """The messages of each run that were to be sent in these days, each of them once and with one publish."""
-    rows = rows_of(messages_of(tables, tables.runs(FIRST, NEXT), first, last))
+    rows = rows_of(DayMessages(tables, last).since(first))
     assert len({tuple(row[name] for name in _IDENTITY) for row in rows}) == len(rows)
     assert {row["attempts"] for row in rows} == {1}
     return Counter(row["run_id"] for row in rows)
@@ -178,12 +178,23 @@ def test_the_rows_of_runs_that_lack_some_or_have_too_many_are_derived(spark: Spa
     assert counted(tables, NEXT, NEXT) == dict.fromkeys(names, 2)
 
 
-def test_the_service_writes_what_is_derived(spark: SparkSession, simulated_days: tuple[Path, list[Simulated]]) -> None:
+def test_jobs_of_one_night_derive_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[DataFrame] = []
+    monkeypatch.setattr(derivation, "derive", lambda events, runs: asked.append(events) or derive(events, runs))
+    night, tables = Night(), Tables(spark, str(recorded(tmp_path, "cut", "cut short")))
+    assert night.messages(tables, NEXT).since(FIRST).count() == 2 * night.messages(tables, NEXT).since(NEXT).count() == 4
+    assert len(asked) == 1
+
+
+def test_the_service_writes_what_is_derived(
+    spark: SparkSession, simulated_days: tuple[Path, list[Simulated]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two days of simulated probers with faults, a process that is killed, and one that pauses."""
     tables, last = Tables(spark, str(simulated_days[0])), DAY
     runs = tables.runs(QUIET, last)
     ended = {row["run_id"] for row in runs.where(sf.col("ended_us").isNotNull()).collect()}
     written = rows_of(tables.read(MESSAGES, QUIET, last))
     unknown = runs.withColumn(MESSAGES_WRITTEN, sf.lit(None).cast("long"))
-    derived = rows_of(messages_of(tables, unknown, QUIET, last))
+    monkeypatch.setattr(tables, "runs", lambda _first, _last: unknown)
+    derived = rows_of(DayMessages(tables, last).since(QUIET))
     assert [row for row in derived if row["run_id"] in ended] == written
