@@ -1,10 +1,9 @@
-"""How everything stands, by all probers of one store: asked once a second at most, however many want to know."""
+"""How everything stands, by all probers of one store: asked once a moment, however many want to know."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from math import inf
 from typing import Final
 
 from api.view import Archive, View
@@ -15,6 +14,8 @@ from prober.sinks.status.overview import Overview
 
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""
+STALE_S: Final = 3.0
+"""So is one that is younger than this, while the next one is being made: nobody waits for that as long as somebody asks."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 
@@ -24,17 +25,28 @@ class CurrentStatus:
 
     def __init__(self, view: View, archive: Archive) -> None:
         self._view, self._archive = view, archive
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[StatusSnapshot] | None = None
         self._answer: StatusSnapshot | None = None
-        self._answered_t = -inf
+        self._answered_t = 0.0
 
     async def snapshot(self) -> StatusSnapshot:
         """How everything stands. Never fails: while the store cannot be asked, it is what this process knows, and says so."""
-        async with self._asking:
-            if self._answer is None or monotonic_s() - self._answered_t >= FRESH_S:
-                self._answer = await self._ask()
-                self._answered_t = monotonic_s()
+        age_s = monotonic_s() - self._answered_t
+        if self._answer is not None and age_s < FRESH_S:
             return self._answer
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._renew())
+        if self._answer is not None and age_s < STALE_S:
+            return self._answer
+        return await asyncio.shield(self._asking)
+
+    async def _renew(self) -> StatusSnapshot:
+        try:
+            self._answer = await self._ask()
+            self._answered_t = monotonic_s()
+            return self._answer
+        finally:
+            self._asking = None
 
     async def _ask(self) -> StatusSnapshot:
         live = self._view.snapshot()

@@ -1,7 +1,7 @@
-"""What routes are given: the service, what is kept, and how everything stands now.
+"""Dependencies of the routes: the service, the archive, and the state of everything now.
 
-Routes are plain functions, which FastAPI calls in its threads: they may ask the store. What the service is asked it answers on the event
-loop, so a route that asks it is a coroutine.
+Routes are plain functions, which FastAPI calls in threads, so they may ask the archive. The service answers on the event loop only, so a
+route that asks the service is a coroutine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from prober.sinks.live.snapshot import StatusSnapshot
 
 
 def provide(app: FastAPI, view: View, archive: Archive) -> None:
-    """Sets what the routes of an application are given."""
+    """Provides an application with what its routes depend on."""
     app.state.view, app.state.archive, app.state.current = view, archive, CurrentStatus(view, archive)
 
 
@@ -38,4 +38,4 @@ async def _snapshot(request: Request) -> StatusSnapshot:
 Service: TypeAlias = Annotated[View, Depends(_view)]
 Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
 Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
-"""How everything stands now, by all probers of the store."""
+"""The state of everything, by all probers of the store."""

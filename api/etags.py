@@ -1,4 +1,4 @@
-"""Answers of the API are not sent again to a client that has them (RFC 9110, section 13.1.2)."""
+"""ETags of the API: a client that has an answer does not get it again (RFC 9110, section 13.1.2)."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ETags:
         await self._app(scope, receive, tag)
 
 
-def tag_of(said: bytes) -> str:
-    """The weak ETag of an answer that says this."""
-    return f'W/"{blake2b(said, digest_size=12).hexdigest()}"'
+def tag_of(content: bytes) -> str:
+    """The weak ETag of an answer with this content."""
+    return f'W/"{blake2b(content, digest_size=12).hexdigest()}"'
 
 
 def _is_known(known: str, tag: str) -> bool:

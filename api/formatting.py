@@ -9,10 +9,10 @@ from typing import Final
 
 from api.swim_lanes.lettering import clean
 from api.words import amount, counted, duration, number, share, size
-from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
 from prober.monitoring.top_keys import Interval
+from prober.probes.catalogue import ProbeName
 from prober.probes.power import one_in
 from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey

@@ -1,4 +1,4 @@
-"""How large a request may be, and how long its body may take. The rate of requests is for an ingress to limit."""
+"""Limits of a request: its size, and the time that its body takes. An ingress limits the rate of requests."""
 
 from __future__ import annotations
 

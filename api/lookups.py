@@ -1,4 +1,4 @@
-"""What is kept under a name, for programs and for people: 404 where there is nothing."""
+"""Records and objectives by name, for programs and for people. Each function raises a 404 where there is none."""
 
 from __future__ import annotations
 

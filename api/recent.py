@@ -74,12 +74,10 @@ class Recent:
         return charts(bins_of(self._archive, site.key, span), site.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:
-        reader = self._archive.reports
-        if reader is None:
+        if self._archive.reports is None:
             return HotKeys(None, "It is not configured where the nightly jobs put their reports (history.reports).")
         try:
-            day = reader.latest_day(Job.HOT_KEYS)
-            report = None if day is None else reader.hot_keys(day, HOT_KEYS_SHOWN_MAX)
+            report = self._archive.newest_hot_keys(HOT_KEYS_SHOWN_MAX)
         except HistoryError:
             return HotKeys(None, "The place of the reports cannot be reached at the moment.")
         return HotKeys(report, "" if report is not None else "There is no report yet.")

@@ -78,10 +78,10 @@ class Archive:
         """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
         return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
 
-    def newest_hot_keys(self) -> HotKeysReport | None:
-        """The newest report on hot keys; None: there is none. Raises HistoryError."""
+    def newest_hot_keys(self, limit: int = ROWS_MAX) -> HotKeysReport | None:
+        """The newest report on hot keys, with so many of them; None: there is none. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.HOT_KEYS)
-        return None if self.reports is None or day is None else self.reports.hot_keys(day, limit=ROWS_MAX)
+        return None if self.reports is None or day is None else self.reports.hot_keys(day, limit)
 
     def newest_burn(self, objective: str) -> BurnReport | None:
         """What the newest report says about an objective; None: there is none. Raises HistoryError."""

@@ -28,11 +28,11 @@ from api.recent import Recent, slices_of
 from api.runbooks import INDEX, SUFFIX, Reader, runbooks
 from api.view import Archive
 from prober.config.models import Api
-from prober.config.workloads import is_fed
 from prober.core.chances import chances_of
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
+from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter

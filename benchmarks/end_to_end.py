@@ -21,10 +21,10 @@ from benchmarks.processes import embedded_server
 from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint
-from prober.config import ProbeName
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.cycles import collect_rarely
+from prober.probes.catalogue import ProbeName
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.runs.site import Site

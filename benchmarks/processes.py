@@ -37,11 +37,6 @@ def embedded_server() -> Iterator[str]:
         process.wait()
 
 
-def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process has had so far, without its children."""
-    return sum(_times(pid)[:2]) / TICKS
-
-
 def processor_s() -> float:
     """Seconds of CPU that this process and everything below it has had, those that have ended included."""
     total = 0

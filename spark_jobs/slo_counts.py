@@ -23,8 +23,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from prober.core.findings import FAILING, Kind
+from prober.probes.catalogue import DISTURBED
 from prober.slo.counts import BREACHES, OVERDUE
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
 from spark_jobs.frames import frame_of
 from spark_jobs.history import MINUTE_US, run_hash
@@ -160,7 +161,7 @@ def _measured(objective: Objective, numbers: Sequence[Column]) -> OutcomeColumns
     """Nothing where the probe disturbs what is measured, and undecided where the record of the run lacks events."""
     good, bad, undecided = numbers
     complete = sf.coalesce("complete", sf.lit(False))
-    disturbed = sf.coalesce(sf.col("probe").isin(*DISTURBED.get(objective.indicator, ())), sf.lit(False))
+    disturbed = sf.coalesce(sf.col("probe").isin(*DISTURBED[objective.indicator]), sf.lit(False))
     return OutcomeColumns(
         objective,
         sf.when(complete & ~disturbed, good).otherwise(0),

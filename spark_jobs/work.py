@@ -31,7 +31,7 @@ from pyspark.sql import functions as sf
 
 from prober.clock import monotonic_s, wall_s
 from prober.reports.values import REPORT_VERSION, SUMMARY
-from prober.slo.indicators import MEANINGS, MEASURED_BY, Indicator
+from prober.slo.indicators import MEANINGS, UNRECORDED, Indicator
 from prober.slo.objectives import DEFAULTS, MICROS, Objective
 from spark_jobs.derive import DayMessages, Night
 from spark_jobs.frames import frame_of
@@ -42,7 +42,7 @@ from spark_jobs.tables import Tables
 # --- objectives --------------------------------------------------------------------------------------------------------------
 
 
-NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *MEASURED_BY})
+NOT_RECORDED: Final = frozenset({Indicator.CONTROL_PLANE_LATENCY, *UNRECORDED})
 """What the history says nothing about."""
 
 _KEYS: Final = {"name", "indicator", "objective", "window_s", "threshold_s", "labels"}

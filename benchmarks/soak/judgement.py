@@ -14,9 +14,10 @@ from typing import Any, Final
 from benchmarks.soak.samples import LAG_SHARE, Occupied, Sample, lag_s
 from benchmarks.soak.setting import TARGET
 from benchmarks.soak.troubles import Spell
-from prober.config.models import ProbeName, TargetSettings
+from prober.config.models import TargetSettings
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
+from prober.probes.catalogue import ProbeName
 from prober.sinks.metrics.label_values import SkipReason
 
 LAG_MAX_S: Final = 0.1

@@ -12,8 +12,8 @@ from typing import Final
 from benchmarks.soak.judgement import WARM_UP_S, Soak
 from benchmarks.soak.samples import HISTORY_DROPPED, Sample, lag_s
 from benchmarks.soak.setting import LOAD
-from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
+from prober.probes.catalogue import ProbeName
 
 HEAD = (
     "minute  service MiB  target MiB  descriptors  threads  loop lag p99 ms  CPU %  waits %  messages/s"

@@ -32,8 +32,8 @@ from prober.alerting.rules import (
     Severity,
     Summary,
 )
-from prober.config.values import duration_s
 from prober.core.findings import Kind
+from prober.durations import duration_s
 from prober.sinks.metrics.families import OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET
 
 FOLDER: Final = Path(__file__).parent

@@ -10,7 +10,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-from prober.config.values import write_duration
+from prober.durations import write_duration
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import PROBE_INSTANCE, TARGET
 from prober.sinks.metrics.family import Family, MetricType

@@ -24,13 +24,12 @@ from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.clock import monotonic_s
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
-from prober.config.values import duration_s
-from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
+from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.evidence.explain import explain, reasons
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import DECLARED, PROBES
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
@@ -91,7 +90,7 @@ def check(
         print(EMBEDDED_NOTICE, file=sys.stderr)
     for_s = duration_s(duration) if duration else 0.0
     request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed)
-    if vantage is Vantage.LIBRARY and probe and WIRE_ONLY.issuperset(probe):
+    if vantage is Vantage.LIBRARY and probe and all(PROBES[name].wire_only for name in probe):
         raise ConfigError(f"Google's client library has no part in the {', '.join(probe)} probe: use --vantage wire")
     if not any(_wanted(each, request) for each in settings.targets):
         raise ConfigError(
@@ -217,5 +216,5 @@ def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite
     return [
         PlannedSite(settings, name, probe, request.vantage)
         for name, probe in settings.probes.items()
-        if (not request.probes or name in request.probes) and (request.vantage is Vantage.WIRE or name not in WIRE_ONLY)
+        if (not request.probes or name in request.probes) and (request.vantage is Vantage.WIRE or not DECLARED[name].wire_only)
     ]

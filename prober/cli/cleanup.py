@@ -26,7 +26,7 @@ from prober.cli.process import ExitCode, must_know
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.config.models import Config, TargetSettings
-from prober.config.values import duration_s, write_duration
+from prober.durations import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
 from prober.runs.resources import CleanupBounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name

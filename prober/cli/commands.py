@@ -13,11 +13,10 @@ from prober.alerting.promql import prom_duration
 from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.cli.process import Format, warn
 from prober.config.loading import load, load_with_warnings, show, written_objectives
-from prober.config.models import ProbeName
-from prober.config.values import duration_s
+from prober.durations import duration_s
 from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.probes.power import SURE, one_in, power_as_text
 from prober.schedule.forecast import between, check_budget, detectable_on, monthly_cost, price_as_text, price_of
 from prober.schedule.instances import PlannedSite, sites_of

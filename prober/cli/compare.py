@@ -34,7 +34,7 @@ from prober.comparison.stored import compare_stored
 from prober.config.comparisons import ComparisonSettings
 from prober.config.loading import load_with_warnings
 from prober.config.models import Config, TargetSettings
-from prober.config.values import duration_s
+from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult

@@ -12,8 +12,8 @@ import typer
 
 from prober.cli.process import Format, Since, Until, code_of, time_of
 from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of, printable
-from prober.config.values import duration_s
 from prober.core.findings import Status
+from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement, judge_export
 from prober.exports.sources import ExportedMessage, MessageFields, field_path, is_table, places, rows, table_rows

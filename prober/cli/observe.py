@@ -28,16 +28,17 @@ from prober.brokers.nats_stream import NatsStream, is_nats
 from prober.cli.observe_report import StreamObservation
 from prober.cli.process import Format
 from prober.clock import wall_s
-from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
+from prober.config.models import ProbeSettings, Schedule, TargetSettings
 from prober.config.problems import validated
 from prober.config.sections import Monitoring, Observe, OwnSubscription
-from prober.config.values import duration_s
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
 from prober.core.rules import Rules
+from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
+from prober.probes.catalogue import ProbeName
 from prober.probes.observe import observed_key, observing, stream_of
 from prober.probes.observed import ObservedStream
 from prober.runs.recorder import Recording
@@ -155,8 +156,8 @@ async def observe_once(
     if isinstance(broker, NatsStream):
         target = replace(target, rules=replace(target.rules, redelivery_promised=False))
     records = beside_it.records
-    stream = stream_of(settings)
-    experiment = observing(settings, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
+    stream = stream_of(settings.plan)
+    experiment = observing(settings.plan, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
     try:
         name = site.resource_name(INSTANCE)
         topic = settings.topic if isinstance(broker, NatsStream) else site.foreign_topic
@@ -307,7 +308,7 @@ def _judged_with_records(
         until_s = events[-1].t + offset_s - rules.delivery_delay_max_s
     try:
         since_s = opened_t + offset_s + rules.clock_error_s
-        known = read_records(records.paths, result.topic, since_s, until_s, lambda key: observed_key(key, settings))
+        known = read_records(records.paths, result.topic, since_s, until_s, lambda key: observed_key(key, settings.plan))
     except TraceError as error:
         raise ConfigError(f"--record {error}") from error
     return judge_with(known, events, result.subscription, rules, offset_s)

@@ -23,10 +23,10 @@ from prober.cli.bars import while_reading
 from prober.cli.process import ExitCode, Format, Since, Until
 from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.verify_report import EXAMPLES_MAX, judgement_as_json, judgement_as_text, worst_code
-from prober.config.values import duration_s
 from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
+from prober.durations import duration_s
 from prober.errors import ConfigError, ProberError
 from prober.evidence.evidence import Excerpt, Proof, collect, on_key_of, proof_of
 from prober.traces.header import TraceHeader

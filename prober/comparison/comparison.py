@@ -16,7 +16,7 @@ from typing import Final
 
 from prober.comparison.pairs import ComparedExperiment, PairOfRuns, measured_by
 from prober.config.comparisons import ComparisonSettings
-from prober.config.values import write_duration
+from prober.durations import write_duration
 from prober.slo.comparison import (
     PAIRS_MIN,
     Aspect,

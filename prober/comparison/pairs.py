@@ -23,10 +23,11 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from prober.config.comparisons import ComparisonSettings
-from prober.config.models import Config, ProbeName, ProbeSettings, TargetSettings
+from prober.config.models import Config, ProbeSettings, TargetSettings
+from prober.probes.catalogue import DISTURBED, ProbeName
 from prober.runs.result import RunResult
 from prober.slo.comparison import ASPECTS, Aspect, CountsPair, Measured, SecondsPair, Statistic
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
 _CHANCES: Final = MappingProxyType(

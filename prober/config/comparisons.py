@@ -9,7 +9,8 @@ from typing import Annotated, Final, Self
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, model_validator
 
 from prober.config.problems import Problem, did_you_mean
-from prober.config.values import DnsLabel, Positive, Section, Written, read_duration, read_ratio, write_duration
+from prober.config.values import DnsLabel, Positive, Section, Written, read_ratio
+from prober.durations import read_duration, write_duration
 from prober.slo.comparison import ASPECTS, Aspect
 
 WINDOW_MIN: Final = timedelta(minutes=1)

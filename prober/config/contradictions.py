@@ -15,19 +15,22 @@ from urllib.parse import urlsplit
 
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
-from prober.config.models import Api, Config, Embedded, ProbeName, ProbeSettings, Reads, Sharding, TargetSettings
+from prober.config.models import Api, Config, Embedded, ProbeSettings, Reads, Sharding, TargetSettings
 from prober.config.problems import Path, Problem
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
-from prober.config.values import EMBEDDED, write_duration
-from prober.config.workloads import MESSAGES_PER_S, PULL_TIMEOUT_S, busy_share
+from prober.config.values import EMBEDDED
+from prober.config.workloads import MESSAGES_PER_S, busy_share, workload_of
+from prober.core.rules import Mode
+from prober.durations import write_duration
+from prober.probes.catalogue import DECLARED, ProbeName
+from prober.probes.context import PULL_TIMEOUT_S
+from prober.probes.hot_key import KEY_BYTES_PER_S_MAX
 
 _TABLES: Final = ("events", "runs", "findings", "messages", "_spool")
 """The folders of a history, which its retention, its readers and `compact` take for their own."""
 _LOCAL: Final = ("", "file")
 _LOOK_BACK: Final = timedelta(days=8)
 """The nightly jobs repeat up to seven days before yesterday if something was missing."""
-_KEY_BYTES_PER_S_MAX: Final = 1_000_000
-"""What Pub/Sub takes per ordering key (documentation, "Quotas and limits")."""
 _LIKE_A_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 REGIONS_SOURCE: Final = "docs.cloud.google.com/bigquery/docs/locations"
 REGIONS_AS_OF: Final = "2026-04-15"
@@ -116,9 +119,10 @@ def sharding_problems(sharding: Sharding, status: StatusSettings) -> Iterator[Pr
 def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
     """A probe that needs a second endpoint, and one that the first cannot have."""
     if target.peer is None:
-        if ProbeName.REGION in target.probes:
-            text = "needs a second endpoint of the service, in another region: write peer for the target, or leave the region probe out"
-            yield Problem((*at, "probes", "region"), text)
+        for name in target.probes:
+            if DECLARED[name].paired:
+                needed = "needs a second endpoint of the service, in another region"
+                yield Problem((*at, "probes", str(name)), f"{needed}: write peer for the target, or leave the {name} probe out")
     elif _sort_of(target.peer) != _sort_of(target.endpoint):
         yield Problem((*at, "peer"), "must be what endpoint is: embedded, one of Google's, or an address")
 
@@ -126,14 +130,15 @@ def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
     """A probe that is not told what to observe, and one that is told and observes nothing."""
     for name, probe in target.probes.items():
-        if name is ProbeName.OBSERVE and probe.observe is None:
+        observes = not DECLARED[name].own_messages
+        if observes and probe.observe is None:
             text = (
                 "needs a stream to observe: write observe.topic, and observe.group and observe.sequence if its messages have them"
             )
             yield Problem((*at, "probes", str(name)), text)
-        elif name is not ProbeName.OBSERVE and probe.observe is not None:
+        elif not observes and probe.observe is not None:
             yield Problem((*at, "probes", str(name), "observe"), f"the {name} probe observes nothing: move it to probes.observe")
-        elif name is ProbeName.OBSERVE and probe.parts > 1:
+        elif observes and probe.parts > 1:
             yield Problem(
                 (*at, "probes", str(name), "parts"), "a stream is observed as a whole: leave parts out, and use observe.share"
             )
@@ -146,11 +151,16 @@ def _sort_of(endpoint: str) -> tuple[bool, bool]:
 
 def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettings]]) -> Iterator[Problem]:
     """What is missing so that messages can be pushed here by targets elsewhere, and others cannot push."""
-    elsewhere = [(at, target) for at, target in targets if ProbeName.PUSH in target.probes and not is_here(target.endpoint)]
-    google = [at for at, target in elsewhere if parse_endpoint(target.endpoint).secure]
+    elsewhere = [
+        (target, (*at, "probes", str(name)))
+        for at, target in targets
+        for name in target.probes
+        if DECLARED[name].uses(Mode.PUSH) and not is_here(target.endpoint)
+    ]
+    google = any(parse_endpoint(target.endpoint).secure for target, _ in elsewhere)
     if elsewhere and push.address is None:
         text = "Pub/Sub must know by which URL it reaches this prober: set push.address, or leave the push probe out here"
-        yield from (Problem((*at, "probes", str(ProbeName.PUSH)), text) for at, _ in elsewhere)
+        yield from (Problem(at, text) for _, at in elsewhere)
     elif google and not (push.address or "").startswith("https://"):
         yield Problem(("push", "address"), "must begin with https://: Pub/Sub pushes to nothing else")
     if google and push.address is not None and push.service_account is None:
@@ -205,7 +215,7 @@ def warnings_of(config: Config) -> list[Problem]:
         at: Path = ("targets", number)
         found += _regions(target, at)
         for name, probe in target.probes.items():
-            found += _probe(target, probe, (*at, "probes", str(name)))
+            found += _probe(target, name, probe, (*at, "probes", str(name)))
     return found
 
 
@@ -225,7 +235,7 @@ def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 def _unproven_regions(target: TargetSettings, at: Path) -> Iterator[Problem]:
     """Endpoints at which findings about order stay indeterminate."""
-    publishes = target.probes.keys() - {ProbeName.OBSERVE}
+    publishes = any(DECLARED[name].own_messages for name in target.probes)
     for key, endpoint in (("endpoint", target.endpoint), ("peer", target.peer)):
         if publishes and endpoint and not parse_endpoint(endpoint).is_one_region:
             text = (
@@ -280,11 +290,11 @@ def _lost_pulls(probe: ProbeSettings, at: Path) -> Iterator[Problem]:
             yield Problem((*at, name), text)
 
 
-def _probe(target: TargetSettings, probe: ProbeSettings, at: Path) -> Iterator[Problem]:
+def _probe(target: TargetSettings, name: ProbeName, probe: ProbeSettings, at: Path) -> Iterator[Problem]:
     far = not target.is_embedded and parse_endpoint(target.endpoint).secure
     if not far:
         return
-    if at[-1] == ProbeName.PULL:
+    if DECLARED[name].uses(Mode.PULL):
         yield from _lost_pulls(probe, (*at, "deadlines"))
     needed = probe.ack_deadline + max(probe.deadlines.delivery, probe.deadlines.stall, probe.deadlines.unacked)
     if probe.deadlines.drain < needed:
@@ -293,9 +303,9 @@ def _probe(target: TargetSettings, probe: ProbeSettings, at: Path) -> Iterator[P
             f"last ends a run UNKNOWN and not FAIL; {write_duration(needed)} would do"
         )
         yield Problem((*at, "deadlines", "drain"), text)
-    size = sum(probe.sizes) / len(probe.sizes)
+    size = workload_of(name, probe).mean_size
     per_key = probe.rate / probe.keys * size if probe.rate else probe.messages * size
-    if per_key > _KEY_BYTES_PER_S_MAX:
+    if per_key > KEY_BYTES_PER_S_MAX:
         text = (
             f"publishes {per_key / 1e6:.1f} MB{' a second' if probe.rate else ' at once'} on each key, and Pub/Sub takes 1 MB a second "
             "per key: its throttling will show as latency. Take more keys or smaller messages"

@@ -11,54 +11,33 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from prober.brokers.endpoint import parse_endpoint
-from prober.config.values import EMBEDDED, write_duration
+from prober.config.values import EMBEDDED
+from prober.durations import write_duration
+from prober.probes.catalogue import DECLARED
+from prober.probes.experiment import SIZES, Experiment
 from prober.slo.objectives import DEFAULTS, Objective
 
 Raw = dict[str, Any]
 
 DEFAULT_TARGET: Final[Mapping[str, Any]] = MappingProxyType({"name": "embedded", "endpoint": "embedded"})
 
-DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "ordering": {
-            "schedule": {"interval": "10s"},
-            "keys": 10,
-            "messages": 20,
-            "rate": 500,
-            "subscribers": 3,
-            "ack_deadline": "10s",
-        },
-        "redelivery": {
-            # A run whose streams are cut in the midst of a redelivery waits for two leases more, which is allowed: it takes 40 s.
-            "schedule": {"interval": "60s"},
-            "keys": 12,
-            "messages": 6,
-            "subscribers": 2,
-            "ack_deadline": "10s",
-        },
-        "affinity": {"schedule": {"interval": "60s"}, "keys": 20, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
-        "pull": {"schedule": {"interval": "60s"}, "keys": 8, "messages": 6, "subscribers": 3, "ack_deadline": "10s"},
-        "push": {"schedule": {"interval": "60s"}, "keys": 10, "messages": 6, "subscribers": 1, "ack_deadline": "10s"},
-        "publish": {"schedule": {"interval": "60s"}, "keys": 8, "messages": 3, "subscribers": 1, "ack_deadline": "10s"},
-        "dead_letter": {"schedule": {"interval": "2m"}, "keys": 10, "messages": 2, "subscribers": 2, "ack_deadline": "10s"},
-        "exactly_once": {"schedule": {"interval": "2m"}, "keys": 8, "messages": 10, "subscribers": 2, "ack_deadline": "10s"},
-        "seek": {"schedule": {"interval": "10m"}, "keys": 20, "messages": 15, "subscribers": 1, "ack_deadline": "10s"},
-        "isolation": {"schedule": {"interval": "5m"}, "keys": 9, "messages": 2, "subscribers": 2, "ack_deadline": "10s"},
-        "hot_key": {
-            "schedule": {"interval": "1h"},
-            "keys": 1,
-            "messages": 100,
-            "rate": 100,
-            "sizes": [9500],
-            "subscribers": 1,
-            "ack_deadline": "10s",
-        },
-        "control_group": {"schedule": {"interval": "5m"}, "keys": 8, "messages": 8, "subscribers": 2, "ack_deadline": "10s"},
-        "control_plane": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 15, "subscribers": 2, "ack_deadline": "10s"},
-        "limits": {"schedule": {"interval": "10m"}, "keys": 10, "messages": 30, "subscribers": 2, "ack_deadline": "10s"},
-        "region": {"schedule": {"interval": "5m"}, "keys": 10, "messages": 10, "subscribers": 4, "ack_deadline": "10s"},
-        "observe": {"schedule": {"interval": "5m"}, "keys": 1, "messages": 1, "subscribers": 1, "ack_deadline": "60s"},
+
+def _by_default(probe: Experiment) -> Mapping[str, Any]:
+    """What holds of a probe where nobody says anything, as a file would have it."""
+    workload = probe.workload
+    return {
+        "schedule": {"interval": write_duration(timedelta(seconds=probe.interval_s))},
+        "keys": workload.keys,
+        "messages": workload.burst_messages,
+        **({"rate": int(workload.rate)} if workload.rate else {}),
+        **({"sizes": list(workload.sizes)} if workload.sizes != SIZES else {}),
+        "subscribers": workload.subscribers,
+        "ack_deadline": write_duration(timedelta(seconds=probe.ack_deadline_s)),
     }
+
+
+DEFAULT_PROBES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {str(name): _by_default(probe) for name, probe in DECLARED.items()}
 )
 
 

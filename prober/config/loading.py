@@ -43,13 +43,16 @@ from prober.config.contradictions import (
 )
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over, region_of
 from prober.config.document import Document, NotYaml, read_document
-from prober.config.models import Api, Config, Embedded, Maintenance, ProbeName, Sharding, Slo, TargetSettings
+from prober.config.models import Api, Config, Embedded, Maintenance, Sharding, Slo, TargetSettings
 from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED
-from prober.config.workloads import capacity_problems, feeding, rate_problems, vacuous_problems, workload_problems
+from prober.config.workloads import capacity_problems, feeding, feeds_by_default, rate_problems, vacuous_problems, workload_problems
+from prober.core.rules import Mode
 from prober.errors import ConfigError
-from prober.slo.indicators import Indicator
+from prober.probes.catalogue import DECLARED, ProbeName
+from prober.probes.experiment import Experiment
+from prober.slo.objectives import DEFAULTS
 
 VARIABLE_PREFIX: Final = "ORDERING_PROBER_"
 DELIMITER: Final = "__"
@@ -206,7 +209,7 @@ def _set(raw: Raw, path: Path, value: Any) -> Iterator[Path]:
 
 
 def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
-    """Fills in what is not written. Returns the objectives that are there by default only: those no probe feeds are left out."""
+    """Fills in what is not written. Returns the objectives that are there by default only: those no probe feeds enough are left out."""
     probes = raw.get("probes", {})
     if isinstance(probes, dict):
         raw["probes"] = _probes(probes, DEFAULT_PROBES, ("probes",), problems)
@@ -216,8 +219,10 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
         probes = dict(DEFAULT_PROBES)
     targets = raw["targets"]
     if isinstance(targets, list):
-        local = () if _section(raw, "push", PushSettings).address else (ProbeName.PUSH,)
-        raw["targets"] = [_target(one, probes, local, ("targets", number), problems) for number, one in enumerate(targets)]
+        pushed_anywhere = _section(raw, "push", PushSettings).address is not None
+        raw["targets"] = [
+            _target(one, probes, pushed_anywhere, ("targets", number), problems) for number, one in enumerate(targets)
+        ]
     slos = raw.get("slos", {})
     if not isinstance(slos, dict):
         return frozenset()
@@ -226,7 +231,8 @@ def _complete(raw: Raw, problems: list[Problem]) -> frozenset[str]:
     complete = laid_over(DEFAULT_SLOS, written)
     raw["slos"] = {name: slo for name, slo in complete.items() if name not in switched_off}
     by_default = frozenset(raw["slos"]) - frozenset(written)
-    unfed = {name for name in by_default if not _is_fed(raw["slos"][name]["indicator"], raw)}
+    run = {name for _, target in _valid_targets(raw) for name in target.probes}
+    unfed = {one.name for one in DEFAULTS if one.name in by_default and not any(feeds_by_default(name, one) for name in run)}
     raw["slos"] = {name: slo for name, slo in raw["slos"].items() if name not in unfed}
     return by_default
 
@@ -242,14 +248,13 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
     return laid_over(base, known)
 
 
-def _can_run(probe: str, target: Raw, here_only: tuple[str, ...]) -> bool:
-    """Whether a target has what a probe needs, which then runs there by default."""
-    if probe == ProbeName.OBSERVE:
-        return False  # somebody has to say what it observes
-    return (probe != ProbeName.REGION or bool(target.get("peer"))) and (probe not in here_only or is_here(target["endpoint"]))
+def _can_run(probe: Experiment, target: Raw, pushed_anywhere: bool) -> bool:
+    """Whether a target has what a probe needs, which then runs there by default; what to observe somebody has to say."""
+    reached = pushed_anywhere or not probe.uses(Mode.PUSH) or is_here(target["endpoint"])
+    return probe.own_messages and reached and (not probe.paired or bool(target.get("peer")))
 
 
-def _target(target: Any, probes: Raw, here_only: tuple[str, ...], at: Path, problems: list[Problem]) -> Any:
+def _target(target: Any, probes: Raw, pushed_anywhere: bool, at: Path, problems: list[Problem]) -> Any:
     """One target with its region and the complete settings of its probes; by default without those that run on this machine only."""
     if not isinstance(target, dict):
         return target
@@ -264,7 +269,7 @@ def _target(target: Any, probes: Raw, here_only: tuple[str, ...], at: Path, prob
     if isinstance(endpoint, str) and "region" not in complete:
         with suppress(ConfigError):  # the endpoint is reported by itself
             complete["region"] = region_of(endpoint.strip())
-    chosen = complete.get("probes") or [name for name in probes if _can_run(name, complete, here_only)]
+    chosen = complete.get("probes") or [name for name in probes if _can_run(DECLARED[name], complete, pushed_anywhere)]
     if isinstance(chosen, list):
         chosen = dict.fromkeys(map(str, chosen))
     if isinstance(chosen, dict):
@@ -272,10 +277,6 @@ def _target(target: Any, probes: Raw, here_only: tuple[str, ...], at: Path, prob
         chosen = {name: laid_over(probes, {name: settings})[name] for name, settings in known.items()}
     complete["probes"] = chosen
     return complete
-
-
-def _is_fed(indicator: str, raw: Raw) -> bool:
-    return any(feeding(target, Indicator(indicator)) for _, target in _valid_targets(raw))
 
 
 # --------------------------------------------------------------------------------------------------------------- checking

@@ -38,8 +38,10 @@ from prober.config.values import (
     Size,
     Word,
     name_of_host,
-    write_duration,
 )
+from prober.durations import write_duration
+from prober.probes.catalogue import ProbeName
+from prober.probes.experiment import SIZES
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import PERIOD_S, Objective
 
@@ -48,27 +50,6 @@ ACK_DEADLINE_MIN, ACK_DEADLINE_MAX = timedelta(seconds=10), timedelta(seconds=60
 RESERVED_LABELS = frozenset({"target", "environment", "region"})
 MESSAGE_BYTES_MAX = 10_000_000
 OBJECTIVE_MIN = 0.5
-
-
-class ProbeName(StrEnum):
-    """The experiments there are."""
-
-    ORDERING = "ordering"
-    REDELIVERY = "redelivery"
-    AFFINITY = "affinity"
-    PULL = "pull"
-    PUSH = "push"
-    PUBLISH = "publish"
-    DEAD_LETTER = "dead_letter"
-    EXACTLY_ONCE = "exactly_once"
-    SEEK = "seek"
-    ISOLATION = "isolation"
-    HOT_KEY = "hot_key"
-    CONTROL_GROUP = "control_group"
-    CONTROL_PLANE = "control_plane"
-    LIMITS = "limits"
-    REGION = "region"
-    OBSERVE = "observe"
 
 
 class Schedule(Section):
@@ -142,7 +123,7 @@ class ProbeSettings(Section):
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
     """Messages per second over all keys; 0 sends the whole burst at once."""
-    sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = (256,)
+    sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = SIZES
     """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]
     """Subscribers that share the subscription."""

@@ -40,8 +40,10 @@ from prober.config.sections import (
     StatusSettings,
     Telemetry,
 )
-from prober.config.values import Written, mask_password, write_duration, write_size
-from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, BURSTS, FEEDS, HEADROOM, MESSAGES_PER_S
+from prober.config.values import Written, mask_password, write_size
+from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, HEADROOM, MESSAGES_PER_S
+from prober.durations import write_duration
+from prober.probes.catalogue import DECLARED
 from prober.slo.indicators import MEANINGS
 
 INTRODUCTION: Final = """\
@@ -188,7 +190,7 @@ def reference_page() -> str:
             parts += ["By default:\n", _yaml({"probes": {name: dict(probe) for name, probe in DEFAULT_PROBES.items()}})]
         if section is Slo:
             parts += [
-                "By default, as far as a probe feeds them:\n",
+                "By default, as far as a probe of a target counts enough for them with its default settings:\n",
                 _yaml({"slos": {name: dict(slo) for name, slo in DEFAULT_SLOS.items()}}),
             ]
             parts += ["The indicators:\n", _indicators()]
@@ -198,7 +200,7 @@ def reference_page() -> str:
 def _limits_of_workloads() -> str:
     wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in Vantage)
     most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in Vantage)
-    bursts = ", ".join(f"{count} of `{name}`" for name, count in BURSTS.items())
+    bursts = ", ".join(f"{DECLARED[name].workload.bursts} of `{name}`" for name in DEFAULT_PROBES)
     rows = {
         "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",
         "messages of a run, with `rate: 0`": f"the same at {most}, for each of its `parts`",
@@ -249,8 +251,7 @@ def _indicators() -> str:
     rows = ["| indicator | counts each | bad if |", "|---|---|---|"]
     for indicator, meaning in MEANINGS.items():
         threshold = " than the threshold" if meaning.thresholded else ""
-        unfed = "" if indicator in FEEDS else ". No probe counts it yet, so there can be no objective about it"
-        rows.append(f"| `{indicator}` | {meaning.unit} | {meaning.bad}{threshold}{unfed} |")
+        rows.append(f"| `{indicator}` | {meaning.unit} | {meaning.bad}{threshold} |")
     return "\n".join(rows) + "\n"
 
 

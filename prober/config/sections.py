@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 
 from prober.brokers.endpoint import GOOGLE_CERTIFICATES, parse_endpoint
-from prober.brokers.fields import FieldPath, parse_path
+from prober.brokers.fields import parse_path
 from prober.config.cron import Cron
 from prober.config.problems import did_you_mean, from_pydantic, report
 from prober.config.values import (
@@ -36,9 +36,10 @@ from prober.config.values import (
     at_least_bytes,
     named_like,
     read_ratio,
-    write_duration,
 )
+from prober.durations import write_duration
 from prober.errors import ConfigError
+from prober.probes.observe import KeysKept, StreamPlan
 
 
 class Budget(Section):
@@ -251,13 +252,6 @@ def _field_name(text: str) -> str:
 FieldName = Annotated[str, AfterValidator(_field_name), Written("`ordering_key`, `attributes.NAME` or `json.FIELD.FIELD`")]
 
 
-class KeysKept(StrEnum):
-    """In which form ordering keys and groups are kept, since they may name people."""
-
-    PLAIN = "plain"
-    HASHED = "hashed"
-
-
 class Observe(Section):
     """A stream that others publish. It is read through a subscription of the prober's own; theirs are left alone."""
 
@@ -301,14 +295,20 @@ class Observe(Section):
         return self
 
     @property
-    def group_path(self) -> FieldPath:
-        """The path of the group."""
-        return parse_path(self.group)
-
-    @property
-    def sequence_path(self) -> FieldPath | None:
-        """The path of the number, if there is one."""
-        return None if self.sequence is None else parse_path(self.sequence)
+    def plan(self) -> StreamPlan:
+        """The same as the probe takes it."""
+        return StreamPlan(
+            group=parse_path(self.group),
+            sequence=None if self.sequence is None else parse_path(self.sequence),
+            initial=self.initial,
+            maximum=self.maximum,
+            duration_s=self.duration.total_seconds(),
+            wait_timeout_s=self.wait_timeout.total_seconds(),
+            idle_timeout_s=self.idle_timeout.total_seconds(),
+            share=self.share,
+            keys_kept=self.keys_kept,
+            unordered=self.unordered,
+        )
 
     def topic_in(self, project: str) -> str:
         """The full name of the topic."""

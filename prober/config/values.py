@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from math import nan
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Ins
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.cron import Cron, parse_cron
 from prober.config.problems import did_you_mean
+from prober.durations import read_duration, write_duration
 from prober.errors import ConfigError
 
 
@@ -32,10 +32,6 @@ class Section(BaseModel):
 EMBEDDED: Final = "embedded"
 NAME_LENGTH_MAX: Final = 63
 
-_UNITS: Final = {"d": 86400 * 10**6, "h": 3600 * 10**6, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
-_DURATION_END: Final = 10**15  # more microseconds than anybody waits
-_DURATION = re.compile(r"((?:\d+(?:\.\d+)?)(?:ms|[smhd]))+")
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _BINARY_SIZES: Final = {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 _SIZES: Final = {**_BINARY_SIZES, "TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3, "B": 1}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)")
@@ -53,16 +49,6 @@ class Written:
     how: str
 
 
-def read_duration(value: object) -> timedelta:
-    """From `30s`, `1h30m`, `250ms`, `28d`, or a number of seconds. Raises ValueError for anything else."""
-    if isinstance(value, timedelta):
-        return value
-    microseconds = _microseconds(value)
-    if not 0.0 <= microseconds < _DURATION_END:
-        raise ValueError(f"{value!r} is not a duration: write it like 30s, 1h30m, 250ms or 28d, with the units d, h, m, s and ms")
-    return timedelta(microseconds=round(microseconds))
-
-
 def needs_unit(unit: str) -> BeforeValidator:
     """Refuses a bare number where nobody means seconds, such as `30` for how long something is kept. `unit` is the likely one."""
 
@@ -73,34 +59,6 @@ def needs_unit(unit: str) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
-
-
-def duration_s(text: str) -> float:
-    """Seconds, from a duration on the command line, written as in the configuration. Raises ConfigError for anything else."""
-    try:
-        return read_duration(text).total_seconds()
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _microseconds(value: object) -> float:
-    """NaN for what is no duration."""
-    if isinstance(value, str) and _DURATION.fullmatch(value.strip()):
-        return sum(float(number) * _UNITS[unit] for number, unit in _DURATION_PART.findall(value))
-    try:
-        return float(value) * 10**6 if isinstance(value, int | float | str) and not isinstance(value, bool) else nan
-    except (ValueError, OverflowError):
-        return nan
-
-
-def write_duration(value: timedelta) -> str:
-    """The largest units first: `1h30m`."""
-    rest = round(value / timedelta(microseconds=1))
-    words = []
-    for unit, size in _UNITS.items():
-        count, rest = divmod(rest, size)
-        words += [f"{count}{unit}"] if count else []
-    return "".join(words) or "0s"
 
 
 def at_least(least: timedelta, why: str) -> AfterValidator:

@@ -24,7 +24,7 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.clock import monotonic_s, wall_s
-from prober.config.models import ProbeName, ProbeSettings, Schedule, TargetSettings
+from prober.config.models import ProbeSettings, Schedule, TargetSettings
 from prober.config.sections import PushSettings
 from prober.core.findings import FAILING, Finding
 from prober.core.verdict import Verdict
@@ -32,6 +32,7 @@ from prober.drills.chain import Chain, NoAnswer, Patience, Sighting, Step, StepN
 from prober.drills.plans import DrillPlan
 from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
+from prober.probes.catalogue import ProbeName
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult

@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.models import ProbeName
 from prober.config.sections import CONTROL
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
+from prober.probes.catalogue import ProbeName
 
 
 class DrillSort(StrEnum):

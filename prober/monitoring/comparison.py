@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from prober.config.values import write_duration
+from prober.durations import write_duration
 
 POINT_AGE_MAX_S: Final = 600.0
 """An older point says nothing of now. Points are sampled each 60 s and visible after up to 120 s, and "may have occasional gaps" of

@@ -29,12 +29,11 @@ from statistics import median
 from typing import Final
 
 from prober.brokers.base import FlowControlSettings, Subscriber
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Decide, Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, ONE_SUBSCRIBER, Experiment, Workload
+from prober.probes.experiment import CHECK_TARGET, ONE_SUBSCRIBER, Experiment, SimulatedBounds, Workload, each_key
 from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
 
 IDLE_SHARE: Final = 0.2
 """How often a key falls idle before its next burst."""
@@ -198,9 +197,13 @@ PROBE = Experiment(
     name="affinity",
     promise="While messages of a key are outstanding, the key stays at one subscriber.",
     act=act,
+    workload=Workload(keys=20, bursts=8, burst_messages=10, subscribers=4, ack_after_s=0.2),
+    least={"subscribers": 2},
     traffic=traffic,
     chances=chances,
-    workload=Workload(bursts=BURSTS[ProbeName.AFFINITY], burst_messages=4, subscribers=4, ack_after_s=0.2),
+    feeds={Indicator.AFFINITY: each_key},
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(2, 5), subscribers=(2, 5)),
     requires={
         "deliveries_among_several": ONE_SUBSCRIBER,
         "sessions_closed": f"no stream was closed, so a change of subscribers was not exercised; {CHECK_TARGET}",

@@ -1,8 +1,11 @@
-"""All probes, by name."""
+"""All probes, by name. Each declares everything that depends on it in a module of its own; whatever else needs that iterates here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
 from prober.probes import (
     affinity,
@@ -13,6 +16,7 @@ from prober.probes import (
     hot_key,
     isolation,
     limits,
+    observe,
     ordering,
     publish,
     pull,
@@ -22,24 +26,60 @@ from prober.probes import (
     seek,
 )
 from prober.probes.experiment import Experiment
+from prober.slo.indicators import Indicator
 
-PROBES: Mapping[str, Experiment] = {
-    probe.name: probe
-    for probe in (
-        ordering.PROBE,
-        redelivery.PROBE,
-        affinity.PROBE,
-        pull.PROBE,
-        push.PROBE,
-        publish.PROBE,
-        dead_letter.PROBE,
-        exactly_once.PROBE,
-        seek.PROBE,
-        isolation.PROBE,
-        hot_key.PROBE,
-        control_group.PROBE,
-        control_plane.PROBE,
-        limits.PROBE,
-        region.PROBE,
-    )
-}
+
+class ProbeName(StrEnum):
+    """The probes that can be configured."""
+
+    ORDERING = "ordering"
+    REDELIVERY = "redelivery"
+    AFFINITY = "affinity"
+    PULL = "pull"
+    PUSH = "push"
+    PUBLISH = "publish"
+    DEAD_LETTER = "dead_letter"
+    EXACTLY_ONCE = "exactly_once"
+    SEEK = "seek"
+    ISOLATION = "isolation"
+    HOT_KEY = "hot_key"
+    CONTROL_GROUP = "control_group"
+    CONTROL_PLANE = "control_plane"
+    LIMITS = "limits"
+    REGION = "region"
+    OBSERVE = "observe"
+
+
+DECLARED: Final[Mapping[str, Experiment]] = MappingProxyType(
+    {
+        ProbeName.ORDERING: ordering.PROBE,
+        ProbeName.REDELIVERY: redelivery.PROBE,
+        ProbeName.AFFINITY: affinity.PROBE,
+        ProbeName.PULL: pull.PROBE,
+        ProbeName.PUSH: push.PROBE,
+        ProbeName.PUBLISH: publish.PROBE,
+        ProbeName.DEAD_LETTER: dead_letter.PROBE,
+        ProbeName.EXACTLY_ONCE: exactly_once.PROBE,
+        ProbeName.SEEK: seek.PROBE,
+        ProbeName.ISOLATION: isolation.PROBE,
+        ProbeName.HOT_KEY: hot_key.PROBE,
+        ProbeName.CONTROL_GROUP: control_group.PROBE,
+        ProbeName.CONTROL_PLANE: control_plane.PROBE,
+        ProbeName.LIMITS: limits.PROBE,
+        ProbeName.REGION: region.PROBE,
+        ProbeName.OBSERVE: observe.PROBE,
+    }
+)
+"""All that can be configured."""
+PROBES: Final[Mapping[str, Experiment]] = MappingProxyType({name: one for name, one in DECLARED.items() if one.own_messages})
+"""Those that publish what they receive: the experiments."""
+
+DISTURBED: Final[Mapping[Indicator, frozenset[str]]] = MappingProxyType(
+    {indicator: frozenset(str(name) for name, one in DECLARED.items() if indicator in one.disturbs) for indicator in Indicator}
+)
+"""By indicator, the probes at which it is not counted (`Experiment.disturbs`)."""
+
+
+def is_fed(indicator: Indicator, probes: Collection[str]) -> bool:
+    """Whether one of the probes feeds an indicator."""
+    return any(indicator in DECLARED[name].counts for name in probes if name in DECLARED)

@@ -21,13 +21,19 @@ from collections import Counter
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.core.events import Delivered
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    CHECK_TARGET,
+    NOTHING_DELIVERED,
+    Experiment,
+    SimulatedBounds,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+)
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.confidence import Difference, mean_difference, share_difference
@@ -168,9 +174,12 @@ PROBE = Experiment(
     name="control_group",
     promise="Order holds; what it costs and what it buys is measured against a twin subscription without ordering.",
     act=act,
+    workload=Workload(keys=8, bursts=5, burst_messages=8, subscribers=2, ack_after_s=0.2),
+    interval_s=300.0,
+    least={"messages": 2},
     traffic=traffic,
     chances=chances_of_order,
-    workload=Workload(keys=8, bursts=BURSTS[ProbeName.CONTROL_GROUP], burst_messages=8, subscribers=2, ack_after_s=0.2),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "pairs": f"no message was delivered on both subscriptions, so latencies were not compared; {CHECK_TARGET}",

@@ -13,17 +13,26 @@ from typing import Final
 
 from prober.brokers.base import AdminOperation
 from prober.clock import wall_s
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.errors import BrokerUnavailable, RequestRefused
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SimulatedBounds, SubscriptionPlan, Workload, chances_of_order
+from prober.slo.indicators import Indicator
 
 SPARE: Final = "spare"
 """What the subscription is called that nobody reads."""
 RETENTION_S: Final = 86_400.0
 ATTEMPTS_MAX: Final = 3
 """How often the ordering is switched on, while no answer comes."""
+ADMIN_CALLS: Final = {
+    AdminOperation.CREATE_TOPIC: 1,
+    AdminOperation.CREATE_SUBSCRIPTION: 2,
+    AdminOperation.GET: 2,
+    AdminOperation.LIST: 1,
+    AdminOperation.UPDATE: 1,
+    AdminOperation.SEEK: 1,
+    AdminOperation.DELETE: 3,
+}
+"""The calls of a run, those included that make and delete what it uses."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -63,8 +72,13 @@ PROBE = Experiment(
     name="control_plane",
     promise="Administration calls end within seconds, and every message published once a subscription exists is delivered.",
     act=act,
+    workload=Workload(keys=10, bursts=2, burst_messages=15, subscribers=2),
+    interval_s=300.0,
     chances=chances_of_order,
-    workload=Workload(keys=10, bursts=BURSTS[ProbeName.CONTROL_PLANE], burst_messages=15, subscribers=2),
+    feeds={Indicator.CONTROL_PLANE_LATENCY: lambda _workload: sum(ADMIN_CALLS.values())},
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    admin_calls=ADMIN_CALLS,
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "ordering_changes_refused": (

@@ -13,14 +13,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import GENERATION, Stamp
 from prober.probes.unjudged import UnjudgedTap
+from prober.slo.indicators import Indicator
 
 ATTEMPTS: Final = 5
 """How often a message is delivered before it is forwarded; the service accepts no less."""
@@ -122,9 +121,11 @@ PROBE = Experiment(
     name="dead_letter",
     promise="A message that is refused again and again goes to the dead-letter topic, and its key moves on.",
     act=act,
+    workload=Workload(keys=10, bursts=11, burst_messages=2, subscribers=2),
+    interval_s=120.0,
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=10, bursts=BURSTS[ProbeName.DEAD_LETTER], burst_messages=2, subscribers=2),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     requires={
         "nacks": NOTHING_NACKED,
         "dead_lettered": (

@@ -20,12 +20,19 @@ from enum import IntEnum
 from math import inf
 from typing import Final
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SimulatedBounds,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+)
+from prober.slo.indicators import Indicator
 
 CONFIRMS_S: Final = 10.0
 """How long the first confirmation may take, before it is taken that there are none."""
@@ -196,9 +203,13 @@ PROBE = Experiment(
     name="exactly_once",
     promise="With exactly-once delivery a confirmed acknowledgement is final, and what is outstanding does not come again.",
     act=act,
+    workload=Workload(keys=8, bursts=2, burst_messages=10, subscribers=2),
+    interval_s=120.0,
+    least={"messages": 3, "keys": 3},
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=8, bursts=BURSTS[ProbeName.EXACTLY_ONCE], burst_messages=10, subscribers=2),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "acks_confirmed": (
             "the target confirmed no acknowledgement, so exactly-once delivery was not verified; if this persists, check that the "

@@ -1,7 +1,8 @@
 """What a probe is.
 
 An `Experiment` says what it does, what it needs for that, what has to have happened for its outcome to mean anything, what a run costs and
-how many chances it gives; a `Workload` how much a run does; a `SubscriptionPlan` what one of its subscriptions is made with.
+how many chances it gives; a `Workload` how much a run does; a `SubscriptionPlan` what one of its subscriptions is made with. The
+configuration, the objectives and the simulation read here whatever depends on the probe, and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,11 +10,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
+from prober.brokers.base import AdminOperation
 from prober.core.rules import Mode
 from prober.probes.context import ProbeContext
 from prober.probes.cost import Traffic
+from prober.slo.indicators import Indicator
+
+SIZES: Final = (256,)
+"""Sizes of payloads in bytes, unless the probe or the user says otherwise."""
 
 CHECK_TARGET: Final = "if this persists, check the topic and subscription of the run, and the log of the prober"
 NOTHING_DELIVERED: Final = f"no message of the run was delivered, so nothing was verified; {CHECK_TARGET}"
@@ -46,7 +53,7 @@ class Workload:
     bursts: int = 5
     burst_messages: int = 10
     rate: float = 0.0
-    sizes: tuple[int, ...] = (64,)
+    sizes: tuple[int, ...] = SIZES
     subscribers: int = 3
     ack_after_s: float = 0.05
     part: int = 0
@@ -64,6 +71,11 @@ class Workload:
         return self.keys * self.bursts * self.burst_messages
 
     @property
+    def mean_size(self) -> float:
+        """Of a payload, on average, in bytes."""
+        return sum(self.sizes) / len(self.sizes)
+
+    @property
     def period_s(self) -> float:
         """From one burst of a key to its next, so that all keys together keep the rate."""
         return self.keys * self.burst_messages / self.rate if self.rate else 0.0
@@ -77,6 +89,39 @@ def each_once(workload: Workload) -> Traffic:
 def chances_of_order(workload: Workload) -> dict[str, int]:
     """One for each message behind the first of its key, and each may be lost."""
     return {"chances_order": workload.messages - workload.keys, "publishes_confirmed": workload.messages}
+
+
+Count: TypeAlias = Callable[[Workload], int]
+"""How many things of an indicator a run counts at the least; `keys` are those of all parts."""
+
+
+def each_message(workload: Workload) -> int:
+    """Each message of one burst."""
+    return workload.keys * workload.burst_messages
+
+
+def each_key(workload: Workload) -> int:
+    """Each key."""
+    return workload.keys
+
+
+_COUNTED_BY_ALL: Final[Mapping[Indicator, Count]] = MappingProxyType(
+    {
+        Indicator.END_TO_END_LATENCY: each_message,
+        Indicator.OLDEST_UNACKED_MESSAGE_AGE: lambda _workload: 1,
+        Indicator.STALLED_KEYS: each_key,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedBounds:
+    """Between what a simulation draws how much a probe does; None: it does as much as by default. `rates`: one of them is drawn."""
+
+    keys: tuple[int, int] | None = None
+    messages: tuple[int, int] | None = None
+    rates: tuple[float, ...] = ()
+    subscribers: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +152,19 @@ class Experiment:
 
     promise        the promise under test, in one sentence.
     act            does it: publishes and consumes through its context, and returns when publishing is over.
+    workload       how much a run does by default; of `bursts` and `ack_after_s` always.
+    interval_s     from the start of one run to that of the next, by default; `ack_deadline_s` is that of its subscriptions.
+    least          with less it shows nothing: by name of the setting (`keys`, `messages`, `subscribers`), of keys in each part.
+    paced          publishes at a rate; others send each burst at once. `rate_problem`: what is wrong with that load, empty if it is right.
+    wire_only      has nothing to show through Google's client library.
     traffic        what one run sends and receives with a workload, while the service does as it should.
     chances        how many chances (`prober.core.chances`) a run gives at the wire to see the promise broken, by their counters.
+    feeds          the indicators that it is for, with how many of their things a run counts at the least.
+    disturbs       the indicators whose things it keeps from being good: they are not counted there. It keeps messages unanswered, breaks
+                   streams, lets subscribers go or publishes before there is one, and what comes after that on the same key is late by its
+                   doing: a client library, for one, hands out the next message of a key only when the last one is answered.
+    admin_calls    the administration calls of a run that are measured.
+    simulated      how much it does in a simulation.
     requires       counters that must not be 0, or the run is UNKNOWN: name -> the reason, in one line: cause; consequence; what to do if it
                    persists. In the order of cause and effect: the first that is 0 is the reason of the run.
     subscriptions  what it consumes, the one whose backlog and completeness count first.
@@ -120,14 +176,35 @@ class Experiment:
     name: str
     promise: str
     act: Callable[[ProbeContext, Workload], Awaitable[None]]
+    workload: Workload = field(default_factory=Workload)
+    interval_s: float = 60.0
+    ack_deadline_s: float = 10.0
+    least: Mapping[str, int] = field(default_factory=dict)
+    paced: bool = False
+    rate_problem: Callable[[Workload], str] = lambda _workload: ""
+    wire_only: bool = False
     traffic: Callable[[Workload], Traffic] = each_once
     chances: Callable[[Workload], Mapping[str, int]] = lambda _workload: {}
-    workload: Workload = field(default_factory=Workload)
+    feeds: Mapping[Indicator, Count] = field(default_factory=dict)
+    disturbs: frozenset[Indicator] = frozenset()
+    admin_calls: Mapping[AdminOperation, int] = field(default_factory=dict)
+    simulated: SimulatedBounds = SimulatedBounds()
     requires: Mapping[str, str] = field(default_factory=dict)
     subscriptions: tuple[SubscriptionPlan, ...] = (SubscriptionPlan(),)
     paired: bool = False
     fresh: bool = False
     own_messages: bool = True
+
+    @property
+    def counts(self) -> Mapping[Indicator, Count]:
+        """All indicators that it feeds; of those that are counted in slices of time, how many a minute. None if others publish."""
+        if not self.own_messages:
+            return {}
+        return {one: count for one, count in _COUNTED_BY_ALL.items() if one not in self.disturbs} | dict(self.feeds)
+
+    def uses(self, mode: Mode) -> bool:
+        """Whether a subscription of it is consumed in a mode."""
+        return any(plan.mode is mode for plan in self.subscriptions)
 
     def messages(self, workload: Workload) -> int:
         """How many messages it publishes with a workload, if nothing keeps it from doing so."""

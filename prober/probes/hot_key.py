@@ -15,16 +15,17 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import NOTHING_DELIVERED, Experiment, Workload, chances_of_order
 from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
 
 STEPS: Final = 4
 BEAT_S: Final = 0.1
 WAITING_S: Final = 1.0
+KEY_BYTES_PER_S_MAX: Final = 1_000_000
+"""What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
 SETTLE_S: Final = 10.0
 """How long to wait for what has not come yet, after the last step."""
 
@@ -150,13 +151,32 @@ def traffic(workload: Workload) -> Traffic:
     return Traffic(min(requests, workload.messages), workload.messages, workload.messages)
 
 
+def rate_problem(workload: Workload) -> str:
+    """What to say about a ramp that does not load a key, or more than the service takes; empty if it does as it should."""
+    if not workload.rate:
+        return "must be more than 0: it is the load that the hot_key probe works up to"
+    each = workload.rate / workload.keys * workload.mean_size
+    if each <= KEY_BYTES_PER_S_MAX:
+        return ""
+    return (
+        f"{workload.rate:,.10g} messages a second over all keys are {each:,.0f} bytes a second on each, and the service takes at "
+        f"most {KEY_BYTES_PER_S_MAX:,}: take a lower rate, smaller sizes or more keys"
+    )
+
+
 PROBE = Experiment(
     name="hot_key",
     promise="Order holds on a key of up to 1 MB/s and while a backlog drains; where the backlog begins is measured.",
     act=act,
+    workload=Workload(keys=1, bursts=11, burst_messages=100, rate=100.0, sizes=(9_500,), subscribers=1),
+    interval_s=3600.0,
+    least={"messages": 2},
+    paced=True,
+    rate_problem=rate_problem,
     traffic=traffic,
     chances=chances_of_order,
-    workload=Workload(keys=1, bursts=BURSTS[ProbeName.HOT_KEY], burst_messages=100, rate=100.0, sizes=(9_500,), subscribers=1),
+    # It loads a key as much as the service allows.
+    disturbs=frozenset({Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "backlogs_drained": (

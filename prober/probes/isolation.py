@@ -18,8 +18,6 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.experiment import CHECK_TARGET, Experiment, Workload, chances_of_order
 from prober.slo.figures import Figure
@@ -143,12 +141,21 @@ def _measure(context: ProbeContext, phases: _Phases) -> None:
         context.count("delays_measured", len(held))
 
 
+def delayed(workload: Workload) -> int:
+    """The messages of a burst without those of the keys that are held, one in each part; with too few keys, which is refused, one."""
+    return max(1, workload.keys - workload.parts) * workload.burst_messages
+
+
 PROBE = Experiment(
     name="isolation",
     promise="A key that is not acknowledged does not hold up the others: measured, since the service may delay them.",
     act=act,
+    workload=Workload(keys=9, bursts=18, burst_messages=2, subscribers=2, ack_after_s=0.5),
+    interval_s=300.0,
+    least={"keys": 2},
     chances=chances_of_order,
-    workload=Workload(keys=9, bursts=BURSTS[ProbeName.ISOLATION], burst_messages=2, subscribers=2, ack_after_s=0.5),
+    feeds={Indicator.HEAD_OF_LINE_DELAY: delayed},
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     requires={
         "deliveries_held": f"no message was held, so the delay of other keys was not measured; {CHECK_TARGET}",
         "delays_measured": (

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from prober.brokers.base import Outcome, Outgoing, Rejected, Unknown
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, Workload, chances_of_order
 
@@ -95,8 +93,10 @@ PROBE = Experiment(
     name="limits",
     promise="Ordering keys of 1 to 1,024 bytes keep their order; longer ones, and two in one request, are refused.",
     act=act,
+    workload=Workload(keys=len(EDGES), bursts=2, burst_messages=30, subscribers=2),
+    interval_s=600.0,
+    wire_only=True,  # a client library puts the messages of each key into a request of their own
     chances=chances_of_order,
-    workload=Workload(keys=len(EDGES), bursts=BURSTS[ProbeName.LIMITS], burst_messages=30, subscribers=2),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "every_key_taken": (

@@ -17,14 +17,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Final
 from zlib import crc32
 
 from prober.brokers.base import BrokerSession, Received
-from prober.brokers.fields import Message, NoValue
+from prober.brokers.fields import FieldPath, Message, NoValue
 from prober.clock import wall_s
-from prober.config.sections import KeysKept, Observe
 from prober.core.events import Delivered
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, DeliveryKind, ProbeContext
@@ -40,6 +41,29 @@ HASH_BYTES: Final = 8
 _HASHES: Final = 1 << 32
 
 
+class KeysKept(StrEnum):
+    """In which form ordering keys and groups are kept, since they may name people."""
+
+    PLAIN = "plain"
+    HASHED = "hashed"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What of a stream is observed, and how; times in seconds. docs/configuration.md says of each what it means (`observe`)."""
+
+    group: FieldPath
+    sequence: FieldPath | None
+    initial: int | None
+    maximum: int | None
+    duration_s: float
+    wait_timeout_s: float
+    idle_timeout_s: float
+    share: float | None
+    keys_kept: KeysKept
+    unordered: bool
+
+
 class ObservingTap:
     """Records what one subscriber of a foreign stream receives, and acknowledges all of it.
 
@@ -47,12 +71,12 @@ class ObservingTap:
     """
 
     def __init__(
-        self, context: ProbeContext, settings: Observe, stream: ObservedStream, wall: Callable[[], float] = wall_s
+        self, context: ProbeContext, settings: StreamPlan, stream: ObservedStream, wall: Callable[[], float] = wall_s
     ) -> None:
         self.unreadable = ""
         self._context, self._settings, self._stream, self._wall = context, settings, stream, wall
         self._subscription = context.resources.subscription
-        self._group, self._sequence = settings.group_path, settings.sequence_path
+        self._group, self._sequence = settings.group, settings.sequence
         self._looked_at = 0
         self._read = False
 
@@ -150,7 +174,7 @@ class ObservingTap:
 class UnorderedTap:
     """Measures what one subscriber receives without ordering; of that nothing is recorded, since nothing is promised."""
 
-    def __init__(self, settings: Observe, stream: ObservedStream, now: Callable[[], float]) -> None:
+    def __init__(self, settings: StreamPlan, stream: ObservedStream, now: Callable[[], float]) -> None:
         self._settings, self._stream, self._now = settings, stream, now
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
@@ -168,19 +192,43 @@ class UnorderedTap:
     def received(self, session: BrokerSession, received: Received) -> None:
         """A message came."""
         session.ack(received)
-        sequence, message = self._settings.sequence_path, Message(received)
+        sequence, message = self._settings.sequence, Message(received)
         if sequence is None or not _is_sampled(received.ordering_key or received.message_id, self._settings.share):
             return
         with suppress(NoValue):  # which the ordered subscription has counted
-            self._stream.unordered(message.group(self._settings.group_path), message.number(sequence), self._now())
+            self._stream.unordered(message.group(self._settings.group), message.number(sequence), self._now())
 
 
-def stream_of(settings: Observe) -> ObservedStream:
+def stream_of(settings: StreamPlan) -> ObservedStream:
     """Where goes what is seen in one run."""
-    return ObservedStream(settings.wait_timeout.total_seconds(), settings.idle_timeout.total_seconds(), settings.initial)
+    return ObservedStream(settings.wait_timeout_s, settings.idle_timeout_s, settings.initial)
 
 
-def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | None = None, linger_s: float = 0.0) -> Experiment:
+async def _without_stream(context: ProbeContext, workload: Workload) -> None:
+    raise NotSupported("the observe probe was not told which stream to observe")
+
+
+PROBE = Experiment(
+    name=NAME,
+    promise="A stream that others publish is received in order, as far as that can be proven without their record.",
+    act=_without_stream,  # `observing` replaces it
+    workload=Workload(keys=1, bursts=0, burst_messages=1, subscribers=1),
+    interval_s=300.0,
+    ack_deadline_s=60.0,
+    traffic=lambda _workload: Traffic(0, 0, 0),
+    requires={
+        "deliveries_unrecorded": (
+            "no message with an ordering key was delivered, so order was not verified; if this persists, check that the publisher "
+            "sets ordering keys, and observe for longer"
+        )
+    },
+    fresh=True,
+    own_messages=False,
+)
+_UNORDERED_PLAN: Final = SubscriptionPlan(UNORDERED, ordering=False)
+
+
+def observing(settings: StreamPlan, stream: ObservedStream, stop: asyncio.Event | None = None, linger_s: float = 0.0) -> Experiment:
     """The experiment that observes a stream, until `stop` is set if that is sooner; what it sees goes into `stream`.
 
     It reads for `linger_s` longer, so that what was published by then has time to come.
@@ -192,7 +240,7 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
             await context.attach(tap)
             if settings.unordered:
                 await context.attach(UnorderedTap(settings, stream, context.now), at=UNORDERED)
-        until_t = context.now() + settings.duration.total_seconds()
+        until_t = context.now() + settings.duration_s
         while context.now() < until_t and not tap.unreadable and not (stop is not None and stop.is_set()):
             await asyncio.sleep(min(LOOK_S, max(0.0, until_t - context.now())))
         if tap.unreadable:
@@ -201,25 +249,10 @@ def observing(settings: Observe, stream: ObservedStream, stop: asyncio.Event | N
         stream.observed_until = wall_s()
         await asyncio.sleep(linger_s)
 
-    plans = (SubscriptionPlan(), *([SubscriptionPlan(UNORDERED, ordering=False)] if settings.unordered else []))
-    return Experiment(
-        name=NAME,
-        promise="A stream that others publish is received in order, as far as that can be proven without their record.",
-        act=act,
-        traffic=lambda _workload: Traffic(0, 0, 0),
-        requires={
-            "deliveries_unrecorded": (
-                "no message with an ordering key was delivered, so order was not verified; if this persists, check that the publisher "
-                "sets ordering keys, and observe for longer"
-            )
-        },
-        subscriptions=plans,
-        fresh=True,
-        own_messages=False,
-    )
+    return replace(PROBE, act=act, subscriptions=(*PROBE.subscriptions, *([_UNORDERED_PLAN] if settings.unordered else [])))
 
 
-def observed_key(key: str, settings: Observe) -> str:
+def observed_key(key: str, settings: StreamPlan) -> str:
     """What an ordering key is called in what is recorded; empty if it is not observed."""
     return _as_kept(key, settings.keys_kept) if _is_sampled(key, settings.share) else ""
 

@@ -11,10 +11,17 @@ import asyncio
 from dataclasses import replace
 
 from prober.brokers.base import FlowControlSettings
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload, chances_of_order
+from prober.probes.experiment import (
+    NOTHING_DELIVERED,
+    ONE_SUBSCRIBER,
+    Experiment,
+    SimulatedBounds,
+    Workload,
+    chances_of_order,
+    each_message,
+)
+from prober.slo.indicators import Indicator
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -45,8 +52,15 @@ PROBE = Experiment(
     name="ordering",
     promise="Messages of a key are received in the order in which the service received them, and all of them are.",
     act=act,
+    workload=Workload(keys=10, bursts=5, burst_messages=20, rate=500.0, subscribers=3),
+    interval_s=10.0,
+    least={"messages": 2, "subscribers": 2},
+    paced=True,
     chances=chances_of_order,
-    workload=Workload(bursts=BURSTS[ProbeName.ORDERING]),
+    feeds=dict.fromkeys(
+        (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY), each_message
+    ),
+    simulated=SimulatedBounds(keys=(2, 6), messages=(2, 12), rates=(0.0, 50.0, 500.0), subscribers=(2, 5)),
     requires={
         "publishes_confirmed": (
             "the target confirmed no publish, so nothing was verified; if this persists, check the topic's quota and the permission "

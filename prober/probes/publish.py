@@ -22,12 +22,11 @@ import asyncio
 from typing import Final
 
 from prober.brokers.base import Confirmed, Outgoing, Rejected
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload
+from prober.probes.experiment import CHECK_TARGET, Experiment, SimulatedBounds, SubscriptionPlan, Workload
 from prober.probes.publishing import GENERATIONS_MAX, unsettled
+from prober.slo.indicators import Indicator
 
 SECOND: Final = "second"
 PUBLISHERS: Final = 2
@@ -130,9 +129,13 @@ PROBE = Experiment(
     name="publish",
     promise="What a publisher hands over comes in that order whatever becomes of its requests, and two subscriptions see one order.",
     act=act,
+    workload=Workload(keys=8, bursts=20, burst_messages=3, subscribers=1),
+    least={"messages": 2},
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=8, bursts=BURSTS[ProbeName.PUBLISH], burst_messages=3, subscribers=1),
+    # It has publishes fail on purpose, and waits too short a time for their answers.
+    disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "publishes_refused": (
             "the target rejected no empty message, or did not answer, so a failed publish was not exercised; if this persists, publish "

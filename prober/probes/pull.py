@@ -11,8 +11,6 @@ import asyncio
 from math import ceil
 from typing import Final
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.core.rules import Mode
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
@@ -21,10 +19,12 @@ from prober.probes.experiment import (
     NOTHING_NACKED,
     NOTHING_REDELIVERED,
     Experiment,
+    SimulatedBounds,
     SubscriptionPlan,
     Workload,
     chances_of_order,
 )
+from prober.slo.indicators import Indicator
 
 NACKED_EVERY: Final = 10
 """Of so many messages of a key that come for the first time the first is refused."""
@@ -72,9 +72,12 @@ PROBE = Experiment(
     name="pull",
     promise="Pull responses bring the messages of a key in order, and no second one while the first is outstanding.",
     act=act,
+    workload=Workload(keys=8, bursts=4, burst_messages=6, subscribers=3, ack_after_s=0.1),
+    least={"messages": 2, "subscribers": 2},
     traffic=traffic,
     chances=chances,
-    workload=Workload(bursts=BURSTS[ProbeName.PULL], burst_messages=6, subscribers=3, ack_after_s=0.1),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(3, 6), subscribers=(2, 5)),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "nacks": NOTHING_NACKED,

@@ -15,14 +15,21 @@ from contextlib import suppress
 from typing import Final
 
 from prober.brokers.base import BrokerSession, Outgoing, Received
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.core.rules import Mode
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SimulatedBounds,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+)
 from prober.probes.unjudged import UnjudgedTap
+from prober.slo.indicators import Indicator
 
 UNANSWERED_EVERY: Final = 10
 LATE_S: Final = 2.0
@@ -123,9 +130,13 @@ PROBE = Experiment(
     name="push",
     promise="Push requests bring one message of a key at a time, and none past one that failed.",
     act=act,
+    workload=Workload(keys=10, bursts=3, burst_messages=6, subscribers=1, ack_after_s=0.1),
+    least={"messages": 3},
+    wire_only=True,  # a client library takes no pushes
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=10, bursts=BURSTS[ProbeName.PUSH], burst_messages=6, subscribers=1, ack_after_s=0.1),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "deliveries_first": (
             "no message of the run was pushed, so nothing was verified; if this persists, check that Pub/Sub can reach the push endpoint"

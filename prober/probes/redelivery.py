@@ -26,11 +26,18 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from prober.brokers.base import Subscriber
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, Workload
+from prober.probes.experiment import (
+    CHECK_TARGET,
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SimulatedBounds,
+    Workload,
+    each_key,
+)
+from prober.slo.indicators import Indicator
 
 LEASE_S: Final = 1
 EXPIRES_EVERY: Final = 3
@@ -239,9 +246,13 @@ PROBE = Experiment(
     name="redelivery",
     promise="When a message is redelivered, all later messages of its key are redelivered too, acknowledged or not.",
     act=act,
+    workload=Workload(keys=12, bursts=2, burst_messages=6, subscribers=2),
+    least={"messages": 3, "keys": 3},
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=12, bursts=BURSTS[ProbeName.REDELIVERY], burst_messages=6, subscribers=2),
+    feeds={Indicator.REDELIVERY: each_key, Indicator.REDELIVERY_LATENCY: each_key},
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(6, 8), subscribers=(2, 5)),
     requires={
         "nacks": NOTHING_NACKED,
         "rewinds": NOTHING_REDELIVERED,

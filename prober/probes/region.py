@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.experiment import Experiment, SimulatedBounds, SubscriptionPlan, Workload
 
 PEER = "peer"
 """What the subscription is called that is read there."""
@@ -53,9 +51,12 @@ PROBE = Experiment(
     name="region",
     promise="Messages of a key that is published in one region are received in order by subscribers in any region.",
     act=act,
+    workload=Workload(keys=10, bursts=3, burst_messages=10, subscribers=4),
+    interval_s=300.0,
+    least={"keys": 2, "messages": 2},
     traffic=traffic,
     chances=chances,
-    workload=Workload(bursts=BURSTS[ProbeName.REGION], burst_messages=10, subscribers=4),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "deliveries_across": (
             "no message was delivered at another endpoint than that of its publish, so delivery between regions was not verified; "

@@ -18,14 +18,13 @@ from contextlib import suppress
 from typing import Final
 
 from prober.brokers.base import Subscriber
-from prober.config.models import ProbeName
-from prober.config.workloads import BURSTS
 from prober.core.events import Sought
 from prober.errors import BrokerError, NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, SimulatedBounds, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.resources import OURS
+from prober.slo.indicators import Indicator
 
 COMES_S: Final = 20.0
 """How long to wait for everything to come; if it does not, nothing more is sought, and the checker waits for it."""
@@ -178,9 +177,13 @@ PROBE = Experiment(
     name="seek",
     promise="After a seek, to a time or a snapshot, the messages of a key come in order, and all of them.",
     act=act,
+    workload=Workload(keys=20, bursts=3, burst_messages=15, subscribers=1),
+    interval_s=600.0,
+    least={"messages": 2},
     traffic=traffic,
     chances=chances,
-    workload=Workload(keys=20, bursts=BURSTS[ProbeName.SEEK], burst_messages=15, subscribers=1),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    simulated=SimulatedBounds(keys=(3, 6)),
     requires={
         "seeks": (
             f"the messages of the run were not delivered within {COMES_S:g} s, so no seek was exercised; if this persists, reduce messages "

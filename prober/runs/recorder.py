@@ -35,12 +35,13 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.judge import Judge, RecordedFinding
 from prober.core.rules import Rules
+from prober.probes.catalogue import DISTURBED
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Classifier, Latency, Observation
 from prober.runs.result import Durations
 from prober.slo.counts import is_overdue
 from prober.slo.figures import Figure
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import Indicator
 
 DURATIONS_KEPT_MAX: Final = 100_000
 """Durations remembered per run and indicator; those that come later are only counted in the metrics."""
@@ -80,12 +81,8 @@ class Timings:
             taken.append(latency.seconds)
 
     def durations(self, probe: str) -> dict[Indicator, Durations]:
-        """How long things took so far, without what the probe disturbs itself (`slo.indicators.DISTURBED`)."""
-        return {
-            indicator: Durations.of(taken)
-            for indicator, taken in self._taken.items()
-            if probe not in DISTURBED.get(indicator, frozenset())
-        }
+        """How long things took so far, without what the probe disturbs itself (`Experiment.disturbs`)."""
+        return {indicator: Durations.of(taken) for indicator, taken in self._taken.items() if probe not in DISTURBED[indicator]}
 
 
 class Recording:

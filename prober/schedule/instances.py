@@ -14,11 +14,12 @@ from typing import Final
 from prober.brokers.base import Vantage
 from prober.brokers.endpoint import EMULATOR_VARIABLE, Endpoint
 from prober.config.following import in_force, restart_keys
-from prober.config.models import Config, ProbeName, ProbeSettings, Slo, TargetSettings
+from prober.config.models import Config, ProbeSettings, Slo, TargetSettings
 from prober.config.sections import Observe
-from prober.config.workloads import ACT_MAX_S, PULL_TIMEOUT_S
+from prober.config.workloads import ACT_MAX_S, workload_of
 from prober.core.rules import Mode, Rules
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import DECLARED, ProbeName
+from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
 from prober.runs.runner import for_library
@@ -81,7 +82,7 @@ class PlannedSite:
     def experiment(self) -> Experiment:
         """What is done there; what observes a stream is made for each run."""
         observed = self.settings.observe
-        return PROBES[self.probe] if observed is None else observing(observed, stream_of(observed))
+        return DECLARED[self.probe] if observed is None else observing(observed.plan, stream_of(observed.plan))
 
     @property
     def foreign_topic(self) -> str:
@@ -91,27 +92,22 @@ class PlannedSite:
     @property
     def is_pushed(self) -> bool:
         """Whether messages are pushed to it."""
-        return any(plan.mode is Mode.PUSH for plan in self.experiment.subscriptions)
+        return self.experiment.uses(Mode.PUSH)
 
     @property
     def is_pulled(self) -> bool:
         """Whether its messages are pulled, response by response."""
-        return any(plan.mode is Mode.PULL for plan in self.experiment.subscriptions)
+        return self.experiment.uses(Mode.PULL)
 
     @property
     def workload(self) -> Workload:
         """How much of it."""
-        known, settings = self.experiment.workload, self.settings
-        return Workload(
+        settings = self.settings
+        return replace(
+            workload_of(self.probe, settings),
             keys=self.keys,
-            bursts=known.bursts,
-            burst_messages=settings.messages,
             rate=settings.rate / settings.parts,
-            sizes=settings.sizes,
-            subscribers=settings.subscribers,
-            ack_after_s=known.ack_after_s,
             part=self.part,
-            parts=settings.parts,
             free_s=settings.schedule.shortest_gap.total_seconds(),
         )
 

@@ -12,10 +12,9 @@ from typing import Final
 from prober.brokers.base import AdminOperation, Broker
 from prober.brokers.endpoint import Endpoint
 from prober.clock import chance_bits, monotonic_s, wall_s
-from prober.config.models import Maintenance, ProbeName, TargetSettings
-from prober.config.values import write_duration
-from prober.config.workloads import ADMIN_CALLS
+from prober.config.models import Maintenance, TargetSettings
 from prober.core.verdict import Verdict
+from prober.durations import write_duration
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
 from prober.runs.recorder import STANDSTILL_MAX_S
@@ -191,8 +190,8 @@ class ProbeLoop:
         finally:
             self._running = self._running_since_t = None
         undone = result.unreachable or run.admin_unavailable
-        if undone and site.probe is ProbeName.CONTROL_PLANE and self.maintenance() is None:
-            for operation, planned in ADMIN_CALLS.items():
+        if undone and self.maintenance() is None:
+            for operation, planned in site.experiment.admin_calls.items():
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
         self._say(result)
 

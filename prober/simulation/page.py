@@ -11,10 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.models import ProbeName, ProbeSettings
+from prober.config.models import ProbeSettings
 from prober.core.chances import CHANCES
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
+from prober.probes.catalogue import ProbeName
 from prober.probes.power import SURE, one_in
 from prober.schedule.forecast import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules

@@ -14,10 +14,10 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
-from prober.config.models import ProbeName, ProbeSettings, Schedule
+from prober.config.models import ProbeSettings, Schedule
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.simulation.weather import Weather
 
 HOURS_DEFAULT: Final = 0.05
@@ -55,20 +55,6 @@ _FEW_CASES: Final = frozenset({"resume_past_unacked", "dead_letter_stalls_keys",
 _SHARE_OF_FEW_MIN: Final = 0.3
 _SIDE_SHARES: Final = (0.002, 0.01, 0.05)
 _INTERVALS_S: Final = (60, 90, 120)
-_FEWER_KEYS: Final = {
-    ProbeName.ORDERING: (2, 6),
-    ProbeName.AFFINITY: (2, 5),
-    ProbeName.REDELIVERY: (6, 8),
-    ProbeName.PULL: (3, 6),
-    ProbeName.PUSH: (3, 6),
-    ProbeName.PUBLISH: (3, 6),
-    ProbeName.SEEK: (3, 6),
-    ProbeName.REGION: (3, 6),
-    ProbeName.CONTROL_PLANE: (3, 6),
-    ProbeName.CONTROL_GROUP: (3, 6),
-    ProbeName.EXACTLY_ONCE: (3, 6),
-}
-_SHARED: Final = (ProbeName.ORDERING, ProbeName.REDELIVERY, ProbeName.AFFINITY, ProbeName.PULL)
 
 
 class Temper(StrEnum):
@@ -153,12 +139,15 @@ def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> Probe
         "schedule": Schedule(interval=timedelta(seconds=chance.choice(_INTERVALS_S))),
         "ack_deadline": timedelta(seconds=chance.choice((10, 10, 15))),
     }
-    if name in _FEWER_KEYS:
-        changed["keys"] = chance.randint(*_FEWER_KEYS[name])
-    if name is ProbeName.ORDERING:
-        changed |= {"messages": chance.randint(2, 12), "rate": chance.choice((0.0, 50.0, 500.0))}
-    if name in _SHARED:
-        changed["subscribers"] = chance.randint(2, 5)
+    bounds = PROBES[name].simulated
+    if bounds.keys is not None:
+        changed["keys"] = chance.randint(*bounds.keys)
+    if bounds.messages is not None:
+        changed["messages"] = chance.randint(*bounds.messages)
+    if bounds.rates:
+        changed["rate"] = chance.choice(bounds.rates)
+    if bounds.subscribers is not None:
+        changed["subscribers"] = chance.randint(*bounds.subscribers)
     return settings.model_copy(update=changed)
 
 

@@ -105,36 +105,8 @@ MEANINGS: Final = MappingProxyType(
 DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
 """Those that measure how long something takes, or how old it is."""
 
-DISTURBED: Final = MappingProxyType(
-    {
-        Indicator.PUBLISH_AVAILABILITY: frozenset({"publish"}),
-        Indicator.PUBLISH_LATENCY: frozenset({"publish", "hot_key"}),
-        Indicator.END_TO_END_LATENCY: frozenset(
-            {
-                "redelivery",
-                "affinity",
-                "pull",
-                "push",
-                "publish",
-                "isolation",
-                "hot_key",
-                "dead_letter",
-                "exactly_once",
-                "seek",
-                "control_plane",
-            }
-        ),
-    }
-)
-"""Probes, by name, that disturb themselves what the indicator measures: it is not counted there.
-
-They keep messages unanswered, break streams, let subscribers go or publish before there is one. What comes after that on the same key is
-late by their own doing: a client library, for one, hands out the next message of a key only when the last one is answered. The probe
-`publish` has publishes fail on purpose, and waits too short a time for their answers; `hot_key` loads a key as much as the service allows.
-"""
-
-MEASURED_BY: Final = MappingProxyType({Indicator.HEAD_OF_LINE_DELAY: "isolation"})
-"""Durations that no event shows, so that the history does not have them, by the probe that measures them."""
+UNRECORDED: Final = frozenset({Indicator.HEAD_OF_LINE_DELAY})
+"""Durations that no event shows, so that the history does not have them: a probe that is for one of them measures it."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
 """The events by which a publish ends badly: it was rejected, or nobody answered in time."""

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from prober.alerting.rules import INTERVAL_S, AlertBasis, Severity
-from prober.config.values import duration_s
+from prober.durations import duration_s
 from prober.slo.indicators import Indicator
 from tests.alerts.inhibition import Labels, everything, hidden, inhibition, matcher, rank, told
 from tests.alerts.stories import ALERTS, NAMES, WRITTEN, told_apart

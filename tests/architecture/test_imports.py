@@ -67,6 +67,7 @@ SPARK_MAY_IMPORT = (
     "prober.core",
     "prober.cycles",
     "prober.evidence.explain",
+    "prober.probes.catalogue",
     "prober.reports.values",
     "prober.slo",
     "prober.sinks.history.arrow",

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from prober.config.loading import load
 from prober.config.models import Config
-from prober.config.values import read_duration
+from prober.durations import read_duration
 from prober.probes.cost import MONTH_S, Bounds, price_usd
 from prober.schedule.forecast import monthly_cost
 from prober.schedule.instances import PlannedSite, sites_of

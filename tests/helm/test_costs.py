@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from benchmarks import history_size
-from prober.config.models import ProbeName
+from prober.probes.catalogue import ProbeName
 from prober.probes.cost import REQUEST_BYTES_MIN, USD_PER_TIB
 from prober.schedule.forecast import monthly_cost
 from tests.commands import ROOT

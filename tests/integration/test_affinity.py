@@ -11,11 +11,11 @@ from prober.brokers.base import Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
 from prober.embedded.key_queues import Stream
 from prober.embedded.server import EmbeddedServer
 from prober.probes import affinity
+from prober.probes.catalogue import ProbeName
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run

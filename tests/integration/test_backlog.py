@@ -11,10 +11,9 @@ from prober.brokers.base import Vantage
 from prober.cli import check
 from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.runs.backlog import Backlog
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult

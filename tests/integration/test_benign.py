@@ -22,8 +22,6 @@ from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
 from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
-from prober.config.models import ProbeName
-from prober.config.workloads import PULL_TIMEOUT_S
 from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import Status
 from prober.core.rules import Mode
@@ -32,7 +30,8 @@ from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerError
-from prober.probes.context import Delivery, ProbeContext
+from prober.probes.catalogue import ProbeName
+from prober.probes.context import PULL_TIMEOUT_S, Delivery, ProbeContext
 from prober.probes.experiment import Experiment, Workload
 from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner

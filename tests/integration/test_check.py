@@ -21,7 +21,6 @@ from prober.cli import main
 from prober.cli.check import CheckRequest, results_as_json, run_checks
 from prober.cli.process import code_of, overall_verdict
 from prober.config.loading import load
-from prober.config.workloads import WIRE_ONLY
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
@@ -125,7 +124,7 @@ def test_every_fault_has_a_trial() -> None:
 
 @pytest.mark.parametrize(
     ("probe", "vantage"),
-    [(probe, vantage) for probe in PROBES for vantage in Vantage if vantage is Vantage.WIRE or probe not in WIRE_ONLY],
+    [(probe, vantage) for probe, known in PROBES.items() for vantage in Vantage if vantage is Vantage.WIRE or not known.wire_only],
 )
 def test_a_right_service_passes(probe: str, vantage: Vantage) -> None:
     results = decided(CheckRequest(probes=(probe,), vantage=vantage))

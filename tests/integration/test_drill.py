@@ -28,7 +28,6 @@ from prober.alerting.rules import SCRAPE_JOB
 from prober.cli import main
 from prober.cli.program import app
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.config.sections import CONTROL, Drills
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
@@ -38,6 +37,7 @@ from prober.drills.plans import PLANS, DrillPlan, DrillSort
 from prober.drills.schedule import NAME, FireDrills, drills_of
 from prober.embedded.faults import Fault
 from prober.errors import ConfigError
+from prober.probes.catalogue import ProbeName
 from prober.service import Service
 from prober.sinks.metrics import Metrics
 from tests.alerts.stories import ALERTS

@@ -16,13 +16,14 @@ from prober.cli.observe import ALONE, ENDPOINT_VARIABLE, Beside, Records, observ
 from prober.cli.observe_report import StreamObservation
 from prober.cli.process import ExitCode
 from prober.client import RecordedPublisher, recorded
-from prober.config.sections import KeysKept, Observe, OwnSubscription
+from prober.config.sections import Observe, OwnSubscription
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.embedded import protobuf, servicer
 from prober.embedded.faults import parse_fault
 from prober.errors import ConfigError
 from prober.monitoring.comparison import Late
+from prober.probes.observe import KeysKept
 from prober.slo.hot_keys import HotKeyClass
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from prober.cli.check import CheckRequest
-from prober.config.models import ProbeName
 from prober.core.verdict import Verdict
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.runs.result import RunResult
 from tests.integration.test_check import failures, simulated
 

@@ -11,8 +11,8 @@ from urllib.error import HTTPError
 
 import pytest
 
-from prober.config.sections import KeysKept, Observe
-from prober.probes.observe import observed_key
+from prober.config.sections import Observe
+from prober.probes.observe import KeysKept, observed_key
 from tests.integration.embedded import Clients, running
 from tests.integration.programs import eventually, get, series, service
 
@@ -71,7 +71,7 @@ def test_a_hot_key_of_another_publisher_is_shown_while_it_is_hot() -> None:
             with published(clients):
                 eventually(lambda: len(top(url)) == 10 and top(url)[0]["age_s"] is not None, 90.0)
                 first, second = top(url)[:2]
-                kept = observed_key(HOT, Observe(topic=clients.topic, keys_kept=KeysKept.HASHED))
+                kept = observed_key(HOT, Observe(topic=clients.topic, keys_kept=KeysKept.HASHED).plan)
                 assert (first["key"], first["heat"]) in {(kept, "skewed"), (kept, "throughput-bound")}
                 assert first["minute"]["share"]["low"] == pytest.approx(1 / 3, abs=0.05)
                 assert first["minute"]["bytes_per_s"]["low"] > 100 * second["minute"]["bytes_per_s"]["low"] > 0.0

@@ -11,9 +11,10 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from prober.core.findings import FAILING
+from prober.probes.catalogue import DISTURBED
 from prober.sinks.history.schema import LAGGED
 from prober.slo.counts import OVERDUE
-from prober.slo.indicators import DISTURBED, Indicator
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import DEFAULTS, SliCounts
 
 Row = dict[str, Any]

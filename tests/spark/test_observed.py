@@ -32,9 +32,10 @@ from prober.brokers.push.endpoint import PushEndpoint
 from prober.brokers.wire import WireBroker
 from prober.clock import on_machine
 from prober.config.loading import load
-from prober.config.models import Config, ProbeName, Schedule
+from prober.config.models import Config, Schedule
 from prober.config.sections import Observe
 from prober.embedded.faults import parse_fault
+from prober.probes.catalogue import ProbeName
 from prober.reports.reader import ReportReader
 from prober.simulation.network import Network
 from prober.simulation.prober import SimulatedProber

@@ -17,7 +17,6 @@ from math import inf
 from typing import Final, NamedTuple
 
 from prober.config.following import ConfigurationStatus
-from prober.config.workloads import is_fed
 from prober.core.findings import FAILING
 from prober.core.judge import RecordedFinding
 from prober.core.kinds import Symptom, symptom_of
@@ -25,6 +24,7 @@ from prober.core.verdict import Verdict, worst
 from prober.evidence.explain import explain
 from prober.monitoring.comparison import OwnSubscriptionStatus, shown
 from prober.monitoring.top_keys import StreamKeys
+from prober.probes.catalogue import is_fed
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded

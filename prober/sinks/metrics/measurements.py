@@ -13,6 +13,7 @@ from typing import Any, Final
 from prober.brokers.base import Confirmed, Rejected, Unknown, Vantage
 from prober.core.events import Delivered, Published, PublishFailed
 from prober.core.findings import Finding
+from prober.probes.catalogue import DISTURBED, is_fed
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
@@ -22,7 +23,7 @@ from prober.sinks.metrics.label_values import Component, LibraryAnomaly, Outstan
 from prober.sinks.metrics.store import Exemplar
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
 from prober.slo.counts import SloCounters
-from prober.slo.indicators import DISTURBED, MEASURED_BY, UNPUBLISHED, Indicator
+from prober.slo.indicators import UNPUBLISHED, UNRECORDED, Indicator
 
 EXEMPLAR_STEP: Final = 1.2
 
@@ -58,8 +59,8 @@ class MetricsSink:
         """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
         self._target, self._health, self._counters, self._exemplar_of = target, health, counters, exemplar_of
         self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
-        for indicator, measuring in MEASURED_BY.items():
-            if measuring == probe:
+        for indicator in UNRECORDED:
+            if is_fed(indicator, {probe}):
                 self._subscriptions[0].measures(indicator)
         if vantage == Vantage.LIBRARY:
             self._subscriptions[0].through_library()
@@ -87,7 +88,7 @@ class Measurements:
     ) -> None:
         """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is told of the first.
 
-        `site`: where it runs. What the experiment of its probe disturbs itself (`slo.indicators.DISTURBED`) is not measured.
+        `site`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
         """
         self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if site.probe in probes)
         self._target, self._topic, self._counters = target, topic, counters

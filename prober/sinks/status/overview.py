@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
-from prober.config.workloads import is_fed
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict, worst
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
+from prober.probes.catalogue import is_fed
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot

@@ -57,3 +57,19 @@ def test_of_the_status_it_changes_when_a_run_becomes_overdue() -> None:
     after = ask(asked, "/api/v1/status")
     assert (after.json()["sites"][0]["status"], after.json()["sites"][0]["overdue_s"] is None) == ("FAIL", False)
     assert after.headers["etag"] != before.headers["etag"]
+
+
+def test_head_tells_the_same_and_an_error_nothing() -> None:
+    asked = full_view()
+    assert ask(asked, "/api/v1/runs", "HEAD").headers["etag"] == ask(asked, "/api/v1/runs").headers["etag"]
+    assert "etag" not in ask(asked, "/api/v1/runs/none").headers
+    assert ask(asked, "/api/v1/runs/none", headers={"If-None-Match": "*"}).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs?limit=2", "/api/v1/incidents.atom?limit=1"])
+def test_a_client_that_has_a_page_still_learns_the_next_one(path: str) -> None:
+    asked = full_view()
+    first = ask(asked, path)
+    again = ask(asked, path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.links) == (304, first.links)
+    assert first.links["next"]

@@ -18,8 +18,8 @@ from benchmarks.soak.samples import READ, Labels, Occupied, Sample
 from benchmarks.soak.setting import configured, configured_for_load
 from benchmarks.soak.troubles import AFTER_S, Spell, Timetable, Trouble
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.embedded.catalogue import CATALOGUE
+from prober.probes.catalogue import ProbeName
 
 EVERY_S = 10.0
 BEGAN_AT = 1_700_000_000.0

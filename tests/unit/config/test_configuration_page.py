@@ -10,7 +10,6 @@ import pytest
 from prober.config import Config, load
 from prober.config.problems import fields_by_key
 from prober.config.reference import reference_page
-from prober.config.workloads import FEEDS
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, rate_min_per_s
 from tests.unit.config.writing import loaded
@@ -37,11 +36,6 @@ def test_an_example_is_valid(text: str, tmp_path: Path) -> None:
 def test_what_the_page_says_is_the_default_is(tmp_path: Path) -> None:
     for text in EXAMPLES[1:]:
         assert loaded(tmp_path, text) == load(None, {})
-
-
-def test_an_indicator_that_no_probe_counts_is_marked() -> None:
-    marked = re.findall(r"^\| `(\w+)` .* No probe counts it yet", PAGE, re.MULTILINE)
-    assert set(marked) == set(Indicator) - set(FEEDS)
 
 
 @pytest.mark.parametrize("text", VARIABLES)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from prober.config import ProbeName, Vantage, load
+from prober.config import Vantage, load
 from prober.config.defaults import DEFAULT_SLOS
 from prober.errors import ConfigError
+from prober.probes.catalogue import ProbeName
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DEFAULTS
 from tests.unit.config.writing import loaded, problems
@@ -77,11 +78,6 @@ def test_a_target_overrides_the_shared_settings_key_by_key(tmp_path: Path) -> No
     assert (own.deadlines.publish, own.deadlines.drain) == (timedelta(seconds=3), timedelta(minutes=5))
     assert (own.schedule.interval, str(own.schedule.cron)) == (None, "* * * * *")
     assert shared.deadlines.publish == timedelta(seconds=10)
-
-
-def test_probes_may_be_a_list_of_names(tmp_path: Path) -> None:
-    (target,) = loaded(tmp_path, "targets: [{name: here, probes: [affinity]}]").targets
-    assert list(target.probes) == [ProbeName.AFFINITY]
 
 
 def test_default_objectives_of_probes_that_run_nowhere_are_left_out(tmp_path: Path) -> None:

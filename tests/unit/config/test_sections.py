@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.models import ProbeName
+from prober.probes.catalogue import ProbeName
 from tests.unit.config.writing import loaded
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.config.loading import load
-from prober.config.models import ProbeName
-from prober.config.workloads import messages_of_run
-from prober.probes.catalogue import PROBES
+from prober.config.workloads import workload_of
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.probes.cost import Bounds, Traffic, billed_bytes, message_bytes, price_usd
 from prober.probes.experiment import Workload
 from prober.schedule.instances import PlannedSite
@@ -55,4 +54,4 @@ def test_the_configuration_is_judged_by_what_a_run_sends(probe: ProbeName) -> No
     target = load(None, {}).targets[0]
     settings = target.probes[probe]
     workload = PlannedSite(target, probe, settings, Vantage.WIRE).workload
-    assert messages_of_run(probe, settings) == PROBES[probe].messages(workload)
+    assert workload_of(probe, settings).messages == PROBES[probe].messages(workload)

@@ -8,8 +8,8 @@ import pytest
 
 from prober.cli import main
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.core.chances import CHANCES
+from prober.probes.catalogue import ProbeName
 from prober.probes.power import SURE, share_found
 from prober.schedule.instances import sites_of
 from prober.slo.objectives import HOUR_S

@@ -9,8 +9,8 @@ import pytest
 from prober.brokers.base import Vantage
 from prober.cli import main
 from prober.config.loading import load
-from prober.config.models import ProbeName
 from prober.errors import ConfigError
+from prober.probes.catalogue import ProbeName
 from prober.probes.power import one_in
 from prober.schedule.forecast import (
     CHANCES_OF,

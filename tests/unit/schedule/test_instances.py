@@ -16,10 +16,10 @@ from prober.brokers.base import Vantage
 from prober.brokers.endpoint import Endpoint, parse_endpoint
 from prober.config.following import restart_keys
 from prober.config.loading import load
-from prober.config.models import Config, ProbeName
+from prober.config.models import Config
 from prober.core.rules import Mode, Rules
 from prober.errors import ConfigError
-from prober.probes.catalogue import PROBES
+from prober.probes.catalogue import PROBES, ProbeName
 from prober.runs.site import Target
 from prober.schedule.instances import (
     DELIVERY_DELAY_MAX_S,

@@ -11,9 +11,9 @@ import pytest
 from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown, Vantage
 from prober.clock import Machine, on_machine
 from prober.config import load
-from prober.config.models import ProbeName
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
+from prober.probes.catalogue import ProbeName
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.runs.site import SiteKey
