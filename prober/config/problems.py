@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
@@ -131,8 +131,7 @@ def _in_words(details: ErrorDetails, model: type[BaseModel]) -> Problem:
         return Problem(path, f"is missing{_choice(annotation_at(model, path))}")
     if details["input"] is None and kind not in _WITHOUT_INPUT:
         return Problem(path, "has no value: write one, or remove the key")
-    say = _WORDS.get(kind)
-    text = say(context) if say else details["msg"][0].lower() + details["msg"][1:]
+    text = _WORDS[kind].format(**context) if kind in _WORDS else details["msg"][0].lower() + details["msg"][1:]
     if kind in _WITHOUT_INPUT or annotation_at(model, path) is SecretStr:
         return Problem(path, text)
     return Problem(path, f"{text}, not {_short(details['input'])}{_HOW.get(text, '')}")
@@ -148,49 +147,34 @@ def _short(value: object) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
 
 
-def _one_of(context: Mapping[str, Any]) -> str:
-    return f"must be {context['expected']}"
-
-
-def _a_mapping(_: Mapping[str, Any]) -> str:
-    return "must be a mapping of keys to values"
-
-
-def _a_time(_: Mapping[str, Any]) -> str:
-    return "must be a time; write it like 2026-12-24T18:00:00Z"
-
-
+_A_LIST: Final = "must be a list"
+_A_MAPPING: Final = "must be a mapping of keys to values"
 _HOW: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "must be a list": "; write [a, b], or each element on a line of its own behind a hyphen",
-        "must be a mapping of keys to values": "; write key: value, with a space behind the colon",
+        _A_LIST: "; write [a, b], or each element on a line of its own behind a hyphen",
+        _A_MAPPING: "; write key: value, with a space behind the colon",
     }
 )
 _WITHOUT_INPUT: Final = frozenset({"too_short", "timezone_aware"})
-_WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType(
+_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "int_type": lambda _: "must be a whole number",
-        "int_parsing": lambda _: "must be a whole number",
-        "int_from_float": lambda _: "must be a whole number",
-        "float_type": lambda _: "must be a number",
-        "float_parsing": lambda _: "must be a number",
-        "string_type": lambda _: "must be text; put it in quotes",
-        "model_type": _a_mapping,
-        "model_attributes_type": _a_mapping,
-        "dict_type": _a_mapping,
-        "mapping_type": _a_mapping,
-        "tuple_type": lambda _: "must be a list",
-        "bool_type": lambda _: "must be true or false",
-        "bool_parsing": lambda _: "must be true or false",
-        "datetime_from_date_parsing": _a_time,
-        "datetime_parsing": _a_time,
-        "datetime_type": _a_time,
-        "too_short": lambda _: "must not be empty",
-        "enum": _one_of,
-        "greater_than_equal": lambda context: f"must be at least {context['ge']}",
-        "less_than_equal": lambda context: f"must be at most {context['le']}",
-        "timezone_aware": lambda _: "needs a time zone; write it like 2026-12-24T18:00:00Z",
-        "is_instance_of": lambda _: "must be text",
-        "finite_number": lambda _: "must be a finite number",
+        **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+        **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+        **dict.fromkeys(("model_type", "model_attributes_type", "dict_type", "mapping_type"), _A_MAPPING),
+        **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+        **dict.fromkeys(
+            ("datetime_from_date_parsing", "datetime_parsing", "datetime_type"),
+            "must be a time; write it like 2026-12-24T18:00:00Z",
+        ),
+        "string_type": "must be text; put it in quotes",
+        "tuple_type": _A_LIST,
+        "too_short": "must not be empty",
+        "enum": "must be {expected}",
+        "greater_than_equal": "must be at least {ge}",
+        "less_than_equal": "must be at most {le}",
+        "timezone_aware": "needs a time zone; write it like 2026-12-24T18:00:00Z",
+        "is_instance_of": "must be text",
+        "finite_number": "must be a finite number",
     }
 )
+"""What pydantic says in messages of its own, by type of error, in ours."""

@@ -33,9 +33,9 @@ from prober.config.values import (
     Size,
     Written,
     at_least,
-    at_least_bytes,
     named_like,
     read_ratio,
+    write_size,
 )
 from prober.durations import write_duration
 from prober.errors import ConfigError
@@ -55,6 +55,12 @@ STATUS_RETENTION_MIN = timedelta(hours=1)
 HISTORY_BYTES_MIN = 64 * 2**20
 
 
+def _enough_bytes(value: int) -> int:
+    if value < HISTORY_BYTES_MIN:
+        raise ValueError(f"{value} bytes are too few for a history: write {write_size(HISTORY_BYTES_MIN)} or more, such as 50GiB")
+    return value
+
+
 class HistorySettings(Section):
     """The record of every event, run and finding."""
 
@@ -64,7 +70,7 @@ class HistorySettings(Section):
     """Local folder for what is not yet written to `location`. By default next to it, or in the system's temporary folder."""
     retention: Annotated[Days, at_least(HISTORY_RETENTION_MIN, "since the nightly jobs read all of yesterday")] = timedelta(days=30)
     """Older files are deleted. At least 2d, for the nightly jobs."""
-    size_max: Annotated[Size, at_least_bytes(HISTORY_BYTES_MIN, "for a history")] = 50 * 2**30
+    size_max: Annotated[Size, AfterValidator(_enough_bytes)] = 50 * 2**30
     """Above this size the oldest files are deleted. At least 64MiB."""
     reports: Folder | None = None
     """Where the nightly jobs write their reports, for the API and the status page to show; without it they show none."""

@@ -72,17 +72,6 @@ def at_least(least: timedelta, why: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def at_least_bytes(least: int, what_for: str) -> AfterValidator:
-    """Refuses a smaller size, and says what it is for."""
-
-    def check(value: int) -> int:
-        if value < least:
-            raise ValueError(f"{value} bytes are too few {what_for}: write {write_size(least)} or more, such as 50GiB")
-        return value
-
-    return AfterValidator(check)
-
-
 def _not_zero(value: timedelta) -> timedelta:
     if not value:
         raise ValueError("must be longer than 0")

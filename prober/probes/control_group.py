@@ -25,15 +25,7 @@ from prober.core.events import Delivered
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import (
-    CHECK_TARGET,
-    NOTHING_DELIVERED,
-    Experiment,
-    SimulatedBounds,
-    SubscriptionPlan,
-    Workload,
-    chances_of_order,
-)
+from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.confidence import Difference, mean_difference, share_difference
@@ -179,7 +171,7 @@ PROBE = Experiment(
     least={"messages": 2},
     traffic=traffic,
     chances=chances_of_order,
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "pairs": f"no message was delivered on both subscriptions, so latencies were not compared; {CHECK_TARGET}",

@@ -15,7 +15,7 @@ from prober.brokers.base import AdminOperation
 from prober.clock import wall_s
 from prober.errors import BrokerUnavailable, RequestRefused
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SimulatedBounds, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.slo.indicators import Indicator
 
 SPARE: Final = "spare"
@@ -78,7 +78,7 @@ PROBE = Experiment(
     feeds={Indicator.CONTROL_PLANE_LATENCY: lambda _workload: sum(ADMIN_CALLS.values())},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     admin_calls=ADMIN_CALLS,
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "ordering_changes_refused": (

@@ -23,15 +23,7 @@ from typing import Final
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import (
-    NOTHING_NACKED,
-    NOTHING_REDELIVERED,
-    Experiment,
-    SimulatedBounds,
-    SubscriptionPlan,
-    Workload,
-    chances_of_order,
-)
+from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.slo.indicators import Indicator
 
 CONFIRMS_S: Final = 10.0
@@ -209,7 +201,7 @@ PROBE = Experiment(
     traffic=traffic,
     chances=chances,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "acks_confirmed": (
             "the target confirmed no acknowledgement, so exactly-once delivery was not verified; if this persists, check that the "

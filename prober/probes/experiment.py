@@ -7,7 +7,7 @@ configuration, the objectives and the simulation read here whatever depends on t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -115,16 +115,6 @@ _COUNTED_BY_ALL: Final[Mapping[Indicator, Count]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedBounds:
-    """Between what a simulation draws how much a probe does; None: it does as much as by default. `rates`: one of them is drawn."""
-
-    keys: tuple[int, int] | None = None
-    messages: tuple[int, int] | None = None
-    rates: tuple[float, ...] = ()
-    subscribers: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SubscriptionPlan:
     """A subscription that an experiment needs, of its topic. By default an ordered one that is consumed by streams, and judged.
 
@@ -164,7 +154,7 @@ class Experiment:
                    streams, lets subscribers go or publishes before there is one, and what comes after that on the same key is late by its
                    doing: a client library, for one, hands out the next message of a key only when the last one is answered.
     admin_calls    the administration calls of a run that are measured.
-    simulated      how much it does in a simulation.
+    simulated      what a simulation chooses from instead of the default, by name of the setting.
     requires       counters that must not be 0, or the run is UNKNOWN: name -> the reason, in one line: cause; consequence; what to do if it
                    persists. In the order of cause and effect: the first that is 0 is the reason of the run.
     subscriptions  what it consumes, the one whose backlog and completeness count first.
@@ -188,7 +178,7 @@ class Experiment:
     feeds: Mapping[Indicator, Count] = field(default_factory=dict)
     disturbs: frozenset[Indicator] = frozenset()
     admin_calls: Mapping[AdminOperation, int] = field(default_factory=dict)
-    simulated: SimulatedBounds = SimulatedBounds()
+    simulated: Mapping[str, Sequence[float]] = field(default_factory=dict)
     requires: Mapping[str, str] = field(default_factory=dict)
     subscriptions: tuple[SubscriptionPlan, ...] = (SubscriptionPlan(),)
     paired: bool = False

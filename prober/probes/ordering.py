@@ -12,15 +12,7 @@ from dataclasses import replace
 
 from prober.brokers.base import FlowControlSettings
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import (
-    NOTHING_DELIVERED,
-    ONE_SUBSCRIBER,
-    Experiment,
-    SimulatedBounds,
-    Workload,
-    chances_of_order,
-    each_message,
-)
+from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload, chances_of_order, each_message
 from prober.slo.indicators import Indicator
 
 
@@ -60,7 +52,7 @@ PROBE = Experiment(
     feeds=dict.fromkeys(
         (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY), each_message
     ),
-    simulated=SimulatedBounds(keys=(2, 6), messages=(2, 12), rates=(0.0, 50.0, 500.0), subscribers=(2, 5)),
+    simulated={"keys": range(2, 7), "messages": range(2, 13), "rate": (0.0, 50.0, 500.0), "subscribers": range(2, 6)},
     requires={
         "publishes_confirmed": (
             "the target confirmed no publish, so nothing was verified; if this persists, check the topic's quota and the permission "

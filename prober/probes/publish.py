@@ -24,7 +24,7 @@ from typing import Final
 from prober.brokers.base import Confirmed, Outgoing, Rejected
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SimulatedBounds, SubscriptionPlan, Workload
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload
 from prober.probes.publishing import GENERATIONS_MAX, unsettled
 from prober.slo.indicators import Indicator
 
@@ -135,7 +135,7 @@ PROBE = Experiment(
     chances=chances,
     # It has publishes fail on purpose, and waits too short a time for their answers.
     disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "publishes_refused": (
             "the target rejected no empty message, or did not answer, so a failed publish was not exercised; if this persists, publish "

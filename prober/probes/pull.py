@@ -19,7 +19,6 @@ from prober.probes.experiment import (
     NOTHING_NACKED,
     NOTHING_REDELIVERED,
     Experiment,
-    SimulatedBounds,
     SubscriptionPlan,
     Workload,
     chances_of_order,
@@ -77,7 +76,7 @@ PROBE = Experiment(
     traffic=traffic,
     chances=chances,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(3, 6), subscribers=(2, 5)),
+    simulated={"keys": range(3, 7), "subscribers": range(2, 6)},
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "nacks": NOTHING_NACKED,

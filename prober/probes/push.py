@@ -19,15 +19,7 @@ from prober.core.rules import Mode
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import (
-    NOTHING_NACKED,
-    NOTHING_REDELIVERED,
-    Experiment,
-    SimulatedBounds,
-    SubscriptionPlan,
-    Workload,
-    chances_of_order,
-)
+from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.indicators import Indicator
 
@@ -136,7 +128,7 @@ PROBE = Experiment(
     traffic=traffic,
     chances=chances,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "deliveries_first": (
             "no message of the run was pushed, so nothing was verified; if this persists, check that Pub/Sub can reach the push endpoint"

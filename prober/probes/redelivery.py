@@ -28,15 +28,7 @@ from typing import Final, NamedTuple
 from prober.brokers.base import Subscriber
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import (
-    CHECK_TARGET,
-    NOTHING_NACKED,
-    NOTHING_REDELIVERED,
-    Experiment,
-    SimulatedBounds,
-    Workload,
-    each_key,
-)
+from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, Workload, each_key
 from prober.slo.indicators import Indicator
 
 LEASE_S: Final = 1
@@ -252,7 +244,7 @@ PROBE = Experiment(
     chances=chances,
     feeds={Indicator.REDELIVERY: each_key, Indicator.REDELIVERY_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(6, 8), subscribers=(2, 5)),
+    simulated={"keys": range(6, 9), "subscribers": range(2, 6)},
     requires={
         "nacks": NOTHING_NACKED,
         "rewinds": NOTHING_REDELIVERED,

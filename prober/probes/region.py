@@ -10,7 +10,7 @@ import asyncio
 
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SimulatedBounds, SubscriptionPlan, Workload
+from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
 
 PEER = "peer"
 """What the subscription is called that is read there."""
@@ -56,7 +56,7 @@ PROBE = Experiment(
     least={"keys": 2, "messages": 2},
     traffic=traffic,
     chances=chances,
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "deliveries_across": (
             "no message was delivered at another endpoint than that of its publish, so delivery between regions was not verified; "

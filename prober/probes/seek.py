@@ -22,7 +22,7 @@ from prober.core.events import Sought
 from prober.errors import BrokerError, NotSupported
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SimulatedBounds, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.resources import OURS
 from prober.slo.indicators import Indicator
 
@@ -183,7 +183,7 @@ PROBE = Experiment(
     traffic=traffic,
     chances=chances,
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
-    simulated=SimulatedBounds(keys=(3, 6)),
+    simulated={"keys": range(3, 7)},
     requires={
         "seeks": (
             f"the messages of the run were not delivered within {COMES_S:g} s, so no seek was exercised; if this persists, reduce messages "

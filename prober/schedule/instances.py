@@ -95,11 +95,6 @@ class PlannedSite:
         return self.experiment.uses(Mode.PUSH)
 
     @property
-    def is_pulled(self) -> bool:
-        """Whether its messages are pulled, response by response."""
-        return self.experiment.uses(Mode.PULL)
-
-    @property
     def workload(self) -> Workload:
         """How much of it."""
         settings = self.settings
@@ -116,7 +111,7 @@ class PlannedSite:
         deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
         patient = endpoint.secure or self.vantage is Vantage.LIBRARY
-        lost_s = PULL_TIMEOUT_S if self.is_pulled else 0.0
+        lost_s = PULL_TIMEOUT_S if self.experiment.uses(Mode.PULL) else 0.0
         far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S + lost_s
         rules = Rules(
             delivery_delay_max_s=DELIVERY_DELAY_MAX_S,

@@ -139,15 +139,7 @@ def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> Probe
         "schedule": Schedule(interval=timedelta(seconds=chance.choice(_INTERVALS_S))),
         "ack_deadline": timedelta(seconds=chance.choice((10, 10, 15))),
     }
-    bounds = PROBES[name].simulated
-    if bounds.keys is not None:
-        changed["keys"] = chance.randint(*bounds.keys)
-    if bounds.messages is not None:
-        changed["messages"] = chance.randint(*bounds.messages)
-    if bounds.rates:
-        changed["rate"] = chance.choice(bounds.rates)
-    if bounds.subscribers is not None:
-        changed["subscribers"] = chance.randint(*bounds.subscribers)
+    changed |= {key: chance.choice(choices) for key, choices in PROBES[name].simulated.items()}
     return settings.model_copy(update=changed)
 
 
