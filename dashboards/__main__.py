@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dashboards.board import LinkTargets
 from dashboards.boards import files
-from prober.config import load
+from prober.config.loading import load
 from prober.errors import ConfigError
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import yaml
 from pydantic import AwareDatetime, BaseModel, SecretStr
-from pydantic.fields import FieldInfo
 
 from prober.brokers.base import Vantage
 from prober.config.comparisons import ComparisonSettings, Margins
@@ -40,9 +38,8 @@ from prober.config.sections import (
     StatusSettings,
     Telemetry,
 )
-from prober.config.values import Written, mask_password, write_size
+from prober.config.values import Written, write_size
 from prober.config.workloads import ACT_MAX_S, BURST_BYTES_MAX, HEADROOM, MESSAGES_PER_S
-from prober.durations import write_duration
 from prober.probes.catalogue import DECLARED
 from prober.slo.indicators import MEANINGS
 
@@ -240,9 +237,10 @@ def _prose(section: type[BaseModel], note: str) -> Iterator[str]:
 
 def _table(section: type[BaseModel]) -> str:
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    defaults = section.model_construct().model_dump(mode="json", by_alias=True)
     for key, field in fields_by_key(section).items():
         meaning = " ".join((field.description or "").split())
-        default = _COMPLETED.get((section, key)) or _default(field)
+        default = _COMPLETED.get((section, key)) or ("**required**" if field.is_required() else _shown(defaults[key]))
         rows.append(f"| `{key}` | {_kind(field.annotation, field.metadata)} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
@@ -259,24 +257,14 @@ def _yaml(value: Mapping[str, Any]) -> str:
     return f"```yaml\n{yaml.safe_dump(value, sort_keys=False, default_flow_style=None, width=120)}```\n"
 
 
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "**required**"
-    value = field.get_default(call_default_factory=True)
-    if value is None or isinstance(value, BaseModel) or value in ((), {}, ""):
-        return ""
-    return f"`{_plain(value)}`"
+def _shown(value: Any) -> str:
+    """A default as a file would have it; empty if there is none."""
+    return "" if value is None or isinstance(value, dict) or value in ([], "") else f"`{_plain(value)}`"
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, timedelta):
-        return write_duration(value)
-    if isinstance(value, SecretStr):
-        return mask_password(value)
-    if isinstance(value, tuple):
+    if isinstance(value, list):
         return f"[{', '.join(map(_plain, value))}]"
-    if isinstance(value, int):
-        return str(write_size(value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

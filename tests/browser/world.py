@@ -21,8 +21,8 @@ from typing import Any, Final
 from api.app import create_app
 from api.view import Archive
 from prober.comparison.pairs import CommonExperiments, ComparedExperiment, ConfiguredComparison
-from prober.config import load
 from prober.config.comparisons import ComparisonSettings
+from prober.config.loading import load
 from prober.core.events import Event
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict

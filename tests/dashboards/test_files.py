@@ -16,7 +16,7 @@ from dashboards.boards import BOARDS, boards
 from dashboards.panels import COUNT, Look, Panel, Words, stat_panel
 from dashboards.promql import Query
 from dashboards.thresholds import Thresholds
-from prober.config import load
+from prober.config.loading import load
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective
 from tests.dashboards.committed import FOLDER, NAMES, Json, dashboard, panels

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from prober.config import load
+from prober.config.loading import load
 from prober.slo.objectives import Objective
 from tests.dashboards.committed import NAMES, Json, dashboard, panels, rules
 

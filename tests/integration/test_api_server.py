@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from api.app import create_app
-from prober.config import load
+from prober.config.loading import load
 from prober.errors import ConfigError
 from prober.serving.server import _listen, serve, serve_until, stop_signals
 from tests.unit.api.asking import EUROPE, view

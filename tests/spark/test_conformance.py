@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from prober.alerting import objectives as rules
 from prober.alerting.files import OBJECTIVES, rule_files
-from prober.config import load
+from prober.config.loading import load
 from prober.runs.classification import Classifier, Observation
 from prober.runs.sink import KeptHistory, RunEnded
 from prober.runs.site import Site, SiteKey

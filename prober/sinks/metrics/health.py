@@ -9,7 +9,7 @@ from typing import Final
 
 from prober.brokers.base import PushOutcome
 from prober.clock import wall_s
-from prober.config import TargetSettings
+from prober.config.models import TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL
 from prober.core.verdict import Verdict

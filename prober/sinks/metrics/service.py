@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from prober.clock import monotonic_s
-from prober.config import TargetSettings
+from prober.config.models import TargetSettings
 from prober.runs.backlog import Backlog
 from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.families import TARGET

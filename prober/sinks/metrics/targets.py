@@ -17,7 +17,7 @@ from prometheus_client import Counter
 
 from prober.brokers.base import AdminOperation, Confirmed, Outcome, Rejected
 from prober.brokers.calls import ErrorCode, Operation
-from prober.config import TargetSettings
+from prober.config.models import TargetSettings
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, Point, ReadFailure

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 
 from api.app import create_app
 from api.view import Archive
-from prober.config import load
+from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding

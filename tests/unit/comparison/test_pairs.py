@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, measured_by, pairs_of, targets_of
-from prober.config import load
+from prober.config.loading import load
 from prober.probes.catalogue import ProbeName
 from prober.runs.result import RunResult
 from prober.slo.comparison import Measured

@@ -11,7 +11,8 @@ from prober.clock import wall_s
 from prober.comparison.comparison import Comparison
 from prober.comparison.pairs import common_to, targets_of
 from prober.comparison.stored import ComparisonWatch, compare_stored
-from prober.config import Config, load
+from prober.config.loading import load
+from prober.config.models import Config
 from prober.runs.site import Site
 from prober.sinks.metrics import Metrics
 from prober.sinks.status.database import Database

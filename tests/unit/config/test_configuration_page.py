@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prober.config import Config, load
+from prober.config.loading import load
+from prober.config.models import Config
 from prober.config.problems import fields_by_key
 from prober.config.reference import reference_page
 from prober.slo.indicators import Indicator

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from prober.config import Vantage, load
+from prober.brokers.base import Vantage
 from prober.config.defaults import DEFAULT_SLOS
+from prober.config.loading import load
 from prober.errors import ConfigError
 from prober.probes.catalogue import ProbeName
 from prober.slo.indicators import Indicator

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.config import load
+from prober.config.loading import load
 from prober.config.workloads import MESSAGES_PER_S
 from tests.unit.config.writing import complaints, loaded
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.config import show
+from prober.config.loading import show
 from tests.unit.config.writing import loaded, problems
 
 SECRET = "correct-horse"

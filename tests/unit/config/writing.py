@@ -9,7 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from prober.config import Config, load
+from prober.config.loading import load
+from prober.config.models import Config
 from prober.errors import ConfigError
 
 LINE = re.compile(r" \(line \d+\):")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from prober.config import load
+from prober.config.loading import load
 from prober.core.kinds import CAN_FAIL
 from prober.reports.reader import NightlyReports
 from prober.sinks.history.store import HistoryError

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from prober.clock import wall_s
-from prober.config import load
+from prober.config.loading import load
 from prober.core.events import Delivered
 from prober.core.rules import Rules
 from prober.monitoring.cloud import MonitoringError

@@ -9,7 +9,7 @@ import pytest
 
 from api.app import create_app
 from api.standalone import Alone
-from prober.config import load
+from prober.config.loading import load
 from prober.config.models import Api
 from prober.sinks.status.database import Database
 from tests.unit.api.asking import client_of, folder, nothing_kept

@@ -12,7 +12,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from prometheus_client.samples import Sample
 
-from prober.config import TargetSettings, load
+from prober.config.loading import load
+from prober.config.models import TargetSettings
 from prober.sinks.metrics import Metrics, store
 from prober.sinks.metrics.store import content_type_for
 

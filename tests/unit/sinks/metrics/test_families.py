@@ -13,7 +13,7 @@ import pytest
 
 from prober.brokers.base import AdminOperation, Confirmed
 from prober.brokers.calls import ErrorCode, Operation
-from prober.config import load
+from prober.config.loading import load
 from prober.core.findings import Kind, Status
 from prober.probes.catalogue import PROBES
 from prober.probes.context import DeliveryKind

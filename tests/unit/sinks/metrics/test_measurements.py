@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from prober.config import Config
 from prober.config.loading import load
+from prober.config.models import Config
 from prober.core.events import PublishInvoked
 from prober.core.findings import Finding, Kind, Status
 from prober.core.rules import Rules

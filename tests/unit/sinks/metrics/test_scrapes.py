@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from prober.config import load
+from prober.config.loading import load
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.service import Service

@@ -10,7 +10,7 @@ import pytest
 
 from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown, Vantage
 from prober.clock import Machine, on_machine
-from prober.config import load
+from prober.config.loading import load
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import ProbeName
