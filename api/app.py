@@ -20,7 +20,6 @@ from api.query_parameters import said_once
 from api.routes import comparisons, findings, health, incidents, keys, page, probes, reports, runs, series, slos, status
 from api.templates import STATIC
 from api.view import Archive, View
-from api.view_models import PageContents
 from prober.config.models import Api
 
 DESCRIPTION: Final = (
@@ -46,24 +45,12 @@ def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
         responses=problems.DOCUMENTED,
         generate_unique_id_function=lambda route: route.name,
     )
-    provide(app, view, archive)
+    provide(app, view, archive, settings)
     arrivals = RunArrivals(view, archive)
-    for routes in (
-        status,
-        probes,
-        runs,
-        incidents,
-        findings,
-        keys,
-        slos,
-        series,
-        comparisons,
-        reports,
-    ):
+    for routes in (status, probes, runs, incidents, findings, keys, slos, series, comparisons, reports):
         # not by a router around all of them, for which FastAPI would build every route once more
         app.include_router(routes.router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
     app.include_router(health.router)
-    app.state.contents = PageContents(archive, settings)
     app.include_router(page.router, dependencies=[Depends(page.as_page), Depends(arrivals)])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(ETags)

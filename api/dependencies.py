@@ -12,12 +12,15 @@ from fastapi import Depends, FastAPI, Request
 
 from api.current_status import CurrentStatus
 from api.view import Archive, View
+from api.view_models import PageContents
+from prober.config.models import Api
 from prober.sinks.live.snapshot import StatusSnapshot
 
 
-def provide(app: FastAPI, view: View, archive: Archive) -> None:
+def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
     """Provides an application with what its routes depend on."""
-    app.state.view, app.state.archive, app.state.current = view, archive, CurrentStatus(view, archive)
+    app.state.view, app.state.archive = view, archive
+    app.state.current, app.state.contents = CurrentStatus(view, archive), PageContents(archive, settings)
 
 
 async def _view(request: Request) -> View:
@@ -35,7 +38,13 @@ async def _snapshot(request: Request) -> StatusSnapshot:
     return await current.snapshot()
 
 
+async def _contents(request: Request) -> PageContents:
+    contents: PageContents = request.app.state.contents
+    return contents
+
+
 Service: TypeAlias = Annotated[View, Depends(_view)]
 Stored: TypeAlias = Annotated[Archive, Depends(_archive)]
 Snapshot: TypeAlias = Annotated[StatusSnapshot, Depends(_snapshot)]
 """The state of everything, by all probers of the store."""
+Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]

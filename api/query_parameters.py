@@ -22,8 +22,11 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.monitoring.top_keys import StreamKeys
+from prober.reports.reader import ReportReader
+from prober.reports.values import HotKeysReport
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
+from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX
 from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
@@ -255,6 +258,11 @@ class HotKeyParameters(ReportParameters):
     """On the subscription of this full name; of an observed stream, of this name in metrics."""
     limit: Annotated[int, Field(ge=1, le=PAGE_MAX, examples=[20])] = PAGE
     """How many keys at most; of each observed stream at most ten."""
+
+    def of_day(self, reader: ReportReader) -> HotKeysReport | None:
+        """The report that is asked for; None: there is none. Raises HistoryError."""
+        day = self.date or reader.latest_day(Job.HOT_KEYS)
+        return None if day is None else reader.hot_keys(day, self.limit, target=self.target, subscription=self.subscription)
 
     def of_streams(self, streams: Iterable[StreamKeys]) -> tuple[StreamKeys, ...]:
         """The observed streams that are asked for, each with so many top keys; none for a day."""

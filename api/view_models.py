@@ -217,11 +217,15 @@ class PageContents:
         if reader is None:
             return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED}
         days = reader.days(Job.HOT_KEYS, DAYS_SHOWN_MAX)
-        day = asked.date or reader.latest_day(Job.HOT_KEYS)
-        report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
+        report = asked.of_day(reader)
         if asked.date is not None and report is None:
             raise HTTPException(404, f"there is no report about {asked.date}")
-        return {"report": report, "days": days, "summaries": {} if day is None else reader.summaries(day), "why": ""}
+        return {
+            "report": report,
+            "days": days,
+            "summaries": {} if report is None else reader.summaries(report.summary.day),
+            "why": "",
+        }
 
     def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
         """An objective on each of its targets."""

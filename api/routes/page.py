@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Snapshot
+from api.dependencies import Contents, Snapshot
 from api.problems import wrong
 from api.query_parameters import (
     ChartParameters,
@@ -24,7 +24,7 @@ from api.query_parameters import (
 )
 from api.runbooks import Reader
 from api.templates import rendered_page, root_of
-from api.view_models import PageContents, Values
+from api.view_models import Values
 
 _FORM_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)
 
@@ -36,14 +36,6 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 async def as_page(request: Request) -> None:
     """A dependency: an error is answered with a page unless the client prefers data."""
     request.state.is_page = True
-
-
-async def _contents(request: Request) -> PageContents:
-    contents: PageContents = request.app.state.contents
-    return contents
-
-
-Contents: TypeAlias = Annotated[PageContents, Depends(_contents)]
 
 
 # --- how things stand at the moment ----------------------------------------------------------------------------------------------

@@ -54,10 +54,9 @@ def _hot_keys(archive: Archive, asked: HotKeyParameters, streams: Sequence[Strea
 
 
 def _hot_keys_of_day(reader: ReportReader, asked: HotKeyParameters) -> HotKeyList:
-    day = asked.date or reader.latest_day(Job.HOT_KEYS)
-    report = None if day is None else reader.hot_keys(day, asked.limit, target=asked.target, subscription=asked.subscription)
+    report = asked.of_day(reader)
     if report is None:
-        raise HTTPException(404, f"there is no report on hot keys about {day}" if day else "there is no report on hot keys yet")
+        raise HTTPException(404, f"there is no report on hot keys {f'about {asked.date}' if asked.date else 'yet'}")
     return HotKeyList(
         report=JobReport.model_validate(report.summary),
         items=tuple(map(HotKey.model_validate, report.keys)),
