@@ -15,7 +15,7 @@ The summary says by target what became known of its promises (`by_target`): the 
 found only now, and those of which nobody knows whether they were, since their runs are not compared or were cut short.
 
 Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a promise was broken or the judgements
-differ, 3 if there was no run to judge, or the checker failed on one.
+differ, 3 if there was no run to judge, or the checker failed on one. Nothing is judged if a file of events is damaged.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from prober.sinks.history.checking import RunRecord
 from prober.slo.objectives import MICROS
 from spark_jobs.frames import collected, frame_of, held, kept
 from spark_jobs.judging import COLUMNS, FOUND, OUTCOME, RunPlan, judging
+from spark_jobs.storage import JobError
 from spark_jobs.work import Exit, JobOutcome, Work, start_us
 
 JOB: Final = "reverify"
@@ -57,6 +58,8 @@ def run(work: Work) -> JobOutcome:
         return _nothing(work)
     # An hour around, for the rows of a run are not of quite the same time as its first and last events.
     since_us, until_us = max(start_us(first), began_us) - HOUR_US, start_us(last) + HOUR_US - 1
+    if damaged := tables.damaged_events(since_us, until_us):
+        raise JobError(f"damaged, so that nothing was judged: {', '.join(damaged)}")
     events = tables.events(since_us, until_us, each_once=False)  # the checker leaves out what comes twice
     with kept(judged(events, runs, work.settings.clock_error_s)) as found:
         return _report(work, with_outcomes(runs, found), found, tables.findings(first, last))

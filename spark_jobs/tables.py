@@ -9,20 +9,23 @@ Everything goes through Spark's own reader, so that the history is wherever Spar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from prober.sinks.history.schema import EVENTS, FINDINGS, RUNS, SCHEMA_VERSION, VERSION, Table
+from prober.sinks.history.sealing import is_damaged
 from prober.slo.objectives import MICROS
 from spark_jobs.history import runs_of, struct_of
 from spark_jobs.storage import JobError, hadoop_uri
 
 HOUR: Final = timedelta(hours=1)
+_FILE: Final = "path string, modificationTime timestamp, length long, content binary"
 _OF_EVENT: Final = ["run_id", "process", "number"]
 _OF_FINDING: Final = ["run_id", "process", "subscription", "key", "kind", "status", "after", "t", "facts"]
 
@@ -56,20 +59,37 @@ class Tables:
 
     def events(self, since_us: int, until_us: int, *, each_once: bool = True) -> DataFrame:
         """The events of the hours from one time to another, in microseconds since 1970; as often as they are there if not `each_once`."""
-        hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
-        hour = hour.replace(minute=0, second=0, microsecond=0)
-        count = int((until - hour) / HOUR) + 1
-        hours = (hour + number * HOUR for number in range(count))
-        rows = self._folders(EVENTS, (f"date={one:%Y-%m-%d}/hour={one:%H}" for one in hours))
+        rows = self._folders(EVENTS, _hours(since_us, until_us))
         return rows.dropDuplicates(_OF_EVENT) if each_once else rows
 
-    def _folders(self, table: Table, folders: Iterable[str]) -> DataFrame:
-        """The rows in those of these folders that are there."""
-        schema = struct_of(table)
-        reader = self.spark.read.schema(schema).option("pathGlobFilter", f"{table.name}-*.parquet")
+    def damaged_events(self, since_us: int, until_us: int) -> list[str]:
+        """The files of these events that a disk has changed, by their seals. Reads them as a whole."""
+        files = self._folders(EVENTS, _hours(since_us, until_us), "binaryFile").select("path", "content")
+        return sorted(row["path"] for row in files.mapInArrow(_damaged, "path string").collect())
+
+    def _folders(self, table: Table, folders: Iterable[str], source: str = "parquet") -> DataFrame:
+        """The rows, or with another source the files, in those of these folders that are there."""
+        schema = struct_of(table) if source == "parquet" else _FILE
+        reader = self.spark.read.format(source).schema(schema).option("pathGlobFilter", f"{table.name}-*.parquet")
         try:
-            return reader.parquet(f"{self._location}/{table.name}/{{{','.join(folders)}}}")
+            return reader.load(f"{self._location}/{table.name}/{{{','.join(folders)}}}")
         except AnalysisException as problem:
             if problem.getCondition() != "PATH_NOT_FOUND":
                 raise
             return self.spark.createDataFrame([], schema)
+
+
+def _hours(since_us: int, until_us: int) -> Iterator[str]:
+    """The folders of the hours from one time to another."""
+    hour, until = (datetime.fromtimestamp(us / MICROS, UTC) for us in (since_us, until_us))
+    hour = hour.replace(minute=0, second=0, microsecond=0)
+    for _ in range(int((until - hour) / HOUR) + 1):
+        yield f"date={hour:%Y-%m-%d}/hour={hour:%H}"
+        hour += HOUR
+
+
+def _damaged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        paths, contents = (batch.column(name).to_pylist() for name in ("path", "content"))
+        found = [path for path, content in zip(paths, contents, strict=True) if is_damaged(pa.BufferReader(content))]
+        yield pa.RecordBatch.from_pydict({"path": pa.array(found, pa.string())})

@@ -74,6 +74,7 @@ SPARK_MAY_IMPORT = (
     "prober.sinks.history.checking",
     "prober.sinks.history.decoding",
     "prober.sinks.history.schema",
+    "prober.sinks.history.sealing",
 )
 
 

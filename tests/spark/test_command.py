@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from prober.core.events import Ended, Event, Opened, Published, PublishInvoked
 from prober.sinks.history.schema import EVENTS, MESSAGES, Table
 from prober.slo.objectives import DEFAULTS
-from spark_jobs import hot_keys, nightly, slo_burn
+from spark_jobs import hot_keys, nightly, reverify, slo_burn
 from spark_jobs.__main__ import main
 from spark_jobs.history import History
 from spark_jobs.session import find_java
@@ -97,6 +97,18 @@ def with_other_bytes(file: Path) -> None:
     begin = column.dictionary_page_offset or column.data_page_offset
     content[begin + column.total_compressed_size - 2] ^= 1
     file.write_bytes(content)
+
+
+def test_a_file_whose_footer_is_damaged_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
+    files = write(tmp_path / "h", Taped().add(PublishInvoked(1.0, "k", "ordering-1", 1)).ended(0.0, 3.0))
+    (file,) = [path for path in files if path.is_relative_to(tmp_path / "h" / EVENTS.name)]
+    work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
+    reverify.run(work)
+    content = file.read_bytes()
+    name = content.rindex(b"message_id")
+    file.write_bytes(content[:name] + b"n" + content[name + 1 :])
+    with pytest.raises(JobError, match=rf"^damaged, so that nothing was judged: file:.*/{file.name}$"):
+        reverify.run(work)
 
 
 @pytest.mark.parametrize("spoil", [cut_off, with_other_bytes])

@@ -180,7 +180,12 @@ def test_the_rows_of_runs_that_lack_some_or_have_too_many_are_derived(spark: Spa
 
 def test_jobs_of_one_night_derive_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[DataFrame] = []
-    monkeypatch.setattr(derivation, "derive", lambda events, runs: asked.append(events) or derive(events, runs))
+
+    def noted(events: DataFrame, runs: DataFrame) -> DataFrame:
+        asked.append(events)
+        return derive(events, runs)
+
+    monkeypatch.setattr(derivation, "derive", noted)
     night, tables = Night(), Tables(spark, str(recorded(tmp_path, "cut", "cut short")))
     assert night.messages(tables, NEXT).since(FIRST).count() == 2 * night.messages(tables, NEXT).since(NEXT).count() == 4
     assert len(asked) == 1
