@@ -18,6 +18,7 @@ from dashboards.boards import files
 from dashboards.metrics_page import metrics_page
 from prober.alerting.files import rule_files
 from prober.config.loading import load
+from prober.config.reference import reference_page
 from tests.commands import ROOT
 from tests.helm import checklist, costs_page
 from tests.whole import loud
@@ -37,6 +38,7 @@ def _loud() -> str:
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/configuration.md": reference_page,
     "docs/costs.md": costs_page.page,
     "docs/loud.md": _loud,
     "docs/metrics.md": metrics_page,

@@ -1,4 +1,4 @@
-"""The reference page docs/configuration.md, made from the models: `python -m prober.config.reference > docs/configuration.md`."""
+"""The reference page docs/configuration.md, made from the models and the probes."""
 
 from __future__ import annotations
 
@@ -309,7 +309,3 @@ def _limits(metadata: list[Any] | tuple[Any, ...]) -> str:
     if low is None:
         return ""
     return f", {low} or more" if high is None else f", {low} to {high:,}"
-
-
-if __name__ == "__main__":
-    print(reference_page(), end="")
