@@ -70,7 +70,9 @@ class TestMaintenance:
     def test_what_ends_under_it_has_no_checks_on_record(self, maintenance: str | None) -> None:
         ended: list[RunResult] = []
         log = SimpleNamespace(
-            record=lambda _event, _findings: None, ended=lambda result, _late, _judged: ended.append(result), release=lambda: None
+            record=lambda _event, _findings: None,
+            ended=lambda result, _late, _judged, **_: ended.append(result),
+            release=lambda: None,
         )
         work = Work(SimpleNamespace(begin=lambda _context: log))
 
