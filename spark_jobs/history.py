@@ -152,7 +152,7 @@ class History:
 
 
 def folders_of(table: Table, first: date, last: date, *, hours_around: int = 0) -> list[str]:
-    """The folders of a table from one day to another, and so many hours before and after; of a table by day whole days then."""
+    """The folders of a table from one day to another; of one that is divided by hour also so many hours before and after."""
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     inside = [folder for day in days for folder in _of_day(table, day)]
     if not hours_around:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from prober.sinks.history.schema import EVENTS, RUNS, TABLES
+from prober.sinks.history.schema import EVENTS, FINDINGS, MESSAGES, RUNS
 from prober.slo.objectives import DAY_S, Objective, objectives_as_json
 from spark_jobs.burn import ALERT_DAYS, alert_days, breaches_of, spenders, window_lengths_min, window_rows, window_sums
 from spark_jobs.frames import collected, frame_of, kept, kept_if_any
@@ -117,7 +117,9 @@ def inputs_of(work: Work, day: date, objectives: Iterable[Objective]) -> Inputs:
     """The files from which the minutes of a day are counted, and the objectives; none if there was no run."""
     if not work.history.files([*folders_of(EVENTS, day, day), *folders_of(RUNS, day, day)]):
         return Inputs()
-    around = [folder for table in TABLES.values() for folder in folders_of(table, day, day, hours_around=1)]
+    around = folders_of(EVENTS, day, day, hours_around=1)
+    # The next day's folders of the other tables fill all day long; what is in them for this day comes with the events of its first hour.
+    around += [folder for table in (RUNS, FINDINGS, MESSAGES) for folder in folders_of(table, day - ONE_DAY, day)]
     return work.history.inputs(around, objectives_as_json(objectives))
 
 

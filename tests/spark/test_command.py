@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -149,6 +150,21 @@ def test_a_file_of_messages_that_comes_later_is_news(spark: SparkSession, tmp_pa
     file.with_name("messages-p2-00000001.parquet").write_bytes(file.read_bytes())
     after = [nightly.inputs_of(work, DAY), slo_burn.inputs_of(work, DAY, DEFAULTS)]
     assert all(now.are_news_to(then.noted()) for now, then in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize(("folder", "is_news"), [("runs", False), ("messages", False), ("events", True)])
+def test_the_next_day_is_no_news_to_the_minutes_of_a_day_but_for_its_first_hour(
+    folder: str, is_news: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    run = Taped().add(PublishInvoked(86_390.0, "k", "ordering-1", 1), Ended(86_410.0, drained=True)).ended(86_380.0, 86_420.0)
+    write(tmp_path / "h", run)
+    work = Work(spark, History(spark, str(tmp_path / "h")), Reports(spark, str(tmp_path / "r")), DAY, MIDNIGHT + 200_000.0)
+    before = slo_burn.inputs_of(work, DAY, DEFAULTS)
+    (path,) = (tmp_path / "h" / "events" / f"date={DAY + timedelta(days=1)}").rglob("*.parquet")
+    copy = path.parent if folder == "events" else tmp_path / "h" / folder / f"date={DAY + timedelta(days=1)}"
+    copy.mkdir(parents=True, exist_ok=True)
+    (copy / f"{folder}-p2-00000001.parquet").write_bytes(path.read_bytes())
+    assert slo_burn.inputs_of(work, DAY, DEFAULTS).are_news_to(before.noted()) == is_news
 
 
 def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
