@@ -19,3 +19,9 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     for name, (_, line) in _COMMANDS.items():
         assert f"  {name} " in shown
         assert line in shown
+
+
+def test_a_trace_file_is_verified_without_the_libraries_of_the_service() -> None:
+    program = "import sys, prober.cli.verify; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(ended.stdout.split()) & HEAVY
