@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from prober.core.certainty import certain_count, has_one_order
+from prober.core.certainty import certain_count, is_one_order
 from prober.core.effort import RECENT, Effort
 from prober.core.explanation import Step
 from prober.core.facts import Delivery, Session, hold_s, stands_before, surely_before
@@ -20,6 +20,7 @@ from prober.core.late import stands_below
 from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, REMOVED, SHARED, STAYED, UNPLACED, Log
 from prober.core.model import Problem
 from prober.core.opportunities import Opportunities
+from prober.core.report import moved
 from prober.core.search import Search
 from prober.core.state import State
 
@@ -30,7 +31,7 @@ WINDOW_MAX: Final = 4096
 """Deliveries whose order may change; beyond that the order of the older half is taken as it is."""
 COMMIT_AT: Final = 16
 """How many more deliveries there have to be before the certain moment is looked for again."""
-EPOCHS_KEPT: Final = 64
+EPOCHS_KEPT: Final = 65
 ELSEWHERE_KEPT: Final = 256
 """Records without a position that are remembered."""
 
@@ -47,7 +48,8 @@ class AcceptedDeliveries:
     window      what was accepted since, in the order in which it is taken to have been sent.
     waiting     what came and is not accepted yet.
     opportunities   counts how often a broken promise could have been seen.
-    highest     the highest sequence number of a primary that was learned, by epoch.
+    highest     the highest sequence number of a primary that was learned, by epoch; `latest_invoked_t`: the last invocation of all.
+    has_one_order   whether each of the window was sent before the next one in every legal order.
     elsewhere   records that were first sent before everything that is remembered: they have no position.
     """
 
@@ -55,16 +57,16 @@ class AcceptedDeliveries:
         "_commit_at",
         "_effort",
         "_flags",
-        "_has_one_order",
         "_hold_s",
         "_key",
-        "_latest_invoked_t",
         "_report",
         "_reported",
         "blurred_by",
         "blurred_until_t",
         "elsewhere",
+        "has_one_order",
         "highest",
+        "latest_invoked_t",
         "log",
         "now",
         "opportunities",
@@ -90,9 +92,9 @@ class AcceptedDeliveries:
         self.highest: dict[str, int] = {}
         self.elsewhere: dict[tuple[int, int], None] = {}
         self._commit_at = COMMIT_AT
-        self._latest_invoked_t = -inf
+        self.latest_invoked_t = -inf
         self._reported: frozenset[tuple[int, Kind]] = NOTHING
-        self._has_one_order = True
+        self.has_one_order = True
         self._effort = Effort(self._key.counts)
         self._hold_s = hold_s(key.rules)
         self._flags: dict[tuple[int, int], tuple[int, float]] | None = None
@@ -113,12 +115,12 @@ class AcceptedDeliveries:
     @property
     def idle(self) -> IdleLane:
         """The numbers that are kept while nothing is pending."""
-        return IdleLane(self.region, self.log.frontier, self._latest_invoked_t, tuple(self.highest.items()))
+        return IdleLane(self.region, self.log.frontier, self.latest_invoked_t, tuple(self.highest.items()))
 
     def resume(self, idle: IdleLane) -> None:
         """Goes on behind what was forgotten while the key rested."""
-        self.log.floor = self.log.final = idle.frontier
-        self._latest_invoked_t = idle.latest_invoked_t
+        self.log.floor = self.log.final = self.log.frontier = idle.frontier
+        self.latest_invoked_t = idle.latest_invoked_t
         self.highest = dict(idle.highest)
 
     def position_of(self, one: Delivery) -> int:
@@ -144,7 +146,7 @@ class AcceptedDeliveries:
         subscription, publication = self._key.subscription, one.publication
         if publication is None and one.first and self._key.may_be_older_record(one):
             return True
-        if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self._is_blurred(one)):
+        if self.log.flagged(known, UNPLACED) or (known <= self.log.final and self.is_blurred(one)):
             return True
         if known or not one.first:
             return False
@@ -152,7 +154,7 @@ class AcceptedDeliveries:
         invoked_t = of_id if publication is None else publication.invoked_t
         if subscription.graces and subscription.may_have_come_unseen(invoked_t, one.t) is not None:
             return not self._is_next(one)
-        late = publication is not None and one.invoked_t < self._latest_invoked_t
+        late = publication is not None and one.invoked_t < self.latest_invoked_t
         return late and len(subscription.losses) > 0 and subscription.may_have_lost_one(one.invoked_t, one)
 
     def _is_next(self, one: Delivery) -> bool:
@@ -161,7 +163,7 @@ class AcceptedDeliveries:
         placed = log.flags_at(last) & (PRIMARY | UNPLACED) == PRIMARY
         return placed and one.primary and log.epoch(last) == one.epoch and log.seq(last) == one.seq - 1
 
-    def _is_blurred(self, one: Delivery) -> bool:
+    def is_blurred(self, one: Delivery) -> bool:
         """Whether something whose place is not known may have been sent before a delivery, or after it."""
         sent_t = one.earliest_t - self._key.rules.clock_error_s
         return sent_t <= self.blurred_until_t and one.session is not self.blurred_by
@@ -169,55 +171,56 @@ class AcceptedDeliveries:
     def _bound(self, one: Delivery) -> int:
         """10: see `Delivery.bound`; only if nothing of an unknown place may have been sent after it."""
         log, position = self.log, one.position
-        certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self._is_blurred(one)
+        certain = log.flagged(position, PRIMARY) and not log.flagged(position, SHARED) and not self.is_blurred(one)
         invoked_t = log.invoked_t(position)
         if not certain or self._key.subscription.may_have_come_unseen(invoked_t, one.t) is not None:
             return 0  # what a control operation passed over need not follow
         return stands_below(log, position - 1, one.epoch, one.seq, invoked_t)
 
-    def _take(self, one: Delivery, known: int) -> None:
+    def take(self, one: Delivery, known: int) -> None:
         """A delivery was sent."""
-        before, window = self.now.before, self.window
-        if window:
-            self._has_one_order = self._has_one_order and surely_before(self._key.rules, window[-1], one)
+        before, window, subscription = self.now.before, self.window, self._key.subscription
+        if window and self.has_one_order and one.session is not window[-1].session:
+            self.has_one_order = surely_before(self._key.rules, window[-1], one)
         position = one.position = known or self._learn(one)
         if one.unplaced:
             one.bound = self._bound(one)
-        self._note_answer(one, position)
+        if one.acked_t < inf or subscription.graces:
+            self._note_past(one)
         self.opportunities.sent(one, position)
-        self._note_stay(one)
         if before is not None and before.session is not one.session:
-            self._key.moved(self, one)
+            moved(self._key, self, one)
         if not window:
-            if not self.waiting and self._key.subscription.alone(one.session):
+            if subscription.has_one_stream and one.session.closed_t == inf and not self.waiting:
                 self.settled.sent(position, one)
                 self.log.final = self.log.frontier
                 return
-            self.now, self._has_one_order = self.settled.copy(), True
-        elif not self._has_one_order:
+            self.now, self.has_one_order = self.settled.copy(), True
+        elif not self.has_one_order:
             self._join(one, position)
         window.append(one)
         self.now.sent(position, one)
         self._commit_if_due(one.t)
 
     def _learn(self, one: Delivery) -> int:
-        flags, invoked_t = 0, one.invoked_t
-        if one.primary:
-            flags = PRIMARY
+        flags, publication = 0, one.publication
+        if one.primary and publication is not None:
+            flags, invoked_t = PRIMARY, publication.ordered_t
             self._note_highest(one)
-        if invoked_t > self._latest_invoked_t:
-            self._latest_invoked_t = invoked_t
+        else:
+            invoked_t = one.invoked_t
+        if invoked_t > self.latest_invoked_t:
+            self.latest_invoked_t = invoked_t
         if one.unplaced:
             flags |= UNPLACED
-        floor = self.log.floor
-        position = self.log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
-        if self.log.floor > floor:
-            self.settled.forget(self.log.floor)
-            self.now.forget(self.log.floor)
+        log, floor = self.log, self.log.floor
+        position = log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
+        if log.floor > floor:
+            self.settled.forget(log.floor)
+            self.now.forget(log.floor)
         if self._flags and (one.token, one.stamp) in self._flags:
             learned, answered_t = self._flags[one.token, one.stamp]
-            self.log.mark(position, learned & KEPT)
-            self.log.answer(position, answered_t)
+            self.log.answer(position, learned & KEPT, answered_t)
         if one.copy:
             for other in self.log.positions_of(one.token):
                 self.log.mark(other, SHARED)
@@ -225,14 +228,10 @@ class AcceptedDeliveries:
                 known.shared = known.shared or known.token == one.token
         return position
 
-    def _note_answer(self, one: Delivery, position: int) -> None:
-        """It may have been acknowledged while it was on hold."""
+    def _note_past(self, one: Delivery) -> None:
+        """It may have been acknowledged while it was on hold, or passed over while a control operation settled; a later one was not."""
         if one.acked_t < inf:
-            self.log.mark(position, ACKED)
-            self.log.answer(position, max(self.log.answered_t(position), one.acked_t))
-
-    def _note_stay(self, one: Delivery) -> None:
-        """A delivery while a control operation settled may have been passed over since; a later one was not."""
+            self.log.answer(one.position, ACKED, max(self.log.answered_t(one.position), one.acked_t))
         if self._key.subscription.graces:
             if self._key.subscription.stays(one):
                 self.log.mark(one.position, STAYED)
@@ -259,10 +258,11 @@ class AcceptedDeliveries:
 
     def _note_highest(self, one: Delivery) -> None:
         """A primary was learned."""
-        if one.seq > self.highest.get(one.epoch, 0):
-            if len(self.highest) > EPOCHS_KEPT and one.epoch not in self.highest:
-                del self.highest[next(iter(self.highest))]
-            self.highest[one.epoch] = one.seq
+        highest = self.highest
+        if one.seq > highest.get(one.epoch, 0):
+            highest[one.epoch] = one.seq
+            if len(highest) > EPOCHS_KEPT:
+                del highest[next(iter(highest))]
 
     def _commit_if_due(self, now: float) -> None:
         if len(self.window) >= self._commit_at:
@@ -275,8 +275,8 @@ class AcceptedDeliveries:
             return  # few may still get other places when what waits is explained
         delayed_t = now if now == inf else now - rules.delivery_delay_max_s
         horizon_t = max(delayed_t, self._key.subscription.sent_from_t(now)) - 2 * rules.clock_error_s
-        self._has_one_order = self._has_one_order or has_one_order(rules, self.window)
-        if self._has_one_order and not self.waiting:
+        self.has_one_order = self.has_one_order or is_one_order(rules, self.window)
+        if self.has_one_order and not self.waiting:
             count = next((index for index, one in enumerate(self.window) if one.t >= horizon_t), len(self.window))
         else:
             count = certain_count(rules, self.window, self.waiting, horizon_t)
@@ -313,7 +313,7 @@ class AcceptedDeliveries:
             self._key.group.lose_order(self._key, self)
             self.log.final = max(self.log.final, *(one.position for one in gone))
             del self.window[:count]
-            self._has_one_order = False
+            self.has_one_order = False
             self.now = self.settled.copy()
             for one in self.window:
                 self.now.sent(one.position, one)
@@ -336,7 +336,7 @@ class AcceptedDeliveries:
         self.log.truncate(search.frontier)
         window = set(map(id, self.window))
         learned: dict[tuple[int, int], int] = {}
-        self.window, self._has_one_order = self.window[:kept], False
+        self.window, self.has_one_order = self.window[:kept], False
         self.now = search.settled.copy()
         for step in steps:
             one = search.items[step.item]
@@ -349,12 +349,11 @@ class AcceptedDeliveries:
             one.unplaced = one.unplaced or (not known and (one.token, one.stamp) in self.elsewhere)
             one.position = learned[one.token, one.stamp] = known or self._learn(one)
             one.bound = self._bound(one) if one.unplaced else 0
-            self._note_answer(one, one.position)
+            self._note_past(one)
             if id(one) not in window:
                 self.opportunities.sent(one, one.position)
                 if self.now.before is not None and self.now.before.session is not one.session:
-                    self._key.moved(self, one)
-            self._note_stay(one)
+                    moved(self._key, self, one)
             self._join(one, one.position)
             self.window.append(one)
             self.now.sent(one.position, one)

@@ -26,8 +26,8 @@ def acked(key: KeyChecker, event: Acked) -> None:
     newest = key.live.get(token)
     if newest is not None and newest.older is None and newest.session.name == event.session:
         _ack(key, newest, t)
-        if newest.position and key.log_tells_answers:
-            del key.live[token]
+        if newest.position and not key.rules.exactly_once and len(key.group.checkers) == 1:
+            del key.live[token]  # the log has what counts of it
         return
     answered = answered_by(newest, event.session)
     if any(one.acked_t < t for one in answered):
@@ -47,10 +47,9 @@ def _ack(key: KeyChecker, one: Delivery, t: float) -> None:
         key.liveness.acked(one, t)
     lane = key.current_lane
     if lane is not None and one.position and one.region == lane.region:
-        lane.log.mark(one.position, ACKED)
-        lane.log.answer(one.position, t)
+        lane.log.answer(one.position, ACKED, t)
     else:
-        _mark(key, one.message_id, ACKED, t)
+        _mark(key, one.event.message_id, ACKED, t)
 
 
 def _note_repeated(key: KeyChecker, newest: Delivery | None, t: float) -> None:
@@ -64,8 +63,7 @@ def _mark(key: KeyChecker, message_id: str, flag: int, t: float) -> None:
     token = hash(message_id)
     for lane in key.lanes.values():
         for position in lane.log.positions_of(token):
-            lane.log.mark(position, flag)
-            lane.log.answer(position, t)
+            lane.log.answer(position, flag, t)
 
 
 def nacked(key: KeyChecker, event: Nacked | LeaseModified) -> None:

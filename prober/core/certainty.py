@@ -11,7 +11,7 @@ from prober.core.facts import Delivery, surely_before
 from prober.core.rules import Rules
 
 
-def has_one_order(rules: Rules, window: Sequence[Delivery]) -> bool:
+def is_one_order(rules: Rules, window: Sequence[Delivery]) -> bool:
     """Whether each delivery of a window was sent before the next one in every legal order."""
     return all(surely_before(rules, one, other) for one, other in pairwise(window))
 

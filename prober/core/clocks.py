@@ -10,9 +10,9 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prober.core.events import LONG_AGO
-from prober.core.facts import Delivery, Grace, Session, lease_until
+from prober.core.facts import Delivery, Grace, Record, Session, lease_until
 from prober.core.flow import Flow
-from prober.core.holds import Holds, Record, record_key
+from prober.core.holds import Holds
 from prober.core.rules import Mode
 from prober.core.spans import Spans, both, length, minus, reaches, union
 
@@ -56,41 +56,43 @@ class Clocks:
 
     active      the keys by when anything of them was sent last, the latest last.
     leased_s    the longest that anything was leased at once.
+    flows       the flow control of streams that have any.
     """
 
-    __slots__ = ("_flows", "_latest", "_subscription", "active", "leased_s")
+    __slots__ = ("_latest", "_subscription", "active", "flows", "leased_s")
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
-        self._flows: dict[Session, Flow] = {}
+        self.flows: dict[Session, Flow] = {}
         self.active: dict[Holds, None] = {}
         self._latest: Holds | None = None
         self.leased_s = subscription.rules.ack_deadline_s + subscription.rules.delivery_delay_max_s
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, holds: Holds, one: Delivery, size: int) -> None:
-        """Something of a key was delivered."""
+    def delivered(self, holds: Holds, one: Delivery, largest: int) -> None:
+        """Something of a key was delivered; `largest`: the size of the largest message of the key."""
         if self._latest is not holds:
             self.touch(holds)
         session = one.session
         if session.max_messages < inf or session.max_bytes < inf:
-            flow = self._flows.get(session)
+            flow = self.flows.get(session)
             if flow is None:
-                self._flows = {each: kept for each, kept in self._flows.items() if each.closed_t == inf}
-                flow = self._flows[session] = Flow(self._subscription.rules, session)
-            flow.delivered(record_key(one), one, size)
+                self.flows = {each: kept for each, kept in self.flows.items() if each.closed_t == inf}
+                flow = self.flows[session] = Flow(self._subscription.rules, session)
+            publication = one.publication
+            flow.delivered(one.record, one, largest if publication is None or not publication.size else publication.size)
 
     def answered(self, one: Delivery, t: float) -> None:
         """A delivery was acknowledged or refused."""
-        flow = self._flows.get(one.session)
+        flow = self.flows.get(one.session)
         if flow is not None:
-            flow.answered(record_key(one), t)
+            flow.answered(one.record, t)
 
     def extended(self, holds: Holds, session: Session, token: int, t: float, until_t: float) -> None:
         """The lease of something that was acknowledged is extended, so that it may count as outstanding."""
         self.touch(holds, until_t - t)
-        flow = self._flows.get(session)
+        flow = self.flows.get(session)
         if flow is not None:
             flow.extended(token, t, until_t)
 
@@ -227,7 +229,7 @@ class Clocks:
 
     def _room(self, session: Session, stop: float) -> Spans:
         """When a stream was open and its flow control was not used up."""
-        flow = self._flows.get(session)
+        flow = self.flows.get(session)
         opened = [(session.opened_t, self._dead_t(session))]
         return opened if flow is None else minus(opened, flow.full(stop))
 
@@ -299,7 +301,7 @@ class Clocks:
 
     def _in_full_streams(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
         """When the key was held by a subscriber, and a stream of that one had no room."""
-        for session, flow in self._flows.items():
+        for session, flow in self.flows.items():
             full = both([(session.opened_t, self._dead_t(session))], union(flow.full(stop)))
             if full:
                 held = ((start, end) for start, end, span in key.holds.held() if span.session.owner == session.owner)
@@ -362,8 +364,8 @@ class KeyClock:
 
     def note(self, one: Delivery) -> None:
         """With a retry policy: a delivery after which the service may wait."""
-        self._backed_off.pop(record_key(one), None)
-        self._backed_off[record_key(one)] = one
+        self._backed_off.pop(one.record, None)
+        self._backed_off[one.record] = one
         if len(self._backed_off) > BACKED_OFF_KEPT:
             first = self._backed_off.pop(next(iter(self._backed_off)))
             self.unknown_until_t = max(self.unknown_until_t, self._backed_off_until(first))

@@ -176,10 +176,13 @@ class FindingsCollector:
 
     def count_first_delivery(self, *, recorded: bool) -> None:
         """A message came for the first time: the key has moved on after all that was dead-lettered before."""
-        self.counts.deliveries_first += recorded
-        self.counts.deliveries_unrecorded += not recorded
-        self.counts.chances_dead_letter += self.dead_letters
-        self.dead_letters = 0
+        if recorded:
+            self.counts.deliveries_first += 1
+        else:
+            self.counts.deliveries_unrecorded += 1
+        if self.dead_letters:
+            self.counts.chances_dead_letter += self.dead_letters
+            self.dead_letters = 0
 
     def note_repeated(self, epoch: str, seq: int, *, one_id: bool) -> None:
         """Another record of a message came, perhaps under the id of the first: sentences then say which they mean."""

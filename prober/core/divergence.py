@@ -284,7 +284,7 @@ def _file(met: Met, doubt: str) -> None:
         witnesses.append(log.number(met.extra[0]))
     one = mine.delivery_of(met.position)
     if one is not None:
-        facts["message_id"] = one.message_id
+        facts["message_id"] = one.event.message_id
     t = mine.checker.last_t if one is None else one.t
     reasons = () if doubt else _ruled_out(met)
     mine.checker.collector.violation(Kind.ORDER_DIVERGENCE, t, witnesses, facts, doubt, reasons)

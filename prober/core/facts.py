@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from prober.core.events import LONG_AGO
 from prober.core.rules import Mode, Rules
@@ -16,6 +16,9 @@ from prober.core.rules import Mode, Rules
 if TYPE_CHECKING:
     from prober.core.events import Delivered
     from prober.core.publications import Publication
+
+Record: TypeAlias = int | tuple[int, int]
+"""The identity of a record: the message id, with the publish time if that was stated."""
 
 
 class Session:
@@ -43,8 +46,8 @@ class Session:
 class Delivery:
     """One delivery of a record.
 
-    number, t       its event.
-    token, stamp    the record: the hash of its message id, and of its publish time, `publish_time`.
+    event, number, t    what was recorded.
+    token, stamp    the record: the hash of its message id, and of its publish time, 0 if that was not stated; `record` is both.
     earliest_t      the earliest that it can have been sent.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
@@ -63,21 +66,19 @@ class Delivery:
     __slots__ = (
         "acked_t",
         "answered_before_t",
-        "attempt",
         "bound",
         "copy",
         "earliest_t",
         "epoch",
+        "event",
         "first",
-        "generation",
         "leases",
-        "message_id",
         "nacked_t",
         "number",
         "older",
         "position",
         "publication",
-        "publish_time",
+        "record",
         "region",
         "seq",
         "session",
@@ -98,18 +99,16 @@ class Delivery:
         publication: Publication | None,
         earliest_t: float,
     ) -> None:
+        self.event = event
         self.number = number
         self.t = event.t
         self.earliest_t = earliest_t
         self.session = session
         self.token = token
         self.stamp = stamp
-        self.publish_time = event.publish_time
+        self.record: Record = (token, stamp) if stamp else token
         self.epoch = event.epoch
         self.seq = event.seq
-        self.message_id = event.message_id
-        self.generation = event.generation
-        self.attempt = event.delivery_attempt
         self.publication = publication
         self.position = self.bound = 0
         self.region: str | None = None
@@ -130,7 +129,7 @@ class Delivery:
         publication = self.publication
         if publication is None:
             return LONG_AGO
-        return publication.ordered_t if self.primary else publication.invoked_of(self.generation)
+        return publication.ordered_t if self.primary else publication.invoked_of(self.event.generation)
 
     @property
     def primary(self) -> bool:

@@ -6,8 +6,7 @@ from collections import deque
 from math import inf
 from typing import Final
 
-from prober.core.facts import Delivery, Session, lease_until
-from prober.core.holds import Record
+from prober.core.facts import Delivery, Record, Session, lease_until
 from prober.core.rules import Rules
 from prober.core.spans import Spans
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from prober.core.events import LONG_AGO
-from prober.core.facts import Delivery, Session, lease_until, may_be_held_until
+from prober.core.facts import Delivery, Record, Session, lease_until, may_be_held_until
 from prober.core.rules import Mode
 
 if TYPE_CHECKING:
@@ -27,13 +27,6 @@ Beyond that the oldest count as held until their lease is over.
 
 AGAIN_KEPT: Final = 32
 """Redeliveries of a key of which it is known what they released."""
-
-Record: TypeAlias = int | tuple[int, int]
-
-
-def record_key(one: Delivery) -> Record:
-    """The identity of the record of a delivery: the message id, with the publish time if that was stated."""
-    return (one.token, one.stamp) if one.stamp else one.token
 
 
 class Span:
@@ -61,8 +54,10 @@ class Span:
 
     def lasts(self, end_t: float, delays_t: float = LONG_AGO) -> None:
         """Something of it may be outstanding until then."""
-        self.end_t = max(self.end_t, end_t)
-        self.delays_t = max(self.delays_t, delays_t)
+        if end_t > self.end_t:
+            self.end_t = end_t
+        if delays_t > self.delays_t:
+            self.delays_t = delays_t
 
 
 class Holds:
@@ -73,12 +68,13 @@ class Holds:
     touched_t   when something of it was sent, or its lease changed.
     """
 
-    __slots__ = ("_again", "_kept_max", "_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
+    __slots__ = ("_again", "_answer_s", "_kept_max", "_latest", "_past", "_span", "_subscription", "others", "touched_t", "unacked")
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
         least, most = OUTSTANDING_KEPT
         self._kept_max = min(max(4 * subscription.rules.window, least), most)
+        self._answer_s = subscription.rules.ack_settled_s
         self._past: list[Span] = []
         self._latest: dict[Session, Span] = {}
         self._span: Span | None = None
@@ -91,33 +87,30 @@ class Holds:
 
     def delivered(self, one: Delivery, *, pending: bool) -> None:
         """A message was delivered; `pending`: it is redelivered unless it is acknowledged."""
-        span = self._span
+        span, rules, streaming = self._span, self._subscription.rules, self._subscription.streaming
         if span is None or span.session is not one.session or (not self.unacked and self._is_over(span, one)):
             span = self._begin(one)
         if one.region not in span.regions:
             span.regions += (one.region,)
-        rules = self._subscription.rules
         leased_t = one.t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.clock_error_s
         if leased_t > span.leased_t:
             span.leased_t = leased_t
-        if not self._subscription.streaming:
+        if not streaming:
             span.lasts(leased_t)
-        record = record_key(one)
         if not one.first or one.older is not None:
-            self._replace(record, one.t)
-            if self._subscription.streaming:
+            self._replace(one.record, one.t)
+            if streaming:
                 self._again.append(one)
-        kept = self.unacked if pending else self.others
-        if pending or self._subscription.streaming:
-            kept[record] = one
+        if pending or streaming:
+            kept = self.unacked if pending else self.others
+            kept[one.record] = one
             if len(kept) > self._kept_max:
                 self._fold(kept.pop(next(iter(kept))))
         self.touched_t = one.t
 
     def acked(self, one: Delivery, t: float) -> None:
         """A delivery was acknowledged, and with it its record."""
-        record = record_key(one)
-        held = self.unacked.pop(record, None) or self.others.pop(record, None)
+        held = self.unacked.pop(one.record, None) or self.others.pop(one.record, None)
         if held is None:
             return
         if held is not one:
@@ -125,13 +118,12 @@ class Holds:
         elif self._subscription.streaming:
             span = self._latest.get(one.session)
             if span is not None:
-                end_t = t + self._subscription.rules.ack_settled_s + self._subscription.rules.clock_error_s
-                span.lasts(end_t)
+                span.lasts(t + self._answer_s + self._subscription.rules.clock_error_s)
 
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
         self.touched_t = max(self.touched_t, one.t)
-        record = record_key(one)
+        record = one.record
         again_t = self._came_again_elsewhere(one)
         over = min(one.session.closed_t, again_t) < inf if self._subscription.streaming else one.session not in self._latest
         if over or one not in (self.unacked.get(record), self.others.get(record)):

@@ -24,7 +24,7 @@ OUT_OF_ORDER = "it may have been part of the redelivery of an earlier message, w
 
 def record_of(one: Delivery) -> Facts:
     """The names of the record of a delivery, as facts."""
-    return {"seq": one.seq, "epoch": one.epoch, "message_id": one.message_id}
+    return {"seq": one.seq, "epoch": one.epoch, "message_id": one.event.message_id}
 
 
 def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:

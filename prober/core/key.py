@@ -5,21 +5,18 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from prober.core import answers, baseline, integrity, report
-from prober.core.accepted import AcceptedDeliveries
+from prober.core import answers, baseline, integrity, report, usual
 from prober.core.collector import CUT_OFF, FindingsCollector
 from prober.core.coverage import Coverage
 from prober.core.events import LONG_AGO, Delivered
 from prober.core.facts import Delivery, Grace, deliveries_of, earliest_send, hold_s
-from prober.core.findings import Kind
 from prober.core.lane import Lane
 from prober.core.late import first_of
 from prober.core.liveness import Liveness
 from prober.core.log import ACKED, UNPLACED
-from prober.core.model import OVERLAP, Problem
 from prober.core.publications import Epoch, Publication
 from prober.core.rules import Rules
-from prober.core.sought import Restart, Seek
+from prober.core.sought import Seek
 from prober.core.subscription import Subscription
 from prober.core.unrecorded import NumbersCheck
 
@@ -92,38 +89,52 @@ class KeyChecker:
 
     def delivered(self, event: Delivered, number: int) -> None:
         """A message was delivered."""
-        t = self.last_t = event.t
-        session = self.subscription.session(event.session, t)
-        if t < session.answered_t:
-            session.answered_t = t
-        token = hash(event.message_id)
-        stamp = 0 if event.publish_time is None else hash(event.publish_time) & STAMP or 1
-        publication = self.group.find(event.epoch, event.seq)
-        one = Delivery(event, number, session, token, stamp, publication, earliest_send(self.rules, t, session, publication))
-        session.sent_t = max(session.sent_t, one.earliest_t)
-        if stamp:
-            self.collector.ids_alone = False
-        one.older = self.live.get(token)
-        self.live[token] = one
+        one, subscription = self._arrived(event, number), self.subscription
         if event.defect is not None or not event.matches_filter:
             integrity.judge_content(self, one, event)
-        if self.subscription.graces:
-            self.subscription.showed(one)
+        if subscription.graces:
+            subscription.showed(one)
         if self.adopts:
             baseline.adopt(self, one)
-        lane = self._place(one)
-        if lane is None:
-            self._unplaced(one)
-        else:
+        lane = self.current_lane
+        if lane is not None and usual.goes_on_with(self, lane, one):
+            self._receive(lane, one)
             one.region = lane.region
-            lane.deliver(one)
+            lane.take(one, 0)
+        else:
+            lane = self._place(one)
+            if lane is None:
+                self._unplaced(one)
+            else:
+                one.region = lane.region
+                lane.deliver(one)
         self.liveness.delivered(one, lane)
         if len(self.group.checkers) > 1:
             more_t = self.group.compare(self)
             if self.compare_t == inf:
                 self.compare_t = more_t
         if len(self.live) > self.forget_at:
-            answers.forget(self, t)
+            answers.forget(self, event.t)
+
+    def _arrived(self, event: Delivered, number: int) -> Delivery:
+        """What is known at once about a delivery."""
+        t = self.last_t = event.t
+        subscription, live = self.subscription, self.live
+        session = subscription.sessions.get(event.session) or subscription.session(event.session, t)
+        if t < session.answered_t:
+            session.answered_t = t
+        token = hash(event.message_id)
+        stamp = 0 if event.publish_time is None else hash(event.publish_time) & STAMP or 1
+        publication = self.group.find(event.epoch, event.seq)
+        earliest_t = earliest_send(self.rules, t, session, publication)
+        one = Delivery(event, number, session, token, stamp, publication, earliest_t)
+        if earliest_t > session.sent_t:
+            session.sent_t = earliest_t
+        if stamp:
+            self.collector.ids_alone = False
+        one.older = live.get(token)
+        live[token] = one
+        return one
 
     def may_be_older_record(self, one: Delivery) -> bool:
         """10: whether a record that is not expected may be older than the subscription is known to be."""
@@ -144,19 +155,21 @@ class KeyChecker:
             may_be_known = one.older is not None or len(self.lanes) > 1 or lane.log.may_have(one.token)
             if may_be_known and not integrity.judge_identity(self, one):
                 return None
-            self._receive(lane, one, publication)
+            self._receive(lane, one)
             return lane
         known = self._known(one)
         if known is not None:
             return self._again(one, known)
         return self._first(one, publication)
 
-    def _receive(self, lane: Lane, one: Delivery, publication: Publication) -> None:
+    def _receive(self, lane: Lane, one: Delivery) -> None:
         """The primary of a publication comes for the first time."""
+        publication = one.publication
+        assert publication is not None
         one.first = True
         publication.received |= 1 << self.subscription.index
         lane.pending.pop(publication, None)
-        if publication in lane.overtaken:
+        if lane.overtaken and publication in lane.overtaken:
             report.late(self, lane, publication, one, lane.overtaken[publication])
         if self.rules.filtered:
             lane.note_filtered(publication, one)
@@ -164,7 +177,8 @@ class KeyChecker:
         self.collector.count_first_delivery(recorded=True)
         if publication.early:
             integrity.judge_duplicate(self, one, publication)
-        self.counts.chances_order += lane.log.frontier > 0 and not one.older
+        if lane.log.frontier > 0 and one.older is None:
+            self.counts.chances_order += 1
 
     def _known(self, one: Delivery) -> Lane | None:
         """The lane in which the record of a delivery is known."""
@@ -232,7 +246,7 @@ class KeyChecker:
     def _is_foreign(self, one: Delivery, publication: Publication | None) -> bool:
         """10: of an epoch, or from a part of an epoch, that the record does not have."""
         if publication is not None:
-            return publication.invoked_t == LONG_AGO or publication.may_predate(one.generation)
+            return publication.invoked_t == LONG_AGO or publication.may_predate(one.event.generation)
         placed = any(lane.log.positions_of(one.token) for lane in self.lanes.values())
         epoch, known = self.group.epochs.get(one.epoch), placed or (one.older is not None and one.older.region is not None)
         return not known and (epoch is None or epoch.may_predate(one.seq))  # L5: a known message id is of a recorded publish
@@ -279,19 +293,29 @@ class KeyChecker:
 
     def confirmed(self, publication: Publication, t: float) -> None:
         """A publish was confirmed."""
+        token = publication.token
+        assert token is not None
         first = first_of(publication, self.subscription.index) if publication.early else None
-        came = None if first is not None or publication.token is None else self.newest(publication.token)
-        unplaced = came is not None and came.publication is publication  # by an attempt that nobody recorded
+        came = self.live.get(token)
         if first is not None:
             publication.received |= 1 << self.subscription.index
-        before = not self.adopts and baseline.may_predate(self, publication) and first is None
-        if before or unplaced or publication.token in self.dead_lettered_ids:
+        elif came is not None and came.publication is publication:
+            self.excuse(publication)  # it came without a place, by an attempt that nobody recorded
+            return
+        elif publication.invoked_t <= self.baseline_t and not self.adopts and baseline.may_predate(self, publication):
             self.excuse(publication)
             return
-        self.counts.chances_order += first is not None and first.position > 1
-        self.lane(publication.region).confirmed(publication, first, t)
-        self.liveness.confirmed(t)
-        integrity.judge_confirmation(self, publication, t)
+        if token in self.dead_lettered_ids:
+            self.excuse(publication)
+            return
+        if first is not None and first.position > 1:
+            self.counts.chances_order += 1
+        lane = self.lane(publication.region)
+        lane.confirmed(publication, first, t)
+        if self.liveness.due_t == inf:
+            self.liveness.confirmed(t)
+        if came is not None or len(self.lanes) > 1 or lane.log.may_have(token):
+            integrity.judge_confirmation(self, publication, t)
 
     def evict(self, epoch: Epoch) -> None:
         """An epoch was forgotten."""
@@ -327,14 +351,11 @@ class KeyChecker:
         self.liveness.sought(seek)
 
     @property
-    def log_tells_answers(self) -> bool:
-        """Whether a delivery that was answered is not needed any more, since the log has what counts of it."""
-        return len(self.group.checkers) == 1 and not self.rules.exactly_once
-
-    @property
     def due_t(self) -> float:
         """When something has to be decided without a further event."""
-        due_t = min(self.liveness.due_t, self.compare_t)
+        due_t = self.liveness.due_t
+        if self.compare_t < due_t:
+            due_t = self.compare_t
         if self.numbers is not None and self.numbers.due_t < due_t:
             due_t = self.numbers.due_t
         for lane in self.lanes.values():
@@ -369,32 +390,3 @@ class KeyChecker:
         """From now on all that is on hold is in doubt: later events that were not recorded may explain it."""
         self.group.compare(self)
         self.collector.excuse(inf, CUT_OFF)
-
-    # --- findings ------------------------------------------------------------------------------------------------------------
-
-    def report(self, lane: Lane, one: Delivery, problem: Problem) -> None:
-        """Files what is not simply legal about a delivery."""
-        if problem.kind is Kind.ORDER_GAP:
-            report.gap(self, lane, one, problem)
-        elif problem.kind in OVERLAP.values():
-            report.overlap(self, lane, one, problem)
-        else:
-            report.REPORTS[problem.kind](self, lane, one, problem)
-
-    def report_pair(self, lane: Lane, late: Publication | int, early: int, confirmed: Publication) -> None:
-        """Two primaries are in the wrong order, which a late confirmation shows."""
-        report.pair(self, lane, late, early, confirmed)
-
-    def moved(self, lane: AcceptedDeliveries, one: Delivery) -> None:
-        """The key goes on at another session than before."""
-        before = lane.now.before
-        if before is None or isinstance(before, Restart) or before.owner == one.owner or not self.rules.redelivery_promised:
-            return
-        position = one.position or lane.log.frontier
-        held = lane.now.held if self.subscription.streaming else lane.now.outstanding()
-        others = [(at, other) for at, other in held if other.owner != one.owner]
-        answered = not others and not self.subscription.streaming
-        if answered and lane.region in self.told_of_acked:
-            return  # by pull and push that is the rule, and reported once
-        if report.move(self, lane, one, position, others) and answered:
-            self.told_of_acked |= {lane.region}

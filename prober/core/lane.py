@@ -20,6 +20,7 @@ from prober.core.log import ACK_CONFIRMED, ACKED, PRIMARY, STAYED, UNPLACED
 from prober.core.model import Problem, Send
 from prober.core.opportunities import Opportunities
 from prober.core.publications import Publication
+from prober.core.report import pair, report
 from prober.core.rules import Mode
 from prober.core.search import Search
 from prober.core.situation import held_below
@@ -47,19 +48,20 @@ class Lane(AcceptedDeliveries):
     due_t       when that is decided at the latest.
     pending     confirmed publications that have not come, in order of invocation, each with the delivery that missed it with an excuse.
     overtaken   publications of which a finding says that they are missing before a delivery.
+    seek        a seek back since which nothing came.
     deferred    publications that were confirmed after others had come that may stand behind them, and when to compare them.
     """
 
-    __slots__ = ("_in_grace", "_is_across_publishers", "_seek", "deferred", "due_t", "overtaken", "pending")
+    __slots__ = ("_in_grace", "_is_across_publishers", "deferred", "due_t", "overtaken", "pending", "seek")
 
     def __init__(self, key: KeyChecker, region: str) -> None:
-        super().__init__(key, region, partial(key.report, self))
+        super().__init__(key, region, partial(report, key, self))
         self.due_t = inf
         self.pending: dict[Publication, Delivery | None] = {}
         self.overtaken: dict[Publication, Delivery] = {}
         self.deferred: list[tuple[float, Publication]] = []
         self._in_grace = self._is_across_publishers = False
-        self._seek: Seek | None = None
+        self.seek: Seek | None = None
         self.opportunities = Opportunities(key, self)
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
@@ -103,12 +105,12 @@ class Lane(AcceptedDeliveries):
     def _accept(self, one: Delivery, known: int) -> bool:
         """Takes a delivery as sent now; False if that needs an explanation. `known`: the position of its record, 0 if that is new."""
         grace = self._grace_of(one) if self._key.subscription.graces else None
-        if self._seek is not None:
+        if self.seek is not None:
             self._begin_again(grace)
         state = self.now
         position = known or self.log.frontier + 1
         if not self._key.group.key and not self._send_of(state, one, position, []).alone():
-            self._take(one, known)  # 11: without an ordering key there is no order
+            self.take(one, known)  # 11: without an ordering key there is no order
             return True
         missing = [] if known or self._key.rules.filtered or not (self.pending or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
@@ -119,7 +121,7 @@ class Lane(AcceptedDeliveries):
                 return False
             self._file(one, problems)
             one.unplaced = one.unplaced or (grace is not None and bool(missing))  # what is missing may stand before it
-        self._take(one, known)
+        self.take(one, known)
         return True
 
     def _grace_of(self, one: Delivery) -> Grace | None:
@@ -285,7 +287,7 @@ class Lane(AcceptedDeliveries):
         for other in self.window:
             self.log.mark(other.position, UNPLACED)
         self.reset(one)
-        self._take(one, known)
+        self.take(one, known)
         if not known:
             self.log.mark(one.position, UNPLACED)
 
@@ -293,7 +295,7 @@ class Lane(AcceptedDeliveries):
 
     def unplaced(self, one: Delivery) -> None:
         """A delivery without a place in the record: the service may go on from anywhere."""
-        self._seek = None
+        self.seek = None
         if self.waiting and one.earliest_t <= self.waiting[0].t + self._key.rules.clock_error_s:
             self.reset(one)
             self._go_on()
@@ -302,7 +304,7 @@ class Lane(AcceptedDeliveries):
     def control(self, *, is_hole: bool) -> None:
         """A control operation, or a hole in the record."""
         self.opportunities.control()
-        self._seek = None
+        self.seek = None
         while self.waiting:
             self._resolve(inf)
         self.reset()
@@ -315,16 +317,16 @@ class Lane(AcceptedDeliveries):
 
     def sought(self, seek: Seek) -> None:
         """A seek back: what it certainly brings is acknowledged no more."""
-        self._seek, log = seek.of(self.log, self._key.rules), self.log
+        self.seek, log = seek.of(self.log, self._key.rules), self.log
         for position in log.between(0, log.frontier + 1):
             if seek.brings(log, position, self._key.rules):
                 log.unmark(ACKED, position)
                 log.mark(position, STAYED)
-        self.opportunities.sought(self._seek)
+        self.opportunities.sought(self.seek)
 
     def _begin_again(self, grace: Grace | None) -> None:
         """The first delivery since a seek back; if nothing came until that had settled, it begins with what comes again."""
-        seek, self._seek = self._seek, None
+        seek, self.seek = self.seek, None
         if grace is None and seek is not None and seek.start <= seek.target and not self.window:
             self.settled.restart(Restart(seek, self.log), seek.start - 1)
 
@@ -350,7 +352,7 @@ class Lane(AcceptedDeliveries):
 
     def note_filtered(self, publication: Publication, one: Delivery) -> None:
         """With a filter nothing waits for a publication, so it is compared once it comes, if that may be late."""
-        if one.invoked_t <= self._latest_invoked_t:
+        if one.invoked_t <= self.latest_invoked_t:
             self._defer(publication, one.t)
 
     def _defer(self, publication: Publication, t: float) -> None:
@@ -395,6 +397,6 @@ class Lane(AcceptedDeliveries):
                         continue
                     self._adopt(search, explanation.steps)
             for late, early in list(pairs(self.log, self.pending, publication, first, self._key.rules)):
-                self._key.report_pair(self, late, early, publication)
+                pair(self._key, self, late, early, publication)
         if not self.waiting:
             self.due_t = min((due_t for due_t, _ in self.deferred), default=inf)

@@ -17,7 +17,6 @@ from prober.core.clocks import KeyClock, Verdict, Wait
 from prober.core.events import LONG_AGO, LeaseModified
 from prober.core.facts import Delivery, deliveries_of, lease_until
 from prober.core.findings import Kind
-from prober.core.holds import record_key
 from prober.core.log import ACKED, REMOVED
 from prober.core.overdue import HELD_ELSEWHERE, removed_after, removed_unseen
 from prober.core.publications import DUPLICATES_KEPT, Publication
@@ -70,21 +69,20 @@ class Liveness:
 
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
         """A message was delivered; `lane` is None if it has no place in the record."""
-        key, clock = self._key, self.clock
+        key, clock, runs, subscription = self._key, self.clock, self._runs, self._key.subscription
         t = clock.last_t = one.t
         self.last_number = one.number
         self._told = NOTHING
-        publication = one.publication
-        size = key.group.largest if publication is None or not publication.size else publication.size
-        key.subscription.clocks.delivered(clock.holds, one, size)
+        subscription.clocks.delivered(clock.holds, one, key.group.largest)
         pending = lane is not None and (one.first or not self._was_acked(one, lane))
-        if pending and key.subscription.graces:
+        if pending and subscription.graces:
             pending = one.earliest_t > key.collector.grace_until_t
-            pending = pending and not key.subscription.may_have_been_acked_unseen(self._invoked_t(one))
+            pending = pending and not subscription.may_have_been_acked_unseen(self._invoked_t(one))
         clock.holds.delivered(one, pending=pending)
         if key.rules.retry_backoff_max_s:
             clock.note(one)
-        self._runs.delivered(one, lane)
+        if not one.first or runs.recent or runs.restored:
+            runs.delivered(one, lane)
         if self._proven:
             self._proven.pop(one.token, None)
         if self.due_t == inf:
@@ -93,8 +91,10 @@ class Liveness:
     def acked(self, one: Delivery, t: float) -> None:
         """An acknowledgement of a delivery is sent."""
         self.clock.holds.acked(one, t)
-        self._runs.gone(one.token)
-        self._key.subscription.clocks.answered(one, t)
+        if self._runs.restored:
+            self._runs.gone(one.token)
+        if self._key.subscription.clocks.flows:
+            self._key.subscription.clocks.answered(one, t)
 
     def acked_unseen(self, token: int) -> None:
         """An acknowledgement is sent of a delivery that was forgotten, or never recorded."""
@@ -357,7 +357,7 @@ class Liveness:
         """Files overdue deliveries: certain ones once, those in doubt once while the key stands still."""
         for one, _, _ in found:
             if not doubt:
-                self.clock.holds.others[record_key(one)] = self.clock.holds.unacked.pop(record_key(one))
+                self.clock.holds.others[one.record] = self.clock.holds.unacked.pop(one.record)
             elif doubt != HELD_ELSEWHERE:
                 self._told |= {one.number}
         if (Kind.UNACKED_STALL, doubt) in self._told:
@@ -373,7 +373,7 @@ class Liveness:
         if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
             return False
         clock.holds.tidy(now)
-        pending = clock.holds.unacked or clock.holds.others or self._proven or self._runs.is_pending
+        pending = clock.holds.unacked or clock.holds.others or self._proven or self._runs.recent or self._runs.restored
         return not pending and now > clock.unknown_until_t
 
     # --- pending deliveries --------------------------------------------------------------------------------------------------

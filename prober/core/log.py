@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Final
 
+from prober.core.events import LONG_AGO
 from prober.core.names import RecordName
 
 ACKED: Final = 1
@@ -32,6 +33,9 @@ STAYED: Final = 128
 
 SEEN_BYTES: Final = 64, 2048
 """Eight times as many bits tell which message ids are certainly not in the log: a power of two, for a short log and for a long one."""
+BITS: Final = bytes(1 << bit for bit in range(8))
+EPOCHS_MAX: Final = 65_535
+"""Names of epochs that a column can tell apart."""
 SLACK: Final = 32
 """Positions that may be kept beyond the window, so that the oldest are forgotten together."""
 SHORT: Final = 64
@@ -41,10 +45,16 @@ SHORT: Final = 64
 class Log:
     """Positions count from 1. `window` of them are kept; `floor` are forgotten.
 
+    frontier    the last position.
     final   the positions up to this one keep their places, but for the order inside their groups.
     """
 
     __slots__ = (
+        "_epoch",
+        "_epoch_index",
+        "_full_at",
+        "_mask",
+        "_names",
         "_seen",
         "_seen_from",
         "_window",
@@ -53,8 +63,8 @@ class Log:
         "final",
         "flags",
         "floor",
+        "frontier",
         "invoked",
-        "names",
         "numbers",
         "seqs",
         "stamps",
@@ -63,9 +73,11 @@ class Log:
 
     def __init__(self, window: int) -> None:
         self._window = window
+        self._full_at = window + SLACK
         self._seen = bytearray(SEEN_BYTES[0])
+        self._mask = 8 * SEEN_BYTES[0] - 1
         self._seen_from = 0
-        self.floor = self.final = 0
+        self.floor = self.final = self.frontier = 0
         self.tokens = array("q")
         self.stamps = array("I")
         self.numbers = array("Q")
@@ -74,40 +86,40 @@ class Log:
         self.answered = array("d")
         self.epochs = array("H")
         self.flags = array("B")
-        self.names: list[str] = []
-
-    @property
-    def frontier(self) -> int:
-        """The last position."""
-        return self.floor + len(self.tokens)
+        self._names: list[str] = []
+        self._epoch: str | None = None
+        self._epoch_index = 0
 
     def append(self, token: int, stamp: int, number: int, epoch: str, seq: int, invoked_t: float, flags: int) -> int:
         """A record is sent for the first time; its position."""
-        self._seen[(token >> 3) & (len(self._seen) - 1)] |= 1 << (token & 7)
+        if epoch != self._epoch:
+            self._begin(epoch)
+        slot = token & self._mask
+        self._seen[slot >> 3] |= BITS[slot & 7]
         self.tokens.append(token)
         self.stamps.append(stamp)
         self.numbers.append(number)
         self.seqs.append(seq)
         self.invoked.append(invoked_t)
-        self.answered.append(float("-inf"))
-        names = self.names
-        self.epochs.append(len(names) - 1 if names and names[-1] == epoch else self._name(epoch))
+        self.answered.append(LONG_AGO)
+        self.epochs.append(self._epoch_index)
         self.flags.append(flags)
-        if len(self.tokens) >= self._window + SLACK:
-            self._forget(len(self.tokens) - self._window)
-        elif len(self.tokens) == SHORT:
+        position = self.frontier = self.frontier + 1
+        count = position - self.floor
+        if count >= self._full_at:
+            self._forget(count - self._window)
+        elif count == SHORT:
             self._see_again()
-        return self.floor + len(self.tokens)
+        return position
 
-    def _name(self, epoch: str) -> int:
-        names = self.names
-        if epoch in names:
-            return names.index(epoch)
-        if len(names) >= 65_535:
-            names.clear()
-            self.forget()
-        names.append(epoch)
-        return len(names) - 1
+    def _begin(self, epoch: str) -> None:
+        """The next record is of another epoch than the last one."""
+        if epoch not in self._names:
+            if len(self._names) >= EPOCHS_MAX:
+                self._names.clear()
+                self._forget(len(self.tokens))
+            self._names.append(epoch)
+        self._epoch, self._epoch_index = epoch, self._names.index(epoch)
 
     def _forget(self, count: int) -> None:
         for column in self._columns():
@@ -119,40 +131,38 @@ class Log:
     def _see_again(self) -> None:
         """Forgets the message ids that left the log."""
         self._seen, self._seen_from = bytearray(SEEN_BYTES[len(self.tokens) >= SHORT]), self.floor
+        self._mask = 8 * len(self._seen) - 1
         for token in self.tokens:
-            self._seen[(token >> 3) & (len(self._seen) - 1)] |= 1 << (token & 7)
-
-    def forget(self) -> None:
-        """Forgets all positions; the numbering goes on."""
-        self._forget(len(self.tokens))
+            slot = token & self._mask
+            self._seen[slot >> 3] |= BITS[slot & 7]
 
     def truncate(self, frontier: int) -> None:
         """Takes back what was learned above a position."""
         for column in self._columns():
             del column[max(0, frontier - self.floor) :]
+        self.frontier = self.floor + len(self.tokens)
 
     def _columns(self) -> tuple[array[int] | array[float], ...]:
         return self.tokens, self.stamps, self.numbers, self.seqs, self.invoked, self.answered, self.epochs, self.flags
 
     def find(self, token: int, stamp: int) -> int:
         """The position of a record, 0 if it is not known. Without a publish time the id alone decides."""
-        for index in self._indices_of(token):
+        for index in self._indices_of(token) if self.may_have(token) else ():
             if not stamp or not self.stamps[index] or self.stamps[index] == stamp:
                 return self.floor + index + 1
         return 0
 
     def may_have(self, token: int) -> bool:
         """Whether a record of a message id may be in the log; False is certain."""
-        return bool(self._seen[(token >> 3) & (len(self._seen) - 1)] & 1 << (token & 7))
+        slot = token & self._mask
+        return self._seen[slot >> 3] & BITS[slot & 7] != 0
 
     def positions_of(self, token: int) -> list[int]:
         """The positions of all records of a message id."""
-        return [self.floor + index + 1 for index in self._indices_of(token)]
+        return [self.floor + index + 1 for index in self._indices_of(token)] if self.may_have(token) else []
 
     def _indices_of(self, token: int) -> Iterator[int]:
         """Where a message id stands in the columns: searching bytes takes a twentieth of the time of searching numbers."""
-        if not self.may_have(token):
-            return
         size = self.tokens.itemsize
         column, wanted = self.tokens.tobytes(), array("q", (token,)).tobytes()
         at = column.find(wanted)
@@ -206,7 +216,7 @@ class Log:
         """Whether a position has its place and is still in the subscription."""
         return not self.flagged(position, REMOVED | UNPLACED)
 
-    def acked(self, position: int, by_t: float, since_t: float = float("-inf")) -> bool:
+    def acked(self, position: int, by_t: float, since_t: float = LONG_AGO) -> bool:
         """Whether an acknowledgement that may have meant a position was sent by a time, which is not before the last event."""
         del by_t
         return self.flagged(position, ACKED) and self.answered_t(position) > since_t
@@ -254,7 +264,7 @@ class Log:
 
     def epoch(self, position: int) -> str:
         """The epoch at a position, empty if it is forgotten."""
-        return self.names[self.epochs[position - self.floor - 1]] if self.holds(position) else ""
+        return self._names[self.epochs[position - self.floor - 1]] if self.holds(position) else ""
 
     def redelivered(self, upto: int, after: int, before: int) -> None:
         """None: what is sent in the order of arrival was sent at no other time."""
@@ -270,7 +280,7 @@ class Log:
 
     def invoked_t(self, position: int) -> float:
         """When the publish of a position was invoked; long ago if that is not known."""
-        return self.invoked[position - self.floor - 1] if self.holds(position) else float("-inf")
+        return self.invoked[position - self.floor - 1] if self.holds(position) else LONG_AGO
 
     def record(self, position: int) -> tuple[int, int]:
         """The record at a position: its message id and publish time, as hashes."""
@@ -282,11 +292,13 @@ class Log:
         index = position - self.floor - 1
         return self.flags[index], self.answered[index]
 
-    def answer(self, position: int, t: float) -> None:
-        """An answer to any delivery of a position was sent."""
-        if self.holds(position):
-            self.answered[position - self.floor - 1] = t
+    def answer(self, position: int, flag: int, t: float) -> None:
+        """An answer to any delivery of a position was sent, or something else that sets a flag of it and ends its holds."""
+        index = position - self.floor - 1
+        if 0 <= index < len(self.flags):
+            self.flags[index] |= flag
+            self.answered[index] = t
 
     def answered_t(self, position: int) -> float:
         """When the last answer to any delivery of a position was sent; long ago if none was."""
-        return self.answered[position - self.floor - 1] if self.holds(position) else float("-inf")
+        return self.answered[position - self.floor - 1] if self.holds(position) else LONG_AGO

@@ -33,7 +33,8 @@ class RecordName(NamedTuple):
         if isinstance(record, RecordName):
             return record
         if isinstance(record, Delivery):
-            return cls(record.epoch, record.seq, record.token, record.stamp, record.message_id, record.publish_time)
+            event = record.event
+            return cls(record.epoch, record.seq, record.token, record.stamp, event.message_id, event.publish_time)
         return cls(record.epoch.name, record.seq, record.token or 0, 0, record.message_id)
 
 
@@ -68,6 +69,6 @@ def _id_if_several(key: KeyChecker, name: RecordName) -> str:
     if not renamed and twice is None:
         return ""
     came = list(deliveries_of(key.newest(name.token)))
-    message_id = name.message_id or (came[0].message_id if came else "")
-    stored = name.publish_time or next((one.publish_time for one in came if one.stamp == name.stamp), None)
+    message_id = name.message_id or (came[0].event.message_id if came else "")
+    stored = name.publish_time or next((one.event.publish_time for one in came if one.stamp == name.stamp), None)
     return f"{message_id}, publish time {stored}" if twice and stored is not None else message_id

@@ -132,9 +132,10 @@ class Opportunities:
 
     def sent(self, one: Delivery, position: int) -> None:
         """A delivery is taken as sent next; the state is still that before it."""
-        subscription, state, rules = self._key.subscription, self._lane.now, self._key.rules
-        several = len(subscription.sessions) > 1
-        self._key.counts.deliveries_among_several += several and subscription.streaming
+        subscription, state = self._key.subscription, self._lane.now
+        several = len(subscription.sessions) > 1 and subscription.streaming
+        if several:
+            self._key.counts.deliveries_among_several += 1
         if self._seek is not None:
             self._brought_back(self._seek, one, position)
         if state.before is None:
@@ -145,7 +146,7 @@ class Opportunities:
             return
         if self._begun is not None:
             self._goes_on(self._begun, one, state.before)
-        if (several and subscription.streaming) or rules.exactly_once:
+        if several or subscription.rules.exactly_once:
             self._may_have_gone_elsewhere(one, position, state)
 
     def came_again(self, one: Delivery) -> None:

@@ -33,7 +33,7 @@ def removed_unseen(subscription: Subscription, missing: Publication, now: float)
 def removed_after(subscription: Subscription, one: Delivery, now: float) -> str:
     """Why the dead-letter policy may have removed a message after a delivery; empty if it has not."""
     most = subscription.rules.dead_letter_max_attempts
-    attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.attempt)
+    attempts = max(sum(1 for _ in islice(deliveries_of(one), most)), one.event.delivery_attempt)
     return DEAD_LETTER if subscription.may_have_dead_lettered(attempts, one.invoked_t, now) else ""
 
 

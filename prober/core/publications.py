@@ -301,8 +301,9 @@ class Ledger:
 
     def invoke(self, name: str, seq: int, generation: int, t: float, number: int, region: str, size: int) -> Publication | None:
         """A publish is invoked; its publication, None if that was settled before."""
-        if size > self.largest or not size:
-            self.largest = max(self.largest, size or UNLIMITED)
+        largest = size or UNLIMITED
+        if largest > self.largest:
+            self.largest = largest
         epoch = self.epochs.get(name)
         if epoch is None:
             epoch = self._begin(name, seq, t, generation)
@@ -340,9 +341,11 @@ class Ledger:
 
     def ended(self, name: str, seq: int) -> Publication | None:
         """The publication of a sequence number of which an attempt ended, if it is not settled."""
-        if name not in self.epochs:
+        epoch = self.epochs.get(name)
+        if epoch is None:
             self._note_end(name, seq)
-        return self.find(name, seq)
+            return None
+        return epoch.open.get(seq)
 
     def primary(self, token: int) -> Publication | None:
         """The unsettled publication that was confirmed with this token."""

@@ -184,7 +184,7 @@ def skip(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
         "mode": key.rules.mode.value,
         **id_of(key, "seq", one),
         **ids_of(key, "skipped", map(log.named, shown)),
-        **(id_of(key, "after", before) if before.message_id else {}),
+        **(id_of(key, "after", before) if before.event.message_id else {}),
     }
     epochs = tuple(log.epoch(position) for position in shown)
     if any(epoch != one.epoch for epoch in epochs):
@@ -255,7 +255,22 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
     key.collector.violation(problem.kind, one.t, (held.number, one.number), facts, problem.doubt, problem.reasons)
 
 
-def move(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> bool:
+def moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery) -> None:
+    """The key goes on at another session than before."""
+    before = lane.now.before
+    if before is None or isinstance(before, Restart) or before.owner == one.owner or not key.rules.redelivery_promised:
+        return
+    position = one.position or lane.log.frontier
+    held = lane.now.held if key.subscription.streaming else lane.now.outstanding()
+    others = [(at, other) for at, other in held if other.owner != one.owner]
+    answered = not others and not key.subscription.streaming
+    if answered and lane.region in key.told_of_acked:
+        return  # by pull and push that is the rule, and reported once
+    if _moved(key, lane, one, position, others) and answered:
+        key.told_of_acked |= {lane.region}
+
+
+def _moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: int, others: Sequence[tuple[int, Delivery]]) -> bool:
     """7.1: the key goes on at another owner, which redelivers early what others hold at or above it, or may be what they held.
 
     Returns whether a doubt was reported.
@@ -295,9 +310,16 @@ Report = Callable[["KeyChecker", "Lane", Delivery, Problem], None]
 
 REPORTS: Final[Mapping[Kind, Report]] = MappingProxyType(
     {
+        Kind.ORDER_GAP: gap,
+        **dict.fromkeys(OVERLAP.values(), overlap),
         Kind.REDELIVERY_SKIP: skip,
         Kind.PULL_BATCH_ORDER: skip,
         Kind.PUSH_ADVANCE_PAST_NACK: past_nack,
         Kind.EOD_REDELIVERY_WHILE_OUTSTANDING: held_twice,
     }
 )
+
+
+def report(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
+    """Files what is not simply legal about a delivery."""
+    REPORTS[problem.kind](key, lane, one, problem)

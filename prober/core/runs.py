@@ -67,43 +67,43 @@ ENDINGS: Final[tuple[Excuse[Ending], ...]] = (
 
 
 class Runs:
-    """The last deliveries of one key by region, and the messages that a seek restored, by id with their places."""
+    """The last deliveries of one key by region since a redelivery, and the messages that a seek restored, by id with their places."""
 
-    __slots__ = ("_key", "_number", "_recent", "_restored", "_sought_t")
+    __slots__ = ("_key", "_number", "_sought_t", "recent", "restored")
 
     def __init__(self, key: KeyChecker) -> None:
         self._key = key
-        self._recent: dict[Lane, deque[Delivery]] = {}
-        self._restored: dict[int, tuple[Lane, int]] = {}
+        self.recent: dict[Lane, deque[Delivery]] = {}
+        self.restored: dict[int, tuple[Lane, int]] = {}
         self._sought_t, self._number = LONG_AGO, 0
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
         """A message was delivered; `lane` is None if it has no place in the record."""
-        if self._restored:
-            self._restored.pop(one.token, None)
+        if self.restored:
+            self.restored.pop(one.token, None)
         if lane is None:
             return
-        recent = self._recent.get(lane)
-        if one.position == lane.log.frontier and self._key.subscription.alone(one.session):
+        recent = self.recent.get(lane)
+        if one.position == lane.log.frontier and self._key.subscription.has_one_stream and one.session.closed_t == inf:
             if recent is not None:
-                del self._recent[lane]  # the key has come as far as it ever had
+                del self.recent[lane]  # the key has come as far as it ever had
             return
         if recent is not None:
             recent.append(one)
         elif not one.first:
             before = sorted((other for other in (*lane.window, *lane.waiting) if other is not one), key=lambda other: other.number)
-            self._recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
+            self.recent[lane] = deque((*before, one), maxlen=RECENT_KEPT)
 
     def gone(self, token: int) -> None:
         """A message left the subscription, or was acknowledged."""
-        self._restored.pop(token, None)
+        self.restored.pop(token, None)
 
     def clear(self) -> None:
         """A control operation, or a hole in the record."""
-        self._recent.clear()
-        self._restored.clear()
+        self.recent.clear()
+        self.restored.clear()
 
     def sought(self, seek: Seek) -> None:
         """A seek back: what was published since then is to be delivered again."""
@@ -112,22 +112,17 @@ class Runs:
             log = lane.log
             for position in range(log.floor + 1, log.frontier + 1):
                 if seek.brings(log, position, rules) and self._must_come(lane, position):
-                    self._restored[log.tokens[position - log.floor - 1]] = lane, position
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether a run may still have to go on."""
-        return bool(self._recent or self._restored)
+                    self.restored[log.tokens[position - log.floor - 1]] = lane, position
 
     # --- what is missing -----------------------------------------------------------------------------------------------------
 
     def unfinished(self, excused_t: float) -> Iterator[Run]:
         """The runs that did not come to their target; deliveries up to `excused_t` begin none."""
-        for lane, recent in [each for each in self._recent.items() if not each[0].waiting]:
+        for lane, recent in [each for each in self.recent.items() if not each[0].waiting]:
             target = self._target(lane)
             begun = next((one for one in reversed(recent) if self._stops_short(lane, one, target)), None)
             if begun is None:
-                del self._recent[lane]
+                del self.recent[lane]
             elif begun.t > excused_t and self._key.subscription.grace_of(begun) is None:
                 yield Run(lane, begun.number, begun.earliest_t, begun.position, target)
 
@@ -136,7 +131,7 @@ class Runs:
         if self._key.rules.filtered:
             return
         last: dict[Lane, int] = {}
-        for lane, position in self._restored.values():
+        for lane, position in self.restored.values():
             if lane.log.holds(position):
                 last[lane] = max(position, last.get(lane, 0))
         for lane, position in last.items():
@@ -145,7 +140,7 @@ class Runs:
 
     def _leased_until(self, lane: Lane) -> float:
         """Until when a client may hold something that a seek restored."""
-        held = (self._key.newest(token) for token, (other, _) in self._restored.items() if other is lane)
+        held = (self._key.newest(token) for token, (other, _) in self.restored.items() if other is lane)
         return max((lease_until(self._key.rules, one) for one in held if one is not None), default=LONG_AGO)
 
     def has_pending(self, excused_t: float) -> bool:
@@ -204,7 +199,7 @@ class Runs:
             return False
         if log.high(position) >= target:
             return False
-        recent, sent_t = self._recent[lane], one.earliest_t - self._key.rules.clock_error_s
+        recent, sent_t = self.recent[lane], one.earliest_t - self._key.rules.clock_error_s
         if len(recent) == RECENT_KEPT and recent[0].t >= sent_t:
             return False
         return not any(

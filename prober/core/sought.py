@@ -6,10 +6,9 @@ shortly before that the acknowledgement may be applied after the seek. The order
 
 from __future__ import annotations
 
-from math import inf
 from typing import Final
 
-from prober.core.events import LONG_AGO
+from prober.core.events import LONG_AGO, Delivered
 from prober.core.facts import Delivery, Session
 from prober.core.log import REMOVED, Log
 from prober.core.rules import Rules
@@ -55,16 +54,7 @@ class Restart(Delivery):
     __slots__ = ("sought_t",)
 
     def __init__(self, seek: Seek, log: Log) -> None:
+        before = seek.start - 1
+        event = Delivered(seek.settled_t, "", "", NOBODY.name, log.epoch(before), log.seq(before), "")
+        super().__init__(event, seek.number, NOBODY, 0, 0, None, seek.settled_t)
         self.sought_t = seek.sought_t
-        self.number = seek.number
-        self.t = self.earliest_t = seek.settled_t
-        self.session = NOBODY
-        self.token = self.stamp = self.position = self.bound = self.generation = 0
-        self.seq, self.epoch = log.seq(seek.start - 1), log.epoch(seek.start - 1)
-        self.message_id = ""
-        self.publish_time = self.publication = self.region = self.older = None
-        self.attempt = 0
-        self.first = self.copy = self.shared = self.unplaced = False
-        self.acked_t = self.nacked_t = inf
-        self.answered_before_t = -inf
-        self.leases = ()

@@ -29,7 +29,9 @@ class Subscription:
     lost_upto_t losses before then are forgotten.
     graces      control operations and holes.
     first_seen_t    when it showed itself first.
+    is_plain    whether it has neither a filter nor exactly-once delivery.
     unseen      whether sessions may be open that are not on record yet.
+    has_one_stream  whether nothing that was sent before can arrive after what the only stream delivers, as long as that is open.
     over        whether the record is over: a pull that has no answer by now may have had one that was lost.
     """
 
@@ -39,13 +41,14 @@ class Subscription:
         self.rules = rules
         self.assumptions = Assumptions(rules)
         self.streaming = rules.mode is Mode.STREAMING
+        self.is_plain = not (rules.filtered or rules.exactly_once)
         self.sessions: dict[str, Session] = {}
         self.losses: deque[Loss] = deque(maxlen=SESSIONS_KEPT)
         self.ended: deque[Session] = deque(maxlen=SESSIONS_KEPT)
         self.lost_upto_t = LONG_AGO
         self.graces: list[Grace] = []
         self.first_seen_t = inf
-        self.unseen = False
+        self.unseen = self.has_one_stream = False
         self.closed_t = LONG_AGO
         self.over = False
         self.clocks = Clocks(self)
@@ -68,15 +71,16 @@ class Subscription:
         """The session of a delivery; one whose opening was not recorded may be anybody's if it is a stream."""
         session = self.sessions.get(name)
         if session is None:
-            session = self._begin(Session(name, None if self.streaming else name, LONG_AGO), t)
             self.unseen = True
+            session = self._begin(Session(name, None if self.streaming else name, LONG_AGO), t)
         return session
 
     def closed(self, event: Closed) -> None:
         """The end of a session was noticed."""
         session = self.sessions.pop(event.session, None)
+        self.unseen = self.unseen or session is None  # streams were opened before the record
+        self._count_streams()
         if session is None:
-            self.unseen = True  # streams were opened before the record
             if not self.streaming:
                 return
             session = Session(event.session, None, LONG_AGO)
@@ -91,11 +95,6 @@ class Subscription:
         elif event.lost and rules.mode is Mode.PULL:
             self._lose(Loss(session, session.opened_t, event.t))
 
-    def alone(self, session: Session) -> bool:
-        """Whether nothing that was sent before can arrive after what this session delivers."""
-        only = len(self.sessions) == 1 and session.closed_t == inf and not self.unseen
-        return self.streaming and only and not self.rules.clock_error_s
-
     def sent_from_t(self, now: float) -> float:
         """The time after which every later delivery was sent, as far as its sessions tell."""
         if self.rules.mode is not Mode.PULL or self.unseen:
@@ -107,7 +106,11 @@ class Subscription:
         self.first_seen_t = min(self.first_seen_t, t)
         if len(self.sessions) > SESSIONS_KEPT and not self.streaming:
             del self.sessions[next(iter(self.sessions))]
+        self._count_streams()
         return session
+
+    def _count_streams(self) -> None:
+        self.has_one_stream = len(self.sessions) == 1 and self.streaming and not self.unseen and not self.rules.clock_error_s
 
     def _lose(self, loss: Loss) -> None:
         if len(self.losses) == self.losses.maxlen:

@@ -133,7 +133,7 @@ class NumbersCheck:
 
         forgot      whether any position of the key was forgotten, so that it may have come before.
         """
-        adopted, stored = not self._collector.rules.subscription_predates_first_publish, comparable(one.publish_time)
+        adopted, stored = not self._collector.rules.subscription_predates_first_publish, comparable(one.event.publish_time)
         is_newest = self._is_newest(one, stored)
         placed = is_newest if adopted else not forgot or is_newest or self._is_new(one)
         if placed or (not forgot and not self._is_older(one, stored)):
@@ -242,7 +242,7 @@ class NumbersCheck:
 
     def _tell(self, held: Held, doubt: str = "") -> None:
         collector, late, ahead = self._collector, held.late, held.ahead
-        times = comparable(late.publish_time), comparable(ahead.publish_time)
+        times = comparable(late.event.publish_time), comparable(ahead.event.publish_time)
         stored_later = times[0] is not None and times[1] is not None and times[0] > times[1]
         witnesses, facts = (ahead.number, late.number), _facts(held)
         if stored_later and not doubt:
@@ -289,11 +289,11 @@ def _facts(held: Held) -> dict[str, Fact]:
     facts: dict[str, Fact] = {
         "seq": late.seq,
         "epoch": late.epoch,
-        "message_id": late.message_id,
+        "message_id": late.event.message_id,
         "after": ahead.seq,
-        "after_message_id": ahead.message_id,
+        "after_message_id": ahead.event.message_id,
     }
-    times = comparable(late.publish_time), comparable(ahead.publish_time)
+    times = comparable(late.event.publish_time), comparable(ahead.event.publish_time)
     if times[0] is not None and times[1] is not None:
         facts |= {"stored_at": seconds_of(times[0]), "after_stored_at": seconds_of(times[1])}
     return facts

@@ -69,7 +69,7 @@ class Verifier:
         self._queue: list[tuple[float, int, KeyChecker]] = []
         self._groups: dict[str, KeyGroup] = {}
         self._resting: dict[str, KeyGroup] = {}
-        self._sweep_t = self._rest_t = LONG_AGO
+        self._sweep_t = self._rest_t = self._look_t = LONG_AGO
         self._keys_max = min((one.keys_max for one in (rules, *self._rules_by_subscription.values()) if one.keys_max), default=0)
         self._idle_s = min(one.idle_after_s for one in (rules, *self._rules_by_subscription.values()))
         self._subscriptions: dict[str, Subscription] = {}
@@ -103,26 +103,24 @@ class Verifier:
             self._take_in_any_order(event)
         else:
             self._number = self._observed
-            t = event.t
-            if self._queue and self._queue[0][0] < t and type(event) not in _TIMELESS:
-                self._pass_time(t)
-            if t > self._now:
-                self._now = t
-                if t > self._sweep_t:
-                    self._sweep(self._idle_s)
+            if event.t > self._look_t:
+                self._look(event)
+            if event.t > self._now:
+                self._now = event.t
             self._handlers[type(event)](event)
         if not self._decided:
             return ()
         decided, self._decided = self._decided, []
         return decided
 
-    def _take(self, event: Event) -> None:
-        if self._queue and self._queue[0][0] < event.t and type(event) not in _TIMELESS:
+    def _look(self, event: Event) -> None:
+        """Something has to be decided before an event, or it is time to look for idle keys."""
+        if type(event) not in _TIMELESS:
             self._pass_time(event.t)
         self._now = max(self._now, event.t)
         if self._now > self._sweep_t:
             self._sweep(self._idle_s)
-        self._handlers[type(event)](event)
+        self._look_t = min(self._queue[0][0], self._sweep_t) if self._queue else self._sweep_t
 
     def _take_in_any_order(self, event: Event) -> None:
         """Where clocks differ, a message may be received before its publish or a seek is recorded: so receivers wait for these."""
@@ -138,7 +136,8 @@ class Verifier:
     def _go_on_until(self, t: float) -> None:
         while self._waiting and self._waiting[0][0].t <= t:
             event, self._number = self._waiting.popleft()
-            self._take(event)
+            self._look(event)
+            self._handlers[type(event)](event)
 
     def finish(self) -> Sequence[Finding]:
         """Settles what is on hold as if time went on, in doubt where the record stopped before; returns the findings decided so."""
@@ -181,11 +180,12 @@ class Verifier:
 
     def _invoked(self, event: PublishInvoked) -> None:
         self._counts.publishes_invoked += 1
-        self._group(event.key).invoke(event.epoch, event.seq, event.generation, event.t, self._number, event.region, event.size)
+        group = self._groups.get(event.key) or self._group(event.key)
+        group.invoke(event.epoch, event.seq, event.generation, event.t, self._number, event.region, event.size)
 
     def _published(self, event: Published) -> None:
         self._counts.publishes_confirmed += 1
-        group = self._group(event.key)
+        group = self._groups.get(event.key) or self._group(event.key)
         publication = group.ended(event.epoch, event.seq)
         if publication is None or not publication.confirm(event.message_id, event.generation, event.t, self._number):
             return
@@ -193,7 +193,8 @@ class Verifier:
             checker.confirmed(publication, event.t)
             if checker.due_t < checker.queued_t:
                 self._watch(checker)
-        publication.epoch.settle(publication, group.everybody)
+        if publication.received:
+            publication.epoch.settle(publication, group.everybody)
 
     def _failed(self, event: PublishFailed) -> None:
         self._counts.publishes_rejected += 1
@@ -219,14 +220,16 @@ class Verifier:
     # --- delivery events -----------------------------------------------------------------------------------------------------
 
     def _delivered(self, event: Delivered) -> None:
-        checker = self._checker(event.subscription, event.key)
+        known = self._subscriptions.get(event.subscription) or self._subscription(event.subscription)
+        checker = (self._groups.get(event.key) or self._group(event.key)).checkers[known.index]
         checker.delivered(event, self._number)
         if checker.due_t < checker.queued_t:
             self._watch(checker)
 
     def _acked(self, event: Acked) -> None:
         self._counts.acks += 1
-        answers.acked(self._checker(event.subscription, event.key), event)
+        known = self._subscriptions.get(event.subscription) or self._subscription(event.subscription)
+        answers.acked((self._groups.get(event.key) or self._group(event.key)).checkers[known.index], event)
 
     def _nacked(self, event: Nacked) -> None:
         self._counts.nacks += 1
@@ -365,6 +368,8 @@ class Verifier:
             checker.queued_t = due_t
             self._queued += 1
             heappush(self._queue, (due_t, self._queued, checker))
+            if due_t < self._look_t:
+                self._look_t = due_t
 
     def _pass_time(self, now: float) -> None:
         """Decides everything that was due before `now`."""
