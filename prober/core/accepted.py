@@ -217,7 +217,8 @@ class AcceptedDeliveries:
         position = log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
         if log.floor > floor:
             self.settled.forget(log.floor)
-            self.now.forget(log.floor)
+            if self.now is not self.settled:
+                self.now.forget(log.floor)
         if self._flags and (one.token, one.stamp) in self._flags:
             learned, answered_t = self._flags[one.token, one.stamp]
             self.log.answer(position, learned & KEPT, answered_t)

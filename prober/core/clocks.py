@@ -57,31 +57,28 @@ class Clocks:
     active      the keys by when anything of them was sent last, the latest last.
     leased_s    the longest that anything was leased at once.
     flows       the flow control of streams that have any.
+    latest      the key of which anything was sent last.
     """
 
-    __slots__ = ("_latest", "_subscription", "active", "flows", "leased_s")
+    __slots__ = ("_subscription", "active", "flows", "latest", "leased_s")
 
     def __init__(self, subscription: Subscription) -> None:
         self._subscription = subscription
         self.flows: dict[Session, Flow] = {}
         self.active: dict[Holds, None] = {}
-        self._latest: Holds | None = None
+        self.latest: Holds | None = None
         self.leased_s = subscription.rules.ack_deadline_s + subscription.rules.delivery_delay_max_s
 
     # --- what happens --------------------------------------------------------------------------------------------------------
 
-    def delivered(self, holds: Holds, one: Delivery, largest: int) -> None:
-        """Something of a key was delivered; `largest`: the size of the largest message of the key."""
-        if self._latest is not holds:
-            self.touch(holds)
-        session = one.session
-        if session.max_messages < inf or session.max_bytes < inf:
-            flow = self.flows.get(session)
-            if flow is None:
-                self.flows = {each: kept for each, kept in self.flows.items() if each.closed_t == inf}
-                flow = self.flows[session] = Flow(self._subscription.rules, session)
-            publication = one.publication
-            flow.delivered(one.record, one, largest if publication is None or not publication.size else publication.size)
+    def delivered(self, one: Delivery, largest: int) -> None:
+        """Something was delivered on a stream with flow control; `largest`: the size of the largest message of its key."""
+        session, publication = one.session, one.publication
+        flow = self.flows.get(session)
+        if flow is None:
+            self.flows = {each: kept for each, kept in self.flows.items() if each.closed_t == inf}
+            flow = self.flows[session] = Flow(self._subscription.rules, session)
+        flow.delivered(one.record, one, largest if publication is None or not publication.size else publication.size)
 
     def answered(self, one: Delivery, t: float) -> None:
         """A delivery was acknowledged or refused."""
@@ -99,15 +96,15 @@ class Clocks:
     def touch(self, holds: Holds, leased_s: float = 0.0) -> None:
         """Something of a key was sent, or leased for so many seconds."""
         self.leased_s = max(self.leased_s, leased_s)
-        self._latest = holds
+        self.latest = holds
         self.active.pop(holds, None)
         self.active[holds] = None
 
     def forget(self, holds: Holds) -> None:
         """A key rests: it is in the way of nothing."""
         self.active.pop(holds, None)
-        if self._latest is holds:
-            self._latest = None
+        if self.latest is holds:
+            self.latest = None
 
     @property
     def longest_s(self) -> float:

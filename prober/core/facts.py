@@ -29,10 +29,11 @@ class Session:
     closed_t    when its end was noticed, infinite while it is open.
     lost        it is a pull that ended without an answer.
     answered_t  when its first message came.
+    is_limited  whether it has flow control: `max_messages`, `max_bytes`.
     sent_t      what it has delivered was sent up to then, and what it has lost later.
     """
 
-    __slots__ = ("answered_t", "closed_t", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner", "sent_t")
+    __slots__ = ("answered_t", "closed_t", "is_limited", "lost", "max_bytes", "max_messages", "name", "opened_t", "owner", "sent_t")
 
     def __init__(self, name: str, owner: str | None, opened_t: float) -> None:
         self.name = name
@@ -40,7 +41,7 @@ class Session:
         self.opened_t = self.sent_t = opened_t
         self.closed_t = self.answered_t = inf
         self.max_messages = self.max_bytes = inf
-        self.lost = False
+        self.lost = self.is_limited = False
 
 
 class Delivery:

@@ -118,7 +118,9 @@ class Holds:
         elif self._subscription.streaming:
             span = self._latest.get(one.session)
             if span is not None:
-                span.lasts(t + self._answer_s + self._subscription.rules.clock_error_s)
+                end_t = t + self._answer_s + self._subscription.rules.clock_error_s
+                if end_t > span.end_t:
+                    span.end_t = end_t
 
     def leased(self, one: Delivery) -> None:
         """The lease of a delivery was changed, which may have been acknowledged before."""
@@ -239,7 +241,7 @@ class Holds:
         """By pull and push a later delivery elsewhere shows that what came before from its region is not outstanding any more."""
         end_t = one.t + self._subscription.rules.clock_error_s
         for session, span in list(self._latest.items()):
-            if session is not one.session and all(region in (one.region, None) for region in span.regions):
+            if session is not one.session and (span.regions == (one.region,) or set(span.regions) <= {one.region, None}):
                 span.end_t, span.delays_t = min(span.end_t, end_t), min(span.delays_t, end_t)
                 self._put_away(self._latest.pop(session))
 

@@ -102,12 +102,12 @@ class KeyChecker:
             one.region = lane.region
             lane.take(one, 0)
         else:
-            lane = self._place(one)
+            lane, known = self._place(one)
             if lane is None:
                 self._unplaced(one)
             else:
                 one.region = lane.region
-                lane.deliver(one)
+                lane.deliver(one, known)
         self.liveness.delivered(one, lane)
         if len(self.group.checkers) > 1:
             more_t = self.group.compare(self)
@@ -125,7 +125,8 @@ class KeyChecker:
             session.answered_t = t
         token = hash(event.message_id)
         stamp = 0 if event.publish_time is None else hash(event.publish_time) & STAMP or 1
-        publication = self.group.find(event.epoch, event.seq)
+        epoch = self.group.epochs.get(event.epoch)
+        publication = None if epoch is None else epoch.open.get(event.seq)
         earliest_t = earliest_send(self.rules, t, session, publication)
         one = Delivery(event, number, session, token, stamp, publication, earliest_t)
         if earliest_t > session.sent_t:
@@ -146,21 +147,22 @@ class KeyChecker:
         publication.received |= 1 << self.subscription.index
         publication.epoch.settle(publication, self.group.everybody)
 
-    def _place(self, one: Delivery) -> Lane | None:
-        """The lane that a delivery belongs to; None if nobody can tell, or if it is not of the record at all."""
+    def _place(self, one: Delivery) -> tuple[Lane | None, int]:
+        """The lane that a delivery belongs to, None if nobody can tell, or if it is not of the record; the position if that is known."""
         publication = one.publication
         index = self.subscription.index
         if publication is not None and publication.token == one.token and not publication.received >> index & 1:
             lane = self.lane(publication.region)
             may_be_known = one.older is not None or len(self.lanes) > 1 or lane.log.may_have(one.token)
             if may_be_known and not integrity.judge_identity(self, one):
-                return None
+                return None, 0
             self._receive(lane, one)
-            return lane
+            return lane, lane.position_of(one)
         known = self._known(one)
         if known is not None:
             return self._again(one, known)
-        return self._first(one, publication)
+        first = self._first(one, publication)
+        return first, 0 if first is None else first.position_of(one)
 
     def _receive(self, lane: Lane, one: Delivery) -> None:
         """The primary of a publication comes for the first time."""
@@ -185,9 +187,12 @@ class KeyChecker:
         for older in deliveries_of(one.older):
             if older.stamp == one.stamp and older.region is not None:
                 return self.lanes[older.region]
-        return next((lane for lane in self.lanes.values() if lane.log.find(one.token, one.stamp)), None)
+        for lane in self.lanes.values():
+            if lane.log.find(one.token, one.stamp):
+                return lane
+        return None
 
-    def _again(self, one: Delivery, lane: Lane) -> Lane | None:
+    def _again(self, one: Delivery, lane: Lane) -> tuple[Lane | None, int]:
         self.counts.deliveries_redelivery += 1
         lane.opportunities.came_again(one)
         position = lane.position_of(one)
@@ -196,8 +201,8 @@ class KeyChecker:
             self.counts.redeliveries_of_acked += lane.log.flagged(position, ACKED)
         elif any(0 < older.position <= lane.log.floor for older in deliveries_of(one.older) if older.stamp == one.stamp):
             self.counts.deliveries_unplaced += 1
-            return None
-        return lane
+            return None, 0
+        return lane, position
 
     def _first(self, one: Delivery, publication: Publication | None) -> Lane | None:
         """A record that is not known to be a primary comes for the first time."""
@@ -310,7 +315,9 @@ class KeyChecker:
             return
         if first is not None and first.position > 1:
             self.counts.chances_order += 1
-        lane = self.lane(publication.region)
+        lane = self.current_lane
+        if lane is None or lane.region != publication.region:
+            lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
         if self.liveness.due_t == inf:
             self.liveness.confirmed(t)

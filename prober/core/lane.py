@@ -66,9 +66,8 @@ class Lane(AcceptedDeliveries):
 
     # --- deliveries ----------------------------------------------------------------------------------------------------------
 
-    def deliver(self, one: Delivery) -> None:
-        """A delivery of the region."""
-        known = self.position_of(one)
+    def deliver(self, one: Delivery, known: int) -> None:
+        """A delivery of the region; `known`: the position of its record, 0 if that is new."""
         if known:
             self._remember(one, known)
         one.unplaced = self._may_stand_elsewhere(one, known)

@@ -70,15 +70,19 @@ class Liveness:
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
         """A message was delivered; `lane` is None if it has no place in the record."""
         key, clock, runs, subscription = self._key, self.clock, self._runs, self._key.subscription
+        holds, clocks = clock.holds, subscription.clocks
         t = clock.last_t = one.t
         self.last_number = one.number
         self._told = NOTHING
-        subscription.clocks.delivered(clock.holds, one, key.group.largest)
+        if clocks.latest is not holds:
+            clocks.touch(holds)
+        if one.session.is_limited:
+            clocks.delivered(one, key.group.largest)
         pending = lane is not None and (one.first or not self._was_acked(one, lane))
         if pending and subscription.graces:
             pending = one.earliest_t > key.collector.grace_until_t
             pending = pending and not subscription.may_have_been_acked_unseen(self._invoked_t(one))
-        clock.holds.delivered(one, pending=pending)
+        holds.delivered(one, pending=pending)
         if key.rules.retry_backoff_max_s:
             clock.note(one)
         if not one.first or runs.recent or runs.restored:
@@ -93,7 +97,7 @@ class Liveness:
         self.clock.holds.acked(one, t)
         if self._runs.restored:
             self._runs.gone(one.token)
-        if self._key.subscription.clocks.flows:
+        if one.session.is_limited:
             self._key.subscription.clocks.answered(one, t)
 
     def acked_unseen(self, token: int) -> None:
@@ -173,11 +177,14 @@ class Liveness:
 
     def _was_acked(self, one: Delivery, lane: Lane) -> bool:
         """Whether a record left the subscription, or an earlier delivery of it was acknowledged, which no seek has undone."""
-        known = lane.log.holds(position := one.position or lane.position_of(one))  # but for what is on hold
-        older = (other for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT) if not (known and other.position))
-        return lane.log.flagged(position, ACKED | REMOVED) or any(
-            other.acked_t < inf and other.stamp == one.stamp for other in older
-        )
+        position = one.position or lane.position_of(one)  # it may be on hold
+        if lane.log.flagged(position, ACKED | REMOVED):
+            return True
+        known = lane.log.holds(position)
+        for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT):
+            if other.acked_t < inf and other.stamp == one.stamp and not (known and other.position):
+                return True
+        return False
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 

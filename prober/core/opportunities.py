@@ -47,17 +47,16 @@ class Uncertain:
 
     def take_before(self, t: float) -> int:
         """Those before a moment, and forgets them."""
+        if not self._counts:
+            return 0
         taken = sum(count for until_t, count in self._counts if until_t < t)
         self._counts = [one for one in self._counts if one[0] >= t]
         return taken
 
     def take_all(self) -> int:
         """All of them, and forgets them."""
-        return self.take_before(inf) + self._clear()
-
-    def _clear(self) -> int:
-        rest, self._counts = sum(count for _, count in self._counts), []
-        return rest
+        taken, self._counts = self._counts, []
+        return sum(count for _, count in taken)
 
 
 class SubscriptionChances:

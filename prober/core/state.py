@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from math import inf
+from operator import itemgetter
 
 from prober.core.facts import Delivery
 from prober.core.situation import Hold, held_on
 
 TRIM_AT = 4
 """Holds above which those that were acknowledged are dropped; then twice as many as are left."""
+
+_position = itemgetter(0)
 
 
 class State:
@@ -61,8 +65,8 @@ class State:
 
     def forget(self, floor: int) -> None:
         """Forgets the holds of positions that are forgotten."""
-        self.held = [one for one in self.held if one[0] > floor]
-        self._unacked = [one for one in self._unacked if one[0] > floor]
+        for holds in (self.held, self._unacked):
+            del holds[: bisect_right(holds, floor, key=_position)]
 
     def reset(self) -> None:
         """Nothing is known any more."""

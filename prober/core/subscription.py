@@ -66,6 +66,7 @@ class Subscription:
         session = self._begin(Session(event.session, event.subscriber if self.streaming else event.session, opened_t), event.t)
         session.max_messages = event.max_outstanding_messages or inf
         session.max_bytes = event.max_outstanding_bytes or inf
+        session.is_limited = min(session.max_messages, session.max_bytes) < inf
 
     def session(self, name: str, t: float) -> Session:
         """The session of a delivery; one whose opening was not recorded may be anybody's if it is a stream."""

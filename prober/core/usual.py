@@ -16,27 +16,32 @@ if TYPE_CHECKING:
 
 
 def goes_on_with(key: KeyChecker, lane: Lane, one: Delivery) -> bool:
-    """Whether the session that got the last send of a key, at the end of the log, now gets the next message of it.
+    """Whether the next message of a key comes, whose last send was the message before it.
 
     The message is the oldest that is confirmed and did not come, so nothing is missing before it (4). It was published once, and nothing
     of its message id came before: so it is its primary, and comes for the first time (L5, 9). It was invoked after everything that
-    came, so its place is the next one (10). The session goes on behind its own last send, so nobody else may hold the key (7).
+    came, so its place is the next one (10). Its session was sent that message before it, or nothing is outstanding (7).
     """
     publication = one.publication
-    if publication is None or publication is not next(iter(lane.pending), None):
+    if publication is None or publication is not next(iter(lane.pending), None) or publication.token != one.token:
         return False
-    if publication.token != one.token or one.older is not None:
-        return False
-    if publication.attempts is not None or publication.early or publication.ordered_t < lane.latest_invoked_t:
+    if (
+        publication.attempts is not None
+        or publication.early
+        or one.older is not None
+        or publication.ordered_t < lane.latest_invoked_t
+    ):
         return False
     state, log, subscription = lane.now, lane.log, key.subscription
     before = state.before
-    if before is None or before.session is not one.session or state.before_position != log.frontier:
+    if before is None or state.before_position != log.frontier or (before.session is not one.session and state.outstanding()):
         return False
     if not subscription.is_plain or subscription.graces or not key.group.key or len(key.lanes) > 1:
         return False
     if lane.waiting or lane.elsewhere or lane.overtaken or lane.seek is not None:
         return False
-    if lane.window and (not lane.has_one_order or one.session.opened_t == LONG_AGO):
+    if lane.window and one.session.opened_t == LONG_AGO and subscription.streaming:
         return False
-    return lane.blurred_until_t < one.earliest_t - subscription.rules.clock_error_s and not log.positions_of(one.token)
+    if log.may_have(one.token) and log.positions_of(one.token):
+        return False
+    return lane.blurred_until_t < one.earliest_t - subscription.rules.clock_error_s
