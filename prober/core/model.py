@@ -205,14 +205,17 @@ class Send:
         if lowest <= highest + 1:
             return []
         passed = [Passed(self, one, before, inside) for one in self.view.skipped(highest, lowest)]
-        passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
-        doubts = [passed_by_control(case) or doubt_of(PASSED_OVER, case) for case in passed]
+        if self.rules.message_retention_s < inf:
+            passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
         kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
-        if "" in doubts:
-            pending = passed[doubts.index("")]
-            return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, pending))]
-        counted = [doubt for doubt in doubts if doubt != CONFIRMED_AHEAD]
-        return [Problem(kind, counted[0], positions, others=(before,))] if counted else []
+        counted = ""
+        for case in passed:
+            doubt = passed_by_control(case) or doubt_of(PASSED_OVER, case)
+            if not doubt:
+                return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, case))]
+            if doubt != CONFIRMED_AHEAD:
+                counted = counted or doubt
+        return [Problem(kind, counted, positions, others=(before,))] if counted else []
 
     def _not_passed(self, case: Passed) -> tuple[str, ...]:
         return no_restart(case), *ruled_out(PASSED_OVER, case), PASSED_EXPIRY.fact(case)
