@@ -44,8 +44,7 @@ TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 class Lane(AcceptedDeliveries):
     """See the head of this file.
 
-    waiting     what came since something could not be accepted, that first.
-    due_t       when that is decided at the latest.
+    waiting     what came since something could not be accepted, that first; `due_t`: when it is decided at the latest.
     pending     confirmed publications that have not come, in order of invocation, each with the delivery that missed it with an excuse.
     overtaken   publications of which a finding says that they are missing before a delivery.
     seek        a seek back since which nothing came.

@@ -94,12 +94,6 @@ class Rules:
         return self.ack_lag_max_s + self.delivery_delay_max_s
 
     @property
-    def on_hold_s(self) -> float:
-        """How long a violation is on hold: by then all that was sent before has come, and a stream that was dead is known to be."""
-        close_s = self.close_detection_max_s if self.mode is Mode.STREAMING else 0.0
-        return max(close_s, self.delivery_delay_max_s) + self.clock_error_s
-
-    @property
     def several_regions(self) -> bool:
         """Whether messages may have been published in several regions without a record of the region."""
         return not self.one_publish_region or (not self.publishes_recorded and self.publish_time_error_s == inf)
@@ -107,11 +101,6 @@ class Rules:
     def depends_on_region(self, kind: Kind) -> bool:
         """Whether a finding of a kind has a legal explanation: its messages were published in several regions."""
         return self.several_regions and KINDS[kind].promise in WITHIN_A_REGION
-
-    @property
-    def shortest_deadline_s(self) -> float:
-        """The soonest that anything about a key has to be looked at when nothing happens."""
-        return min(self.delivery_deadline_s, self.stall_deadline_s, self.unacked_deadline_s, self.idle_after_s)
 
 
 _RESPONSE = ("ack_deadline_s", "ack_lag_max_s", "delivery_delay_max_s")

@@ -10,8 +10,8 @@ from tests.mutants.mutant import Mutant, Removes
 IDENTITY = Mutant(
     "identity",
     "verifier.py",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _look",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _look",
     "Nothing: the tests must pass on a copy.",
     Removes.NOTHING,
 )
@@ -20,8 +20,8 @@ IDENTITY = Mutant(
 CANARY = Mutant(
     "canary",
     "verifier.py",
-    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _take",
-    "        decided, self._decided = self._decided, []\n        return []\n\n    def _take",
+    "        decided, self._decided = self._decided, []\n        return decided\n\n    def _look",
+    "        decided, self._decided = self._decided, []\n        return []\n\n    def _look",
     "Nothing is ever found.",
     Removes.RULE,
 )

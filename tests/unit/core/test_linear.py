@@ -109,7 +109,7 @@ def requests(messages: int) -> Iterator[Event]:
 
 HISTORIES = [
     pytest.param(unacked, 600, Rules(window=64), id="nothing is acknowledged and everything comes twice"),
-    pytest.param(never_acked, 300, Rules(window=64), id="nothing is acknowledged and leases run out"),
+    pytest.param(never_acked, 400, Rules(window=64), id="nothing is acknowledged and leases run out"),
     pytest.param(hidden, 3000, Rules(filtered=True, window=64), id="a filter hides publishes"),
     pytest.param(requests, 600, Rules(mode=Mode.PUSH, window=64), id="push requests follow each other"),
 ]
