@@ -6,7 +6,7 @@ Nothing is timed message by message. A key is looked at when its first pending m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -70,19 +70,18 @@ class Liveness:
     def delivered(self, one: Delivery, lane: Lane | None) -> None:
         """A message was delivered; `lane` is None if it has no place in the record."""
         key, clock, runs, subscription = self._key, self.clock, self._runs, self._key.subscription
-        holds, clocks = clock.holds, subscription.clocks
         t = clock.last_t = one.t
         self.last_number = one.number
         self._told = NOTHING
-        if clocks.latest is not holds:
-            clocks.touch(holds)
+        if subscription.clocks.latest is not clock.holds:
+            subscription.clocks.touch(clock.holds)
         if one.session.is_limited:
-            clocks.delivered(one, key.group.largest)
+            subscription.clocks.delivered(one, key.group.largest)
         pending = lane is not None and (one.first or not self._was_acked(one, lane))
         if pending and subscription.graces:
             pending = one.earliest_t > key.collector.grace_until_t
             pending = pending and not subscription.may_have_been_acked_unseen(self._invoked_t(one))
-        holds.delivered(one, pending=pending)
+        clock.holds.delivered(one, pending=pending)
         if key.rules.retry_backoff_max_s:
             clock.note(one)
         if not one.first or runs.recent or runs.restored:
@@ -181,10 +180,8 @@ class Liveness:
         if lane.log.flagged(position, ACKED | REMOVED):
             return True
         known = lane.log.holds(position)
-        for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT):
-            if other.acked_t < inf and other.stamp == one.stamp and not (known and other.position):
-                return True
-        return False
+        older = (other for other in islice(deliveries_of(one.older), OLDER_LOOKED_AT) if not (known and other.position))
+        return any(other.acked_t < inf and other.stamp == one.stamp for other in older)
 
     # --- deadlines -----------------------------------------------------------------------------------------------------------
 
@@ -347,7 +344,8 @@ class Liveness:
         since_t = lease_until(self._key.rules, one)
         if self._key.subscription.streaming:
             since_t = max(min(since_t, one.session.closed_t), self.clock.holds.began_again_t(one))
-        return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), self._not_behind(one))
+        place = one.position or inf  # what is behind it does not delay it
+        return Wait(since_t, self._key.rules.unacked_deadline_s, self._invoked_t(one), lambda other: other.position <= place)
 
     def _invoked_t(self, one: Delivery) -> float:
         """When the message of a delivery was published; long ago if that is not known."""
@@ -355,10 +353,6 @@ class Liveness:
             return one.publication.invoked_t
         found = (lane.log.invoked_t(lane.log.find(one.token, one.stamp)) for lane in self._key.lanes.values())
         return max(found, default=LONG_AGO)
-
-    def _not_behind(self, one: Delivery) -> Callable[[Delivery], bool]:
-        """Picks what is at the place of a delivery or before it: what is behind does not delay it."""
-        return lambda other: not one.position or other.position <= one.position
 
     def _tell_unacked(self, found: list[tuple[Delivery, Wait, float]], doubt: str) -> None:
         """Files overdue deliveries: certain ones once, those in doubt once while the key stands still."""
@@ -375,8 +369,7 @@ class Liveness:
     def is_idle(self, now: float) -> bool:
         """Whether nothing is pending, and the key is in the way of nothing that another one waits for."""
         clock, rules = self.clock, self._key.rules
-        deadlines = (rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
-        longest_s = max(seconds for seconds in (0.0, *deadlines) if seconds < inf)
+        longest_s = max(s for s in (0.0, rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s) if s < inf)
         if now - clock.holds.touched_t <= self._key.subscription.clocks.longest_s + 2 * longest_s:
             return False
         clock.holds.tidy(now)
