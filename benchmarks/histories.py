@@ -178,7 +178,7 @@ HISTORIES = (
     History("pull", Mode.PULL, pull),
     History("push", Mode.PUSH, push),
     History("long", Mode.STREAMING, long, limited=False),
-    History("alternating", Mode.STREAMING, alternating, limited=False),
+    History("alternating", Mode.STREAMING, lambda: alternating(1), limited=False),
     History("unacked 8000", Mode.STREAMING, lambda: unacked(8_000), limited=False),
     History("unacked 32000", Mode.STREAMING, lambda: unacked(32_000), limited=False),
 )
