@@ -27,6 +27,7 @@ from tests.judging import judge, kinds
 FULL = bool(os.environ.get("FULL_EXHAUSTIVE"))
 pytestmark = pytest.mark.timeout(7200 if FULL else 1200)
 LENGTH = 6
+LONG = ("none certain", "three apart", "two apart")
 MIXTURES = (0.3, 0.8, 1.2)
 HOLDER = {Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}
 
@@ -72,8 +73,16 @@ def check_step(arrivals: Iterable[Arrival], confirmed: bool = True) -> Counter[s
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
 def test_first_received_in_log_order(grid: Grid) -> None:
     seen: Counter[str] = Counter()
-    for length in lengths(LENGTH if FULL or grid.name in ("none certain", "three apart", "two apart") else LENGTH - 1):
+    for length in lengths(LENGTH if FULL else LENGTH - 1):
         seen += check_step(in_log_order(length, [grid]))
+    assert seen["legal"]
+    assert seen["found"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("grid", [grid for grid in GRIDS if grid.name in LONG], ids=lambda grid: grid.name)
+def test_longer_ones_first_received_in_log_order(grid: Grid) -> None:
+    seen = check_step(in_log_order(LENGTH, [grid]))
     assert seen["legal"]
     assert seen["found"]
 
