@@ -1,4 +1,4 @@
-"""A request about a run that has just ended waits until the run is written, and is never told that there is no such run.
+"""A request about a run that has just ended waits until the run is written, and gets no 404 meanwhile.
 
 A run is written with its findings and their evidence at once, so whatever leads to one of them leads to all of them. To make the evidence
 takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, from whoever began it. That it is

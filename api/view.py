@@ -84,7 +84,7 @@ class Archive:
         return None if self.reports is None or day is None else self.reports.hot_keys(day, limit)
 
     def newest_burn(self, objective: str) -> BurnReport | None:
-        """What the newest report says about an objective; None: there is none. Raises HistoryError."""
+        """The newest report about an objective; None: there is none. Raises HistoryError."""
         day = None if self.reports is None else self.reports.latest_day(Job.SLO_BURN)
         return None if self.reports is None or day is None else self.reports.slo_burn(day, objective=objective)
 

@@ -198,7 +198,7 @@ class PageContents:
         return {"run": run, "result": run.result, "found": found.items, "figures": figures, "chances": chances}
 
     def key(self, key: str) -> Values:
-        """What was found on a key, and whether it was hot."""
+        """The findings on a key, and whether it was hot."""
         queries, report = self._archive.queries, self._archive.newest_hot_keys()
         return {
             "key": key,

@@ -116,7 +116,7 @@ def sizes() -> Mapping[str, float]:
 
 
 def figures(repeat: int = REPEAT, count: int = EVENTS, names: Sequence[str] = ()) -> Iterator[Figure]:
-    """What the report says of the checker; by default of all histories, and of its memory."""
+    """The figures of the checker: by default of all histories, and of its memory."""
     collect_rarely()
     for history in HISTORIES:
         if not names or history.name in names:

@@ -82,7 +82,7 @@ def connect(history: Path, day: date) -> duckdb.DuckDBPyConnection:
 
 
 def shortened(text: str) -> str:
-    """What is too long for a label without its middle."""
+    """A text, without its middle if it is too long for a label."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}...{text[3 - SHOWN // 2 :]}"
 
 

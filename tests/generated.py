@@ -17,6 +17,7 @@ from dashboards.board import LinkTargets
 from dashboards.boards import files
 from dashboards.metrics_page import metrics_page
 from prober.alerting.files import rule_files
+from prober.alerting.findings_page import with_tables
 from prober.config.loading import load
 from prober.config.reference import reference_page
 from tests.commands import ROOT
@@ -40,6 +41,7 @@ def _loud() -> str:
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/configuration.md": reference_page,
     "docs/costs.md": costs_page.page,
+    "docs/findings.md": lambda: with_tables((ROOT / "docs" / "findings.md").read_text(encoding="utf-8")),
     "docs/loud.md": _loud,
     "docs/metrics.md": metrics_page,
     "docs/performance.md": lambda: report.page(read(report.KEPT)),

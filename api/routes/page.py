@@ -128,7 +128,7 @@ def run_page(request: Request, contents: Contents, run_id: str) -> HTMLResponse:
 
 @router.get("/keys")
 def key_page(request: Request, contents: Contents, key: Annotated[str, Query()] = "") -> HTMLResponse:
-    """What was found on a key."""
+    """The findings on a key."""
     return _page(request, "key.html", contents.key(key))
 
 

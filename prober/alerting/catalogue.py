@@ -36,7 +36,7 @@ from prober.core.findings import Kind
 from prober.durations import duration_s
 from prober.sinks.metrics.families import OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET
 
-FOLDER: Final = Path(__file__).parent
+_FOLDER: Final = Path(__file__).parent
 _TEXTS: Final = Environment(  # PromQL and Prometheus' templates, no HTML
     variable_start_string="<<", variable_end_string=">>", undefined=StrictUndefined, autoescape=False
 )
@@ -83,7 +83,7 @@ def groups_of(name: str, options: Options, late_kinds: Mapping[Severity, tuple[K
 
 @cache
 def _read(name: str) -> Any:
-    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def _filled(text: str, known: Mapping[str, Any]) -> str:

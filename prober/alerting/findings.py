@@ -23,6 +23,7 @@ from prober.alerting.rules import (
     DURATION,
     FINDINGS_INTERVAL_S,
     INTERVAL_S,
+    ON_TARGET,
     AlertBasis,
     AlertingRule,
     Dashboard,
@@ -53,9 +54,7 @@ RISING_MIN: Final = 0.05
 """Seconds of age per second: three a minute. Where nothing is acknowledged it is 1; a saw tooth comes to 0."""
 OLD_DEFAULT_S: Final = 60.0
 
-ON_SUBSCRIPTION: Final = (
-    "on subscription {{ $labels.subscription }} of {{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
-)
+ON_SUBSCRIPTION: Final = f"on subscription {{{{ $labels.subscription }}}} of {ON_TARGET}"
 VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
     {
         Promise.ORDER: ("PubsubOrderViolated", Severity.CRITICAL, "Messages of a key were received out of order."),

@@ -1,13 +1,8 @@
-"""The tables of docs/findings.md, made from what is known of each kind of finding.
-
-python -m prober.alerting.findings_page docs/findings.md
-"""
+"""The tables of docs/findings.md, made from what is known of each kind of finding. `make generate` writes the page."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from prober.alerting.findings import alerts_of
@@ -15,7 +10,7 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import KINDS, Promise
 from prober.evidence.advice import ADVICE
 
-BEGINNING: Final = "<!-- what follows is made by `python -m prober.alerting.findings_page`; do not change it by hand -->\n"
+BEGINNING: Final = "<!-- what follows is made by `make generate`; do not change it by hand -->\n"
 END: Final = "<!-- end of what is made -->\n"
 
 
@@ -41,8 +36,3 @@ def _row(kind: Kind) -> str:
     info = "info: " if meaning.statuses[0] is Status.INFO else ""
     alerts = ", ".join(f"[{name}](runbooks/{name}.md)" for name in alerts_of(kind))
     return f"| `{kind}` | {info}{meaning.happened} | {ADVICE[kind]} | {alerts} |"
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(with_tables(path.read_text(encoding="utf-8")), encoding="utf-8")

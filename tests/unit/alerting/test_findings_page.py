@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def test_the_page_is_up_to_date() -> None:
     page = (DOCS / "findings.md").read_text(encoding="utf-8")
-    assert with_tables(page) == page, "run: python -m prober.alerting.findings_page docs/findings.md"
+    assert with_tables(page) == page, "run: make generate"
     assert all(f"| `{kind}` |" in page for kind in Kind)
 
 
