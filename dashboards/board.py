@@ -19,7 +19,8 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
 
 from dashboards.panels import DATASOURCE, Panel
-from dashboards.promql import NARROWED, SCRAPE_LABELS, increase, select, total
+from dashboards.queries import NARROWED, increase, select
+from prober.alerting.promql import PROCESS, aggregate
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
@@ -205,11 +206,11 @@ def _status_page() -> builders.DashboardLink:
 
 def _annotations() -> Iterable[builders.AnnotationQuery]:
     """What is drawn across the panels of every dashboard: deployments, drills, maintenance."""
-    now, before = (total(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
+    now, before = (aggregate(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
     yield _annotation("Deployments", f"{now} unless on (version) {before}", "blue", "Deployed", "{{version}}")
-    drills = total(increase(select(families.DRILL_RUNS), ANNOTATION_WINDOW), "drill, verdict")
+    drills = aggregate(increase(select(families.DRILL_RUNS), ANNOTATION_WINDOW), "drill, verdict")
     yield _annotation("Drills", f"{drills} > 0", "purple", "Drill ended", "{{drill}}: {{verdict}}")
-    maintained = total(select(families.UNDER_MAINTENANCE), "target", "max")
+    maintained = aggregate(select(families.UNDER_MAINTENANCE), "target", "max")
     yield _annotation("Maintenance", f"{maintained} > 0", "yellow", "Maintenance", "{{target}}")
 
 
@@ -247,12 +248,12 @@ def _portable(node: Any, inside: str = "") -> Any:
 def variables(used: Callable[[str], bool], by: Iterable[str], pages: Iterable[tuple[str, str]]) -> Iterable[Variable]:
     """The variables that are used, in their order: the data source, what narrows, how to break down, where pages are."""
     yield builders.DatasourceVariable("datasource").label("Data source").type("prometheus")
-    labels = [label for label in (*NARROWED, *SCRAPE_LABELS) if used(label)]
-    for label in (one for one in labels if one not in SCRAPE_LABELS):
+    labels = [label for label in (*NARROWED, *PROCESS) if used(label)]
+    for label in (one for one in labels if one not in PROCESS):
         yield _narrowing(label, labels)
     if used("vantage"):
         yield _vantage()
-    for label in (one for one in labels if one in SCRAPE_LABELS):
+    for label in (one for one in labels if one in PROCESS):
         yield _narrowing(label, labels)
     if used("by"):
         yield _by(tuple(by))
@@ -274,7 +275,7 @@ def _narrowing(label: str, labels: list[str]) -> builders.QueryVariable:
         .query(query)
         .include_all(True)
         .multi(True)
-        .all_value(".+" if label in SCRAPE_LABELS else EVERYTHING)
+        .all_value(".+" if label in PROCESS else EVERYTHING)
         .current(_everything())
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_ASC)

@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models import heatmap as heatmaps
 from grafana_foundation_sdk.models import prometheus as query_models
 from grafana_foundation_sdk.models import text as texts
 
-from dashboards.promql import Query
+from dashboards.queries import Query
 from dashboards.thresholds import BAD, GOOD, NO_JUDGEMENT, UNKNOWN, WARNING, Steps
 
 DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")

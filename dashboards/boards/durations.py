@@ -9,8 +9,9 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import CONTROL_PLANE, END_TO_END, HEAD_OF_LINE, PUBLISH, REDELIVERY, duration_panels
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Look, Panel, TableColumn, Words, graph_panel, table_panel
-from dashboards.promql import RANGE, Query, increase, quantile, rate, select, total
+from dashboards.queries import RANGE, Query, increase, quantile, rate, select
 from dashboards.thresholds import Thresholds
+from prober.alerting.promql import aggregate
 from prober.sinks.metrics import families
 from prober.slo.indicators import Indicator
 
@@ -53,7 +54,7 @@ def _calls() -> Panel:
         "Calls by operation",
         "Administration calls that came back, per second. Most are those of the probe control_plane.",
     )
-    calls = total(rate(select(families.CONTROL_PLANE_LATENCY, "_count")), "operation")
+    calls = aggregate(rate(select(families.CONTROL_PLANE_LATENCY, "_count")), "operation")
     return graph_panel(words, Look(PER_SECOND, bars=True), Query(calls))
 
 
@@ -80,7 +81,7 @@ def _errors_by_code() -> Panel:
 
 
 def _failed(by: str) -> str:
-    return total(increase(select(families.TARGET_ERRORS)), by)
+    return aggregate(increase(select(families.TARGET_ERRORS)), by)
 
 
 def _operations(thresholds: Thresholds) -> Panel:
@@ -90,11 +91,11 @@ def _operations(thresholds: Thresholds) -> Panel:
         "not answer or answered with an error of its own.",
     )
     by = "environment, region, target, operation"
-    buckets = total(increase(select(families.CONTROL_PLANE_LATENCY, "_bucket"), RANGE), f"le, {by}")
+    buckets = aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_bucket"), RANGE), f"le, {by}")
     steps = thresholds.duration(Indicator.CONTROL_PLANE_LATENCY)
     columns = [
-        TableColumn("Calls", total(increase(select(families.CONTROL_PLANE_LATENCY, "_count"), RANGE), by), COUNT),
-        TableColumn("Failed", total(increase(select(families.CONTROL_PLANE_FAILURES), RANGE), by), COUNT),
+        TableColumn("Calls", aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_count"), RANGE), by), COUNT),
+        TableColumn("Failed", aggregate(increase(select(families.CONTROL_PLANE_FAILURES), RANGE), by), COUNT),
         *(TableColumn(f"{at:.0%}", f"histogram_quantile({at:g}, {buckets})", SECONDS, steps) for at in (0.5, 0.95, 0.99)),
     ]
     headings = {"operation": "Operation", "target": "Target", "environment": "Environment", "region": "Region"}

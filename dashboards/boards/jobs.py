@@ -6,9 +6,10 @@ from typing import Final
 
 from dashboards.board import Board, PanelRow
 from dashboards.panels import COUNT, SECONDS, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel, text_panel
-from dashboards.promql import BY, Query, select, total
+from dashboards.queries import BY, Query, select
 from dashboards.thresholds import ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
+from prober.alerting.promql import aggregate
 from prober.sinks.metrics import families
 
 AGE: Final = red_above(limits("prober")["job_late_s"])
@@ -32,7 +33,7 @@ def jobs_board(thresholds: Thresholds) -> Board:
 
 
 def _succeeded() -> str:
-    return total(f"{select(families.JOB_LAST_SUCCESS)} > 0", "job_name", "min")
+    return aggregate(f"{select(families.JOB_LAST_SUCCESS)} > 0", "job_name", "min")
 
 
 def _expected() -> Panel:
@@ -40,7 +41,7 @@ def _expected() -> Panel:
         "Nightly jobs configured",
         "Whether the configuration says where the nightly jobs leave their reports. If not, nothing here will ever change.",
     )
-    expected = total(select(families.REPORTS_EXPECTED), how="max")
+    expected = aggregate(select(families.REPORTS_EXPECTED), how="max")
     return stat_panel(words, Look("bool_yes_no", NO_JUDGEMENT, width=6, height=4), Query(expected, instant=True))
 
 
@@ -98,12 +99,12 @@ def hot_keys_by_class() -> Panel:
         "Hot keys in the newest report, by why they are hot. No value: there is no report.",
         ("PubsubHotKeys",),
     )
-    return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), "class"), "{{class}}"))
+    return graph_panel(words, Look(COUNT), Query(aggregate(select(families.HOT_KEYS), "class"), "{{class}}"))
 
 
 def _hot_keys_by() -> Panel:
     words = Words("Hot keys, broken down", "Hot keys in the newest report, broken down by what is chosen above.")
-    return graph_panel(words, Look(COUNT), Query(total(select(families.HOT_KEYS), BY)))
+    return graph_panel(words, Look(COUNT), Query(aggregate(select(families.HOT_KEYS), BY)))
 
 
 def _found_late() -> Panel:
@@ -114,7 +115,7 @@ def _found_late() -> Panel:
         ("PubsubBrokenPromiseFoundLate",),
     )
     found = _reverified(f"{SITE}, kind")
-    expr = f"{total(f'{found} > 0', SITE)} or {total(found, SITE, 'max')}"  # what is not known about one kind does not hide another
+    expr = f"{aggregate(f'{found} > 0', SITE)} or {aggregate(found, SITE, 'max')}"  # what is not known about one kind does not hide another
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(words, Look(COUNT), headings, [TableColumn("Found", expr, COUNT, ANY_IS_BAD)])
 
@@ -130,4 +131,4 @@ def _found_late_by() -> Panel:
 
 def _reverified(by: str) -> str:
     """Several probers may read one report."""
-    return total(select(families.REVERIFIED_FINDINGS), by, "max")
+    return aggregate(select(families.REVERIFIED_FINDINGS), by, "max")

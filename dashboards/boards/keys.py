@@ -24,8 +24,9 @@ from dashboards.panels import (
     table_panel,
     text_panel,
 )
-from dashboards.promql import BY, RANGE, Query, increase, select, total
+from dashboards.queries import BY, RANGE, Query, increase, select
 from dashboards.thresholds import ANY_IS_BAD, BAD, GOOD, UNKNOWN, Thresholds
+from prober.alerting.promql import aggregate
 from prober.core.findings import Kind, Status
 from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
@@ -64,7 +65,7 @@ def _late() -> Panel:
         ("PubsubServiceDelaysOwnSubscription", "PubsubOwnSubscriptionLate"),
     )
     states = " or ".join(f"{code} * {select(families.OWN_LATE, who=who)}" for who, code in _CODES.items())
-    query = Query(total(states, "own_subscription", how="max"), "{{own_subscription}}")
+    query = Query(aggregate(states, "own_subscription", how="max"), "{{own_subscription}}")
     return state_timeline_panel(words, Look(PLAIN), _LATE, query)
 
 
@@ -74,7 +75,7 @@ def _own_oldest() -> Panel:
         "By the newest point of Cloud Monitoring. A gap: it has none, or could not be read.",
         ("PubsubOwnSubscriptionLate",),
     )
-    ages = total(select(families.OWN_OLDEST_UNACKED_AGE), "own_subscription", how="max")
+    ages = aggregate(select(families.OWN_OLDEST_UNACKED_AGE), "own_subscription", how="max")
     return graph_panel(words, Look(SECONDS), Query(ages, "{{own_subscription}}"))
 
 
@@ -86,13 +87,13 @@ def _own_subscriptions() -> Panel:
     )
     by, point = "own_subscription", select(families.OWN_POINT_AT)
     columns = (
-        TableColumn("Oldest message", total(select(families.OWN_OLDEST_UNACKED_AGE), by, how="max"), SECONDS),
-        TableColumn("Late after", total(select(families.OWN_LATE_AFTER), by, how="max"), SECONDS),
-        TableColumn("Undelivered", total(select(families.OWN_UNDELIVERED), by, how="max"), COUNT),
-        TableColumn("Acknowledged a minute", total(select(families.OWN_ACKED), by, how="max"), COUNT),
-        TableColumn("Deadlines expired a minute", total(select(families.OWN_EXPIRED), by, how="max"), COUNT),
-        TableColumn("Age of the point", f"time() - {total(point, by, how='max')}", SECONDS),
-        TableColumn("Failed reads", total(increase(select(families.OWN_READ_FAILURES), RANGE), by), COUNT),
+        TableColumn("Oldest message", aggregate(select(families.OWN_OLDEST_UNACKED_AGE), by, how="max"), SECONDS),
+        TableColumn("Late after", aggregate(select(families.OWN_LATE_AFTER), by, how="max"), SECONDS),
+        TableColumn("Undelivered", aggregate(select(families.OWN_UNDELIVERED), by, how="max"), COUNT),
+        TableColumn("Acknowledged a minute", aggregate(select(families.OWN_ACKED), by, how="max"), COUNT),
+        TableColumn("Deadlines expired a minute", aggregate(select(families.OWN_EXPIRED), by, how="max"), COUNT),
+        TableColumn("Age of the point", f"time() - {aggregate(point, by, how='max')}", SECONDS),
+        TableColumn("Failed reads", aggregate(increase(select(families.OWN_READ_FAILURES), RANGE), by), COUNT),
     )
     return table_panel(words, Look(PLAIN, width=24, height=6), {"own_subscription": "Subscription"}, columns)
 
@@ -104,12 +105,12 @@ def _oldest_now(thresholds: Thresholds) -> Panel:
         ("PubsubOldestUnackedAgeRising",),
     )
     look = Look(SECONDS, thresholds.age(), width=6, height=4)
-    return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    return stat_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
 def _undelivered_now() -> Panel:
     words = Words("Unacknowledged messages", "Published messages that no subscriber has acknowledged, right now.")
-    return stat_panel(words, Look(COUNT, width=6, height=4), Query(total(select(families.UNDELIVERED)), instant=True))
+    return stat_panel(words, Look(COUNT, width=6, height=4), Query(aggregate(select(families.UNDELIVERED)), instant=True))
 
 
 def _stalled_now() -> Panel:
@@ -118,7 +119,9 @@ def _stalled_now() -> Panel:
         "Ordering keys that stand still although messages wait on them, right now.",
         ("PubsubKeysStalled",),
     )
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(total(select(families.STALLED_KEYS)), instant=True))
+    return stat_panel(
+        words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(aggregate(select(families.STALLED_KEYS)), instant=True)
+    )
 
 
 def _standing_still() -> Panel:
@@ -127,7 +130,7 @@ def _standing_still() -> Panel:
         "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
-    found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
+    found = aggregate(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
     address = f"{EVIDENCE}&status={Status.LIVENESS}"
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True), address=address)
 
@@ -140,7 +143,7 @@ def _oldest(thresholds: Thresholds) -> Panel:
         ("PubsubOldestUnackedAgeRising",),
     )
     look = Look(SECONDS, thresholds.age())
-    return graph_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), BY, "max")))
+    return graph_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), BY, "max")))
 
 
 def _undelivered() -> Panel:
@@ -148,7 +151,7 @@ def _undelivered() -> Panel:
         "Unacknowledged messages over time",
         "Published messages that no subscriber has acknowledged, by what is chosen above. Runs come and go, so it rises and falls.",
     )
-    return graph_panel(words, Look(COUNT), Query(total(select(families.UNDELIVERED), BY)))
+    return graph_panel(words, Look(COUNT), Query(aggregate(select(families.UNDELIVERED), BY)))
 
 
 def _stalled() -> Panel:
@@ -157,7 +160,7 @@ def _stalled() -> Panel:
         "Ordering keys on which messages wait and none is delivered or acknowledged, broken down by what is chosen above.",
         ("PubsubKeysStalled",),
     )
-    return graph_panel(words, Look(COUNT, ANY_IS_BAD), Query(total(select(families.STALLED_KEYS), BY)))
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD), Query(aggregate(select(families.STALLED_KEYS), BY)))
 
 
 def _liveness() -> Panel:
@@ -166,7 +169,7 @@ def _liveness() -> Panel:
         "Messages that were not delivered, or not redelivered, by their deadline. A click leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
-    found = total(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
+    found = aggregate(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
     return graph_panel(words, Look(COUNT, bars=True), Query(found), address=EVIDENCE_OF_KIND)
 
 
@@ -178,12 +181,12 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
     steps = thresholds.age()
     age = select(families.OLDEST_UNACKED_AGE)
     columns = [
-        TableColumn("Oldest", total(age, by, "max"), SECONDS, steps),
-        TableColumn("Oldest in range", total(f"max_over_time({age}[{RANGE}])", by, "max"), SECONDS, steps),
-        TableColumn("Unacknowledged", total(select(families.UNDELIVERED), by), COUNT),
-        TableColumn("Stalled keys", total(select(families.STALLED_KEYS), by), COUNT, ANY_IS_BAD),
+        TableColumn("Oldest", aggregate(age, by, "max"), SECONDS, steps),
+        TableColumn("Oldest in range", aggregate(f"max_over_time({age}[{RANGE}])", by, "max"), SECONDS, steps),
+        TableColumn("Unacknowledged", aggregate(select(families.UNDELIVERED), by), COUNT),
+        TableColumn("Stalled keys", aggregate(select(families.STALLED_KEYS), by), COUNT, ANY_IS_BAD),
         TableColumn(
-            "Most stalled in range", total(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD
+            "Most stalled in range", aggregate(f"max_over_time({select(families.STALLED_KEYS)}[{RANGE}])", by), COUNT, ANY_IS_BAD
         ),
     ]
     headings = {"subscription": "Subscription", "target": "Target", "environment": "Environment", "region": "Region"}
@@ -212,7 +215,7 @@ def _top_keys() -> tuple[Panel, ...]:
         graph_panel(
             words,
             Look(unit, width=8),
-            Query(total(select(family), "subscription, rank", how="max"), "{{subscription}}, rank {{rank}}"),
+            Query(aggregate(select(family), "subscription, rank", how="max"), "{{subscription}}, rank {{rank}}"),
         )
         for words, unit, family in panels
     )
@@ -298,5 +301,5 @@ def _joiner_panels() -> tuple[Panel, ...]:
 
 
 def _panel(title: str, text: str, unit: str, *figures: Figure) -> Panel:
-    asked = [Query(total(select(families.FIGURES[figure]), how="max"), name_of(figure)) for figure in figures]
+    asked = [Query(aggregate(select(families.FIGURES[figure]), how="max"), name_of(figure)) for figure in figures]
     return graph_panel(Words(title, text), Look(unit, width=12), *asked)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_KIND, INTEGRITY_KINDS, OVERLAP_KINDS, CheckKind
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
-from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total, vantage_of
+from dashboards.queries import BY, RANGE, Query, increase, rate, select, vantage_of
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
+from prober.alerting.promql import aggregate, ratio
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import CheckResult
@@ -62,7 +63,7 @@ def _integrity() -> Panel:
 
 
 def _proven(words: Words, kinds: tuple[Kind, ...]) -> Panel:
-    found = total(increase(select(families.FINDINGS, kind=kinds, status=SURE), RANGE))
+    found = aggregate(increase(select(families.FINDINGS, kind=kinds, status=SURE), RANGE))
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True), address=EVIDENCE)
 
 
@@ -72,7 +73,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
         "What was checked on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
     by = "environment, region, target, subscription"
-    judged = [total(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
+    judged = [aggregate(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
     columns = [TableColumn("Checked for order", judged[0], COUNT)]
     columns += [
         TableColumn(checks.broken, _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator)) for checks in CHECKS
@@ -93,8 +94,8 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
-    bad = total(rate(select(checks.family, result=CheckResult.BAD)), BY)
-    decided = total(rate(select(checks.family, result=DECIDED)), BY)
+    bad = aggregate(rate(select(checks.family, result=CheckResult.BAD)), BY)
+    decided = aggregate(rate(select(checks.family, result=DECIDED)), BY)
     return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
 
 
@@ -105,7 +106,7 @@ def _judged(checks: CheckKind) -> Panel:
         "Undecided ones count neither for nor against the service. Counted when "
         "a run has ended.",
     )
-    judged = total(rate(select(checks.family)), "result")
+    judged = aggregate(rate(select(checks.family)), "result")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
 
 
@@ -116,7 +117,7 @@ def _found(checks: CheckKind) -> Panel:
         "leads to the evidence, which explains the kind.",
         checks.runbooks,
     )
-    found = total(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
+    found = aggregate(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
     return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found), address=EVIDENCE_OF_KIND)
 
 
@@ -126,8 +127,8 @@ def _moves() -> Panel:
         "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then it is unusual. Early "
         "redeliveries went to another subscriber while the first held the messages: allowed, but twice the work.",
     )
-    moved = total(rate(select(families.AFFINITY_MOVES)), "outstanding")
-    early = Query(total(rate(select(families.EARLY_REDELIVERIES))), "early redeliveries")
+    moved = aggregate(rate(select(families.AFFINITY_MOVES)), "outstanding")
+    early = Query(aggregate(rate(select(families.EARLY_REDELIVERIES))), "early redeliveries")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"), early)
 
 
@@ -140,7 +141,7 @@ def _vantages() -> Panel:
     asked = []
     for checks in CHECKS:
         bad, decided = (
-            total(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (CheckResult.BAD, DECIDED)
+            aggregate(vantage_of(rate(select(checks.family, result=result))), "vantage") for result in (CheckResult.BAD, DECIDED)
         )
         asked.append(Query(ratio(bad, decided), f"{checks.name.lower()}, {{{{vantage}}}}"))
     return graph_panel(words, Look(SHARE), *asked)
@@ -151,7 +152,7 @@ def _deliveries() -> Panel:
         "Deliveries by kind",
         "Messages received per second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
-    return graph_panel(words, Look(PER_SECOND, bars=True), Query(total(rate(select(families.DELIVERIES)), "kind")))
+    return graph_panel(words, Look(PER_SECOND, bars=True), Query(aggregate(rate(select(families.DELIVERIES)), "kind")))
 
 
 def _anomalies() -> Panel:
@@ -161,10 +162,10 @@ def _anomalies() -> Panel:
         "past a failed one. Not the service's doing.",
         ("PubsubClientLibraryAnomaly",),
     )
-    found = total(increase(select(families.LIBRARY_ANOMALIES)), "kind")
+    found = aggregate(increase(select(families.LIBRARY_ANOMALIES)), "kind")
     return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True, width=24, height=6), Query(found))
 
 
 def _share_in(window: str, checks: CheckKind, by: str = "") -> str:
-    bad = total(increase(select(checks.family, result=CheckResult.BAD), window), by)
-    return ratio(bad, total(increase(select(checks.family, result=DECIDED), window), by))
+    bad = aggregate(increase(select(checks.family, result=CheckResult.BAD), window), by)
+    return ratio(bad, aggregate(increase(select(checks.family, result=DECIDED), window), by))

@@ -20,10 +20,11 @@ from dashboards.panels import (
     state_timeline_panel,
     table_panel,
 )
-from dashboards.promql import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded_series, select, total
+from dashboards.queries import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded_series, select
 from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
+from prober.alerting.promql import aggregate
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -96,8 +97,8 @@ def _liveness() -> Panel:
 
 
 def _findings_number(words: Words, status: Status) -> Panel:
-    found = total(increase(select(families.FINDINGS, status=status), RANGE))
-    judged = " + ".join(total(increase(select(checks.family), RANGE)) for checks in CHECKS)
+    found = aggregate(increase(select(families.FINDINGS, status=status), RANGE))
+    judged = " + ".join(aggregate(increase(select(checks.family), RANGE)) for checks in CHECKS)
     address = f"{EVIDENCE}&status={status}"
     return stat_panel(
         words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
@@ -111,7 +112,7 @@ def _budget() -> Panel:
         ("PubsubErrorBudgetExhausted",),
     )
     return stat_panel(
-        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(total(recorded_series(REMAINING), how="min"), instant=True)
+        words, Look(SHARE, BUDGET_LEFT, width=6, height=4), Query(aggregate(recorded_series(REMAINING), how="min"), instant=True)
     )
 
 
@@ -124,7 +125,7 @@ def _burn(thresholds: Thresholds) -> Panel:
     return stat_panel(
         words,
         Look(PLAIN, thresholds.burn(HOUR_S), width=6, height=4),
-        Query(total(recorded_series(burn_rate_series(HOUR_S)), how="max"), instant=True),
+        Query(aggregate(recorded_series(burn_rate_series(HOUR_S)), how="max"), instant=True),
     )
 
 
@@ -135,7 +136,7 @@ def _oldest(thresholds: Thresholds) -> Panel:
         ("PubsubOldestUnackedAgeRising",),
     )
     look = Look(SECONDS, thresholds.age(), width=6, height=4)
-    return stat_panel(words, look, Query(total(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
+    return stat_panel(words, look, Query(aggregate(select(families.OLDEST_UNACKED_AGE), how="max"), instant=True))
 
 
 def _judged() -> Panel:
@@ -145,13 +146,13 @@ def _judged() -> Panel:
         "parts. The others are UNKNOWN.",
         ("PubsubProberVerdictsUnknown",),
     )
-    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(total(judged_share(), how="min"), instant=True))
+    return stat_panel(words, Look(SHARE, JUDGED, width=6, height=4), Query(aggregate(judged_share(), how="min"), instant=True))
 
 
 def _alerts() -> Panel:
     """The watchdog always fires where the rules are loaded; without it nobody knows."""
     words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
-    count = total(firing(ALERTS, alertstate="firing"), how="count")
+    count = aggregate(firing(ALERTS, alertstate="firing"), how="count")
     watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{count} or {watched}", instant=True))
 
@@ -166,13 +167,16 @@ def _objectives(thresholds: Thresholds) -> Panel:
             "PubsubProberRecordingsMissing",
         ),
     )
-    left = total(recorded_series(REMAINING), SLO, "min")
-    promised = f"{total(recorded_series(burn_rate_series(HOUR_S)), SLO, 'group')} * on (slo) group_left () {total(OBJECTIVE, 'slo', 'max')}"
+    left = aggregate(recorded_series(REMAINING), SLO, "min")
+    burning = aggregate(recorded_series(burn_rate_series(HOUR_S)), SLO, "group")
+    promised = f"{burning} * on (slo) group_left () {aggregate(OBJECTIVE, 'slo', 'max')}"
     columns = [
         TableColumn("Objective", promised, SHARE, decimals=2),
         TableColumn("Budget left", left, SHARE, BUDGET_LEFT, decimals=1),
         *(
-            TableColumn(name, total(recorded_series(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(window_s), 2)
+            TableColumn(
+                name, aggregate(recorded_series(burn_rate_series(window_s)), SLO, "max"), PLAIN, thresholds.burn(window_s), 2
+            )
             for name, window_s in BURNS.items()
         ),
     ]
@@ -189,7 +193,7 @@ def _budgets() -> Panel:
     return graph_panel(
         words,
         Look(SHARE, BUDGET_LEFT, maximum=1.0, minimum=None),
-        Query(total(recorded_series(REMAINING), "slo", "min"), "{{slo}}"),
+        Query(aggregate(recorded_series(REMAINING), "slo", "min"), "{{slo}}"),
     )
 
 
@@ -202,7 +206,7 @@ def _burns(thresholds: Thresholds) -> Panel:
     return graph_panel(
         words,
         Look(PLAIN, thresholds.burn(HOUR_S)),
-        Query(total(recorded_series(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}"),
+        Query(aggregate(recorded_series(burn_rate_series(HOUR_S)), "slo", "max"), "{{slo}}"),
     )
 
 
@@ -216,15 +220,15 @@ def _verdicts() -> Panel:
         ),
     )
     by = f"{SITE}, probe"
-    ended = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower())), by) for verdict in Verdict}
-    any_ended = total(increase(select(families.PROBE_RUNS)), by)
+    ended = {verdict: aggregate(increase(select(families.PROBE_RUNS, verdict=verdict.lower())), by) for verdict in Verdict}
+    any_ended = aggregate(increase(select(families.PROBE_RUNS)), by)
     expr = f"(2 * ({ended[Verdict.FAIL]} > bool 0) + ({ended[Verdict.UNKNOWN]} > bool 0)) and {any_ended} > 0"
     return state_timeline_panel(words, Look(PLAIN), VERDICTS, Query(expr, "{{target}} {{probe}}"))
 
 
 def _findings() -> Panel:
     words = Words("Findings by kind", "What the checker found: violations and missed deadlines. A click leads to the evidence.")
-    found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
+    found = aggregate(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
     return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"), address=EVIDENCE_OF_KIND)
 
 
@@ -235,7 +239,7 @@ def _evidence() -> Panel:
         "events that prove it.",
     )
     by = f"{SITE}, kind, status"
-    found = total(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE), by)
+    found = aggregate(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE), by)
     headings = {"kind": "Kind", "status": "Status", "target": "Target", "environment": "Environment", "region": "Region"}
     address = f"{EVIDENCE}&kind=${{__value.text}}&target=${{__data.fields.Target}}"
     columns = [TableColumn("Findings", f"{found} > 0", COUNT)]
@@ -259,7 +263,7 @@ def _firing() -> Panel:
         "environment": "Environment",
         "region": "Region",
     }
-    columns = [TableColumn("For", f"time() - {total(since, by, 'min')}", SECONDS, decimals=0)]
+    columns = [TableColumn("For", f"time() - {aggregate(since, by, 'min')}", SECONDS, decimals=0)]
     address = "${runbooks:raw}/${__value.text}.md"
     return table_panel(words, Look(SECONDS, width=24, height=9), headings, columns, address, sort="Severity")
 
@@ -271,21 +275,21 @@ def _targets() -> Panel:
         "last one, could not reach it. The target's name leads to its findings.",
         ("PubsubTargetUnreachable", "PubsubKeysStalled"),
     )
-    runs = {verdict: total(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
+    runs = {verdict: aggregate(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
     columns = [
         TableColumn("PASS", runs[Verdict.PASS], COUNT),
         TableColumn("FAIL", runs[Verdict.FAIL], COUNT, ANY_IS_BAD),
         TableColumn("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
-        TableColumn("Findings", total(found, SITE), COUNT, ANY_IS_BAD),
-        TableColumn("Stalled keys", total(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
+        TableColumn("Findings", aggregate(found, SITE), COUNT, ANY_IS_BAD),
+        TableColumn("Stalled keys", aggregate(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
         TableColumn(
             "Unreachable runs",
-            total(select(families.UNREACHABLE_RUNS), SITE, "max"),
+            aggregate(select(families.UNREACHABLE_RUNS), SITE, "max"),
             COUNT,
             red_above(UNREACHABLE_RUNS),
         ),
-        TableColumn("Maintenance", total(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
+        TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(
@@ -303,7 +307,7 @@ def _standing() -> Panel:
     states = " or ".join(
         f"{code} * {select(families.COMPARISON_STANDING, standing=word.replace(' ', '_'))}" for code, (word, _) in STANDINGS.items()
     )
-    asked = Query(total(states, COMPARED, how="max"), "{{candidate}} beside {{baseline}}")
+    asked = Query(aggregate(states, COMPARED, how="max"), "{{candidate}} beside {{baseline}}")
     return state_timeline_panel(words, Look(PLAIN, width=24, height=5), STANDINGS, asked)
 
 
@@ -329,7 +333,7 @@ def _differing_durations() -> Panel:
 
 def _differences(words: Words, family: Family, unit: str) -> Panel:
     """What was compared: every aspect of which a margin is told, also where the difference is not known."""
-    told = {bound: total(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
+    told = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
     allowed, low = told[Bound.MARGIN], told[Bound.LOW]
     compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself
     columns = (

@@ -19,21 +19,10 @@ from dashboards.panels import (
     stat_panel,
     table_panel,
 )
-from dashboards.promql import (
-    RANGE,
-    SCRAPE_DURATION,
-    SCRAPE_SAMPLES,
-    UP,
-    Query,
-    increase,
-    quantile,
-    scraped,
-    select,
-    total,
-)
+from dashboards.queries import RANGE, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, Query, increase, quantile, scraped, select
 from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
-from prober.alerting.promql import percent
+from prober.alerting.promql import aggregate, percent
 from prober.sinks.metrics import families
 
 LIMITS: Final = limits("prober")
@@ -78,7 +67,7 @@ def _up() -> Panel:
 
 def _running_since() -> Panel:
     words = Words("Shortest uptime", "How long the prober that started last has been running.")
-    age = f"time() - {total(select(families.START), how='max')}"
+    age = f"time() - {aggregate(select(families.START), how='max')}"
     return stat_panel(words, Look(SECONDS, NO_JUDGEMENT, width=4, height=4), Query(age, instant=True))
 
 
@@ -88,7 +77,7 @@ def _errors_now() -> Panel:
         "Errors of the prober itself, in the time range. The log has the tracebacks.",
         ("PubsubProberInternalErrors",),
     )
-    found = total(increase(select(families.INTERNAL_ERRORS), RANGE))
+    found = aggregate(increase(select(families.INTERNAL_ERRORS), RANGE))
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
 
 
@@ -98,7 +87,7 @@ def _dropped_now() -> Panel:
         "Recorded events that the prober dropped in the time range because it could not write them.",
         ("PubsubProberEventsDropped",),
     )
-    dropped = total(increase(select(families.EVENTS_DROPPED), RANGE))
+    dropped = aggregate(increase(select(families.EVENTS_DROPPED), RANGE))
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
 
 
@@ -117,7 +106,7 @@ def _ended() -> Panel:
         "Finished runs, by verdict. UNKNOWN says that the run could not judge; the log gives the reason.",
         ("PubsubProberVerdictsUnknown",),
     )
-    ended = total(increase(select(families.PROBE_RUNS)), "verdict")
+    ended = aggregate(increase(select(families.PROBE_RUNS)), "verdict")
     return graph_panel(words, Look(COUNT, bars=True), Query(ended, "{{verdict}}"))
 
 
@@ -128,7 +117,7 @@ def _skipped() -> Panel:
         "(misfire), or the target was under maintenance.",
         ("PubsubProberRunsMissing",),
     )
-    skipped = total(increase(select(families.SCHEDULER_SKIPS)), "reason")
+    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS)), "reason")
     return graph_panel(words, Look(COUNT, bars=True), Query(skipped))
 
 
@@ -139,16 +128,16 @@ def _probes() -> Panel:
         "of maintenance, the share that ended, the share of these that ended with PASS or FAIL, and the age of the last PASS.",
         ("PubsubProberStale", "PubsubProberCoverageLow", "PubsubProberVerdictsUnknown"),
     )
-    unknown = total(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), RUN_BY)
-    skipped = total(increase(select(families.SCHEDULER_SKIPS), RANGE), RUN_BY)
-    passed = total(f"{select(families.PROBE_LAST_SUCCESS)} > 0", RUN_BY, "max")
+    unknown = aggregate(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), RUN_BY)
+    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS), RANGE), RUN_BY)
+    passed = aggregate(f"{select(families.PROBE_LAST_SUCCESS)} > 0", RUN_BY, "max")
     columns = [
         TableColumn("Due", _run_now(due()), COUNT),
         TableColumn("Completed", _run_now(completed_share()), SHARE, COMPLETED, 1),
         TableColumn("Judged", _run_now(judged_share()), SHARE, JUDGED, 1),
         TableColumn("Unknown", _run_now(unknown), COUNT),
         TableColumn("Skipped", _run_now(skipped), COUNT),
-        TableColumn("Planned every", _run_now(total(select(families.PROBE_INTERVAL), RUN_BY, "max")), SECONDS),
+        TableColumn("Planned every", _run_now(aggregate(select(families.PROBE_INTERVAL), RUN_BY, "max")), SECONDS),
         TableColumn("Passed ago", _run_now(f"time() - {passed}"), SECONDS, decimals=0),
     ]
     headings = {
@@ -171,12 +160,12 @@ def _processes() -> Panel:
         ("PubsubProberStatusStoreDown", "PubsubProberConfigRefused"),
     )
     columns = [
-        TableColumn("Uptime", f"time() - {total(select(families.START), 'instance', 'max')}", SECONDS, decimals=0),
-        TableColumn("Status store up", total(select(families.STATUS_STORE_UP), "instance", "min"), COUNT, ALL_NEEDED),
-        TableColumn("Configuration in force", total(select(families.CONFIG_RELOADED), "instance", "min"), COUNT, ALL_NEEDED),
+        TableColumn("Uptime", f"time() - {aggregate(select(families.START), 'instance', 'max')}", SECONDS, decimals=0),
+        TableColumn("Status store up", aggregate(select(families.STATUS_STORE_UP), "instance", "min"), COUNT, ALL_NEEDED),
+        TableColumn("Configuration in force", aggregate(select(families.CONFIG_RELOADED), "instance", "min"), COUNT, ALL_NEEDED),
         TableColumn(
             "Age of the configuration",
-            f"time() - {total(select(families.CONFIG_RELOADED_AT), 'instance', 'max')}",
+            f"time() - {aggregate(select(families.CONFIG_RELOADED_AT), 'instance', 'max')}",
             SECONDS,
             decimals=0,
         ),
@@ -189,7 +178,7 @@ def _pushes() -> Panel:
         "Push requests by outcome",
         "Requests to the endpoint that Pub/Sub pushes to: taken, left over from an earlier run, or refused, with the reason.",
     )
-    pushed = total(increase(select(families.PUSH_REQUESTS)), "outcome")
+    pushed = aggregate(increase(select(families.PUSH_REQUESTS)), "outcome")
     return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), Query(pushed))
 
 
@@ -205,7 +194,7 @@ def _errors() -> Panel:
         ("PubsubProberInternalErrors",),
     )
     return graph_panel(
-        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.INTERNAL_ERRORS)), "component"))
+        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(aggregate(increase(select(families.INTERNAL_ERRORS)), "component"))
     )
 
 
@@ -216,7 +205,7 @@ def _dropped() -> Panel:
         ("PubsubProberEventsDropped",),
     )
     return graph_panel(
-        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(total(increase(select(families.EVENTS_DROPPED)), "component"))
+        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(aggregate(increase(select(families.EVENTS_DROPPED)), "component"))
     )
 
 
@@ -230,7 +219,7 @@ def _writes() -> Panel:
         ),
     )
     asked = [
-        Query(total(increase(select(family))), name)
+        Query(aggregate(increase(select(family))), name)
         for name, family in (("history", families.HISTORY_FAILURES), ("status store", families.STATUS_FAILURES))
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
@@ -244,9 +233,9 @@ def _oddities() -> Panel:
         ("PubsubProberClockWrong", "PubsubProberNamesFolded"),
     )
     asked = [
-        Query(total(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
-        Query(total(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
-        Query(total(increase(select(families.KEYS_FORGOTTEN)), "target"), "forgotten keys {{target}}"),
+        Query(aggregate(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
+        Query(aggregate(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
+        Query(aggregate(increase(select(families.KEYS_FORGOTTEN)), "target"), "forgotten keys {{target}}"),
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
 
@@ -258,8 +247,8 @@ def _leftovers_now() -> Panel:
         "last look failed in some project, and nothing was left in the others.",
         ("PubsubProberLeftovers",),
     )
-    known, found = _left(), total(f"{_left()} > 0")  # what is not known of one project does not hide what is left in another
-    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=8, height=6), Query(f"{found} or {total(known)}", instant=True))
+    known, found = _left(), aggregate(f"{_left()} > 0")  # what is not known of one project does not hide what is left in another
+    return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=8, height=6), Query(f"{found} or {aggregate(known)}", instant=True))
 
 
 def _leftovers() -> Panel:
@@ -273,7 +262,7 @@ def _leftovers() -> Panel:
 
 def _left() -> str:
     """Every prober looks at its projects: what one cannot see, another may."""
-    return total(select(families.LEFTOVERS), "project", "max")
+    return aggregate(select(families.LEFTOVERS), "project", "max")
 
 
 def _undecided() -> Panel:
@@ -283,7 +272,9 @@ def _undecided() -> Panel:
         ("PubsubProberLatenciesUndecided", "PubsubProberLagging"),
     )
     return graph_panel(
-        words, Look(COUNT, bars=True, width=24, height=6), Query(total(increase(select(families.UNDECIDED_DURATIONS)), "duration"))
+        words,
+        Look(COUNT, bars=True, width=24, height=6),
+        Query(aggregate(increase(select(families.UNDECIDED_DURATIONS)), "duration")),
     )
 
 
@@ -300,12 +291,12 @@ def _lag_distribution() -> Panel:
     words = Words(
         "Event loop lag: distribution", "How much later than they asked for the probers woke up, measured four times a second."
     )
-    return heatmap_panel(words, Look(SECONDS), Query(total(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
+    return heatmap_panel(words, Look(SECONDS), Query(aggregate(increase(select(families.LOOP_LAG, "_bucket")), "le"), "{{le}}"))
 
 
 def _scrape_duration() -> Panel:
     words = Words("Scrape duration by prober", "How long Prometheus waited for /metrics.")
-    return graph_panel(words, Look(SECONDS), Query(total(scraped(SCRAPE_DURATION), "instance", "max")))
+    return graph_panel(words, Look(SECONDS), Query(aggregate(scraped(SCRAPE_DURATION), "instance", "max")))
 
 
 def _scrape_size() -> Panel:
@@ -313,7 +304,7 @@ def _scrape_size() -> Panel:
         "Samples per scrape by prober",
         "How many values a scrape returns. It depends on the configuration, not on traffic or keys.",
     )
-    return graph_panel(words, Look(COUNT), Query(total(scraped(SCRAPE_SAMPLES), "instance", "max")))
+    return graph_panel(words, Look(COUNT), Query(aggregate(scraped(SCRAPE_SAMPLES), "instance", "max")))
 
 
 def _drills() -> Panel:
@@ -322,12 +313,12 @@ def _drills() -> Panel:
         "Faults planted on purpose in a server of the prober's own, to see that somebody is told. No drill spends an error budget.",
         ("PubsubProberDrillOverdue",),
     )
-    passed = total(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
+    passed = aggregate(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
     columns = [
-        TableColumn("Passed", total(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
+        TableColumn("Passed", aggregate(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
         TableColumn(
             "Not passed",
-            total(increase(select(families.DRILL_RUNS, verdict=("fail", "unknown")), RANGE), "drill"),
+            aggregate(increase(select(families.DRILL_RUNS, verdict=("fail", "unknown")), RANGE), "drill"),
             COUNT,
             ANY_IS_BAD,
             0,
@@ -339,10 +330,10 @@ def _drills() -> Panel:
 
 def _drill_steps() -> Panel:
     words = Words("Fire drills: time to each step", "How long after the fault each step of the newest drill was reached.")
-    return graph_panel(words, Look(SECONDS, height=6), Query(total(select(families.DRILL_STEP), "drill, step", "max")))
+    return graph_panel(words, Look(SECONDS, height=6), Query(aggregate(select(families.DRILL_STEP), "drill, step", "max")))
 
 
 def _drill_findings() -> Panel:
     words = Words("Fire drills: findings", "What the checker found in drills: the planted faults, by kind.")
-    found = total(increase(select(families.DRILL_FINDINGS)), "drill, kind")
+    found = aggregate(increase(select(families.DRILL_FINDINGS)), "drill, kind")
     return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))

@@ -19,9 +19,10 @@ from dashboards.panels import (
     stat_panel,
     table_panel,
 )
-from dashboards.promql import BY, RANGE, Query, increase, rate, ratio, select, total
+from dashboards.queries import BY, RANGE, Query, increase, rate, select
 from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
+from prober.alerting.promql import aggregate, ratio
 from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
@@ -61,7 +62,7 @@ def _confirmed(thresholds: Thresholds) -> Panel:
 def _published() -> Panel:
     words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
     return stat_panel(
-        words, Look(COUNT, width=8, height=4), Query(total(increase(select(families.PUBLISHES), RANGE)), instant=True)
+        words, Look(COUNT, width=8, height=4), Query(aggregate(increase(select(families.PUBLISHES), RANGE)), instant=True)
     )
 
 
@@ -77,7 +78,7 @@ def _unsent(thresholds: Thresholds) -> Panel:
         "The share of the publishes that the schedule wanted which were not sent, in the time range, since the target was unreachable.",
         ("PubsubTargetUnreachable", "PubsubErrorBudgetBurn"),
     )
-    share = ratio(total(increase(select(families.PUBLISHES_UNSENT), RANGE)), _wanted(_increase_in_range))
+    share = ratio(aggregate(increase(select(families.PUBLISHES_UNSENT), RANGE)), _wanted(_increase_in_range))
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(share, instant=True))
 
@@ -88,7 +89,7 @@ def _unknown() -> Panel:
         "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
-    unknown = total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
+    unknown = aggregate(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
     return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=8, height=4), Query(unknown, instant=True))
 
 
@@ -96,15 +97,15 @@ def _duplicates() -> Panel:
     words = Words(
         "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
-    copies = total(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
+    copies = aggregate(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
     return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=8, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
     words = Words("Publishes by outcome", "Publishes that the schedule wanted, per second, by what became of them.")
     asked = [
-        Query(total(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"),
-        Query(total(rate(select(families.PUBLISHES_UNSENT))), "never sent"),
+        Query(aggregate(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"),
+        Query(aggregate(rate(select(families.PUBLISHES_UNSENT))), "never sent"),
     ]
     return graph_panel(words, Look(PER_SECOND, bars=True), *asked)
 
@@ -116,7 +117,7 @@ def _not_confirmed(thresholds: Thresholds) -> Panel:
         "above. Above the dashed line the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),
     )
-    lost = total(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
+    lost = aggregate(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
     return graph_panel(words, look, Query(ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY))))
 
@@ -128,7 +129,7 @@ def _unreachable() -> Panel:
         "somebody is paged.",
         ("PubsubTargetUnreachable",),
     )
-    runs = total(select(families.UNREACHABLE_RUNS), "target", "max")
+    runs = aggregate(select(families.UNREACHABLE_RUNS), "target", "max")
     return graph_panel(words, Look(COUNT, red_above(limits("service")["unreachable_runs"])), Query(runs))
 
 
@@ -139,14 +140,14 @@ def _errors() -> Panel:
         "above show publishes.",
         ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded"),
     )
-    failed = total(increase(select(families.TARGET_ERRORS, operation=Operation.PUBLISH)), "code")
+    failed = aggregate(increase(select(families.TARGET_ERRORS, operation=Operation.PUBLISH)), "code")
     return graph_panel(words, Look(COUNT, bars=True), Query(f"{failed} > 0", "{{code}}"))
 
 
 def _topics(thresholds: Thresholds) -> Panel:
     words = Words("Topics", "What was published to each topic in the time range, and how fast that was.")
     by = "environment, region, target, topic"
-    published = total(increase(select(families.PUBLISHES), RANGE), by)
+    published = aggregate(increase(select(families.PUBLISHES), RANGE), by)
     latency = select(families.PUBLISH_LATENCY, "_bucket")
     columns = [
         TableColumn("Published", published, COUNT),
@@ -154,11 +155,14 @@ def _topics(thresholds: Thresholds) -> Panel:
             "Confirmed", _share_in_range(PublishOutcome.CONFIRMED, by), SHARE, thresholds.good_share(Indicator.PUBLISH_AVAILABILITY)
         ),
         TableColumn(
-            "Unknown", total(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE), by), COUNT, ANY_IS_UNKNOWN
+            "Unknown",
+            aggregate(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE), by),
+            COUNT,
+            ANY_IS_UNKNOWN,
         ),
         TableColumn(
             "99 %",
-            f"histogram_quantile(0.99, {total(increase(latency, RANGE), f'le, {by}')})",
+            f"histogram_quantile(0.99, {aggregate(increase(latency, RANGE), f'le, {by}')})",
             SECONDS,
             thresholds.duration(Indicator.PUBLISH_LATENCY),
         ),
@@ -168,7 +172,7 @@ def _topics(thresholds: Thresholds) -> Panel:
 
 
 def _share_in_range(outcome: PublishOutcome, by: str = "") -> str:
-    return ratio(total(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by), _wanted(_increase_in_range, by))
+    return ratio(aggregate(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by), _wanted(_increase_in_range, by))
 
 
 def _increase_in_range(selector: str) -> str:
@@ -177,9 +181,9 @@ def _increase_in_range(selector: str) -> str:
 
 def _wanted(growth: Callable[[str], str], by: str = "") -> str:
     """The publishes that the schedule wanted: those that were tried, and those that an unreachable target kept from being sent."""
-    return _with_unsent(total(growth(select(families.PUBLISHES)), by), growth, by)
+    return _with_unsent(aggregate(growth(select(families.PUBLISHES)), by), growth, by)
 
 
 def _with_unsent(part: str, growth: Callable[[str], str], by: str) -> str:
     """Probers of an older version do not count what they could not send."""
-    return f"({part} + {total(growth(select(families.PUBLISHES_UNSENT)), by)} or {part})"
+    return f"({part} + {aggregate(growth(select(families.PUBLISHES_UNSENT)), by)} or {part})"

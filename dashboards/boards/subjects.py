@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel, stat_panel
-from dashboards.promql import BY, RANGE, Query, increase, quantile, ratio, select, slower_share, total
+from dashboards.queries import BY, RANGE, Query, increase, quantile, select, slower_share
 from dashboards.thresholds import Thresholds, red_below
 from prober.alerting.catalogue import limits
+from prober.alerting.promql import aggregate, ratio
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
@@ -103,7 +104,7 @@ def _distribution(durations: DurationKind, thresholds: Thresholds, width: int) -
         f"{durations.meaning} How many took how long. Two bands mean that two different things happen.",
         _runbooks(durations, thresholds),
     )
-    asked = Query(total(increase(select(durations.family, "_bucket")), "le"), "{{le}}", exemplars=True)
+    asked = Query(aggregate(increase(select(durations.family, "_bucket")), "le"), "{{le}}", exemplars=True)
     return heatmap_panel(words, Look(SECONDS, width=width), asked)
 
 
@@ -211,8 +212,8 @@ RUN_BY: Final = "target, environment, region, probe, vantage, part, job, instanc
 
 def due() -> str:
     """Runs of each probe instance that the schedule asked for in the time range, without those that maintenance kept from starting."""
-    skipped = total(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), RUN_BY)
-    return f"{total(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), RUN_BY)} - {skipped}"
+    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), RUN_BY)
+    return f"{aggregate(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), RUN_BY)} - {skipped}"
 
 
 def completed_panel(width: int) -> Panel:
@@ -224,19 +225,19 @@ def completed_panel(width: int) -> Panel:
         ("PubsubProberCoverageLow",),
     )
     return stat_panel(
-        words, Look(SHARE, COMPLETED, width=width, height=4), Query(total(completed_share(), how="min"), instant=True)
+        words, Look(SHARE, COMPLETED, width=width, height=4), Query(aggregate(completed_share(), how="min"), instant=True)
     )
 
 
 def completed_share() -> str:
     """The share of the runs due that ended, by whatever verdict, of each probe instance."""
-    return ratio(total(increase(select(families.PROBE_RUNS), RANGE), RUN_BY), f"({due()})")
+    return ratio(aggregate(increase(select(families.PROBE_RUNS), RANGE), RUN_BY), f"({due()})")
 
 
 def judged_share() -> str:
     """The share of the runs that ended which ended with PASS or FAIL, of each probe instance."""
-    judged = total(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), RUN_BY)
-    return ratio(judged, total(increase(select(families.PROBE_RUNS), RANGE), RUN_BY))
+    judged = aggregate(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), RUN_BY)
+    return ratio(judged, aggregate(increase(select(families.PROBE_RUNS), RANGE), RUN_BY))
 
 
 # --- findings ----------------------------------------------------------------------------------------------------------------

@@ -8,15 +8,14 @@ from typing import Final
 
 from prober.alerting.promql import (
     Matcher,
+    aggregate,
     binary,
-    max_by,
     news,
     outside_maintenance,
     prom_duration,
     prom_number,
     selector,
     series,
-    sum_by,
 )
 from prober.alerting.rules import (
     COUNT,
@@ -122,7 +121,7 @@ def _found(options: Options, **matchers: Matcher) -> str:
     recorded = selector(new_findings(options), FINDING_LABELS, **matchers)
     held_s = options.news_s - _seen_s(options)
     held = f"max_over_time({recorded}[{prom_duration(held_s)}])" if held_s else recorded
-    return f"{sum_by(FOUND, held)} > 0"
+    return f"{aggregate(held, FOUND)} > 0"
 
 
 def _violated(options: Options, promise: Promise) -> AlertingRule:
@@ -170,10 +169,10 @@ def _rising(objectives: Iterable[Objective]) -> AlertingRule:
     limit_s = old_s(objectives)
     age = series(families.OLDEST_UNACKED_AGE)
     slope = outside_maintenance(f"deriv({age}[{prom_duration(RISING_FOR_S)}])")
-    rising = f"{max_by(SUBSCRIPTION, slope)} > {prom_number(RISING_MIN)}"
+    rising = f"{aggregate(slope, SUBSCRIPTION, 'max')} > {prom_number(RISING_MIN)}"
     return measured_alert(
         "PubsubOldestUnackedAgeRising",
-        binary("and", f"{max_by(SUBSCRIPTION, outside_maintenance(age))} > {prom_number(limit_s)}", rising),
+        binary("and", f"{aggregate(outside_maintenance(age), SUBSCRIPTION, 'max')} > {prom_number(limit_s)}", rising),
         Severity.WARNING,
         Summary("The oldest unacknowledged message is old and grows older.", DURATION),
         f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "

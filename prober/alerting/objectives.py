@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from prober.alerting.promql import (
+    aggregate,
     binary,
+    bound,
     bracketed,
-    increase_by,
-    max_by,
+    increase,
     on,
     outside_maintenance,
     percent,
@@ -33,7 +34,6 @@ from prober.alerting.promql import (
     prom_number,
     selector,
     series,
-    sum_by,
 )
 from prober.alerting.rules import (
     INTERVAL_S,
@@ -256,33 +256,35 @@ def sli_queries(objective: Objective, window: str) -> SliQueries:
 
 
 def _checks(family: Family, window: str) -> SliQueries:
-    bad = series(family, result=CheckResult.BAD)
-    return SliQueries(
-        increase_by(TARGET, bad, window), increase_by(TARGET, series(family, result=(CheckResult.GOOD, CheckResult.BAD)), window)
-    )
+    bad, decided = series(family, result=CheckResult.BAD), series(family, result=(CheckResult.GOOD, CheckResult.BAD))
+    return SliQueries(_grown(bad, window), _grown(decided, window))
 
 
 def _publishes(window: str) -> SliQueries:
     """What was never sent is counted in a family of its own, which probers of an older version do not have."""
     bad = series(families.PUBLISHES, outcome=tuple(one for one in PublishOutcome if one is not PublishOutcome.CONFIRMED))
-    unsent = increase_by(TARGET, series(families.PUBLISHES_UNSENT), window)
-    sent = (increase_by(TARGET, selected, window) for selected in (bad, series(families.PUBLISHES)))
+    unsent = _grown(series(families.PUBLISHES_UNSENT), window)
+    sent = (_grown(selected, window) for selected in (bad, series(families.PUBLISHES)))
     return SliQueries(*(binary("or", f"{one} + {unsent}", one) for one in sent))
 
 
 def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
-    """The threshold is a bound of a bucket (`metrics.store.bounds_of`), written `1.0` or, by some, `1`.
+    """The threshold is the bound of a bucket (`metrics.store.bounds_of`).
 
     What never came is in no bucket and counted in a family of its own, which probers of an older version do not have.
     """
-    bound = {repr(float(threshold_s)), prom_number(threshold_s)}
-    good = increase_by(TARGET, series(family, "_bucket", le=bound), window)
-    decided = increase_by(TARGET, series(family, "_count"), window)
+    good = _grown(series(family, "_bucket", le=bound(threshold_s)), window)
+    decided = _grown(series(family, "_count"), window)
     late = f"clamp_min({decided} - {good}, 0)"
     if family not in families.NEVER_DONE:
         return SliQueries(late, decided)
-    never = increase_by(TARGET, series(families.NEVER_DONE[family]), window)
+    never = _grown(series(families.NEVER_DONE[family]), window)
     return SliQueries(*(binary("or", f"{one} + {never}", one) for one in (late, decided)))
+
+
+def _grown(selected: str, window: str) -> str:
+    """By how much the counters of a target grew within a window, resets seen to."""
+    return aggregate(increase(selected, window), TARGET)
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:
@@ -291,9 +293,9 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
     A minute at whose end the prober could not decide whether the age was its own doing, which it counts, is in neither number.
     """
     doubts = series(families.UNDECIDED_DURATIONS, duration=Indicator.OLDEST_UNACKED_MESSAGE_AGE)
-    doubtful = f"({increase_by(TARGET, doubts, prom_duration(2 * SLICE_S))} > 0)"
-    given_up = f"({max_by(SUBSCRIPTION, series(families.PROBED_KEYS))} == 0)"
-    probed = binary("unless", max_by(SUBSCRIPTION, outside_maintenance(series(families.OLDEST_UNACKED_AGE))), given_up)
+    doubtful = f"({_grown(doubts, prom_duration(2 * SLICE_S))} > 0)"
+    given_up = f"({_highest(series(families.PROBED_KEYS))} == 0)"
+    probed = binary("unless", _highest(outside_maintenance(series(families.OLDEST_UNACKED_AGE))), given_up)
     age = f"({binary(f'unless {on(TARGET)}', probed, doubtful)})"
     older = f"{age} > bool {prom_number(threshold_s)}"
     return SliQueries(_slices("sum", older, window), _slices("count", age, window))
@@ -301,12 +303,16 @@ def _ages(window: str, threshold_s: float) -> SliQueries:
 
 def _stalled_keys(window: str) -> SliQueries:
     """A key that stands still is one of those that are probed; where it is not known how many stand still, none are counted."""
-    stalled = max_by(SUBSCRIPTION, outside_maintenance(series(families.STALLED_KEYS)))
-    probed = max_by(SUBSCRIPTION, series(families.PROBED_KEYS))
-    known = binary("and", probed, stalled)
+    stalled = _highest(outside_maintenance(series(families.STALLED_KEYS)))
+    known = binary("and", _highest(series(families.PROBED_KEYS)), stalled)
     return SliQueries(_slices("sum", stalled, window), _slices("sum", known, window))
+
+
+def _highest(expression: str) -> str:
+    """The highest value that any prober has of a subscription."""
+    return aggregate(expression, SUBSCRIPTION, "max")
 
 
 def _slices(function: str, expression: str, window: str) -> str:
     """A function over the values that an expression had minute by minute, added up over subscriptions."""
-    return sum_by(TARGET, f"{function}_over_time(({expression})[{window}:{prom_duration(SLICE_S)}])")
+    return aggregate(f"{function}_over_time(({expression})[{window}:{prom_duration(SLICE_S)}])", TARGET)

@@ -1,6 +1,7 @@
-"""Writing PromQL out of the metric families, so that no rule can name a metric or a label that does not exist.
+"""PromQL out of the metric families, for rules and dashboards: none of them can name a metric or a label that does not exist.
 
-Every function returns a piece of an expression. Layout is part of the result: an operator stands on a line of its own.
+Every function returns a piece of an expression. Layout is part of the result: an operator between several operands stands on a line of
+its own.
 """
 
 from __future__ import annotations
@@ -26,20 +27,26 @@ KNOWN_FOR: Final = "1h"
 """A series that was scraped within this time before is not new."""
 
 
-def series(family: Family, suffix: str = "", **matchers: Matcher) -> str:
-    """A selector of a family. `suffix` is a histogram's `_bucket` or `_count`. Raises ValueError for a label it does not have."""
+def series(family: Family, suffix: str = "", /, *narrowed: str, **matchers: Matcher) -> str:
+    """A selector of a family. `suffix` is a histogram's `_bucket` or `_count`.
+
+    Raises ValueError for a label that the family does not have, or that Prometheus replaces when it scrapes.
+    """
     if (family.kind is MetricType.HISTOGRAM) != bool(suffix):
-        raise ValueError(f"{family.name} is {'a' if family.kind is MetricType.HISTOGRAM else 'no'} histogram")
-    labels = (*family.labels, "le") if suffix == "_bucket" else family.labels
-    return selector(f"{family.full_name}{suffix}", labels, **matchers)
+        raise ValueError(f"{family.full_name} is {'a' if family.kind is MetricType.HISTOGRAM else 'no'} histogram")
+    labels = {*family.labels, *(("le",) if suffix == "_bucket" else ())}.difference(PROCESS)
+    return selector(f"{family.full_name}{suffix}", labels, *narrowed, **matchers)
 
 
-def selector(name: str, labels: Iterable[str], **matchers: Matcher) -> str:
-    """A selector of any series, `labels` being those that it has. Raises ValueError for a matcher of another label."""
+def selector(name: str, labels: Iterable[str], /, *narrowed: str, **matchers: Matcher) -> str:
+    """A selector of any series, `labels` being those that it has; `narrowed`: matchers that are written already.
+
+    Raises ValueError for a matcher of another label.
+    """
     names = {label.rstrip("_"): matcher for label, matcher in matchers.items()}  # `class_` for what Python keeps for itself
     if unknown := names.keys() - set(labels):
         raise ValueError(f"{name} has no label {', '.join(sorted(unknown))}")
-    written = ", ".join(_matcher(label, matcher) for label, matcher in names.items())
+    written = ",".join([*narrowed, *(_matcher(label, matcher) for label, matcher in names.items())])
     return f"{name}{{{written}}}" if written else name
 
 
@@ -50,33 +57,35 @@ def _matcher(label: str, matcher: Matcher) -> str:
     return f'{label}="{values[0]}"' if len(values) == 1 else f'{label}=~"{"|".join(values)}"'
 
 
-def sum_by(labels: Iterable[str], expression: str) -> str:
-    """The sum, by these labels."""
-    return f"sum by {_listed(labels)} ({expression})"
+def bound(threshold_s: float) -> set[str]:
+    """The bound of a histogram's bucket, as exporters write it: `1.0` or, by some, `1`."""
+    return {repr(float(threshold_s)), prom_number(threshold_s)}
 
 
-def max_by(labels: Iterable[str], expression: str) -> str:
-    """The maximum, by these labels."""
-    return f"max by {_listed(labels)} ({expression})"
-
-
-def group_by(labels: Iterable[str], expression: str) -> str:
-    """1 for each combination of these labels that is there."""
-    return f"group by {_listed(labels)} ({expression})"
+def aggregate(expression: str, by: str | Iterable[str] = (), how: str = "sum") -> str:
+    """Series added up, or aggregated otherwise, for each combination of these labels; without labels, all of them."""
+    labels = by if isinstance(by, str) else ", ".join(by)
+    return f"{how} by ({labels}) ({expression})" if labels else f"{how}({expression})"
 
 
 def on(labels: Iterable[str]) -> str:
     """What follows an operator that matches series by these labels alone; by none, each matches any."""
-    return f"on {_listed(labels)}"
+    return f"on ({', '.join(labels)})"
 
 
-def _listed(labels: Iterable[str]) -> str:
-    return f"({', '.join(labels)})"
+def increase(selected: str, window: str) -> str:
+    """By how much each counter grew within a window."""
+    return f"increase({selected}[{window}])"
 
 
-def increase_by(labels: Iterable[str], selected: str, window: str) -> str:
-    """By how much counters grew within a window, added up after their resets were seen to."""
-    return sum_by(labels, f"increase({selected}[{window}])")
+def rate(selected: str, window: str) -> str:
+    """How much each counter grew a second within a window."""
+    return f"rate({selected}[{window}])"
+
+
+def ratio(part: str, whole: str) -> str:
+    """Part of a whole; nothing where the whole is nothing, since a share of nothing is not known."""
+    return f"{part} / ({whole} > 0)"
 
 
 def binary(operator: str, *operands: str) -> str:
@@ -121,11 +130,11 @@ def news(labels: Iterable[str], selected: str, window_s: float) -> str:
     parts = (
         f"({selected} unless {earlier})",
         f"({selected} and {on(PROCESS)} {restarted(window_s)})",
-        f"(increase({selected}[{window}]) > 0)",
+        f"({increase(selected, window)} > 0)",
         f"({selected} - {earlier} > 0)",
         f"{selected} * 0",
     )
-    return f"sum by {_listed(labels)} {bracketed(binary('or', *parts))}"
+    return f"sum by ({', '.join(labels)}) {bracketed(binary('or', *parts))}"
 
 
 def restarted(window_s: float) -> str:

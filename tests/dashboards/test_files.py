@@ -14,7 +14,7 @@ from dashboards.__main__ import main
 from dashboards.board import Board, LinkTargets, PanelRow, dashboard_json
 from dashboards.boards import BOARDS, boards
 from dashboards.panels import COUNT, Look, Panel, Words, stat_panel
-from dashboards.promql import Query
+from dashboards.queries import Query
 from dashboards.thresholds import Thresholds
 from prober.config.loading import load
 from prober.slo.indicators import Indicator

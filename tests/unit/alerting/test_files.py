@@ -10,7 +10,7 @@ import pytest
 from prober.alerting import findings, objectives
 from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.objectives import sli_queries
-from prober.alerting.promql import percent, prom_duration, prom_number, selector, series
+from prober.alerting.promql import aggregate, percent, prom_duration, prom_number, selector, series
 from prober.alerting.rules import AlertingRule, Options, RecordingRule, RuleGroup
 from prober.cli import main
 from prober.config.loading import load
@@ -171,10 +171,17 @@ def test_a_label_that_a_family_does_not_have_is_refused() -> None:
         series(families.ORDER_CHECKS, "_bucket")
     with pytest.raises(ValueError, match="is a histogram"):
         series(families.PUBLISH_LATENCY)
+    with pytest.raises(ValueError, match="has no label job"):  # which Prometheus replaces by its own
+        series(families.JOB_LAST_SUCCESS, job="nightly")
 
 
 def test_how_things_are_written() -> None:
-    assert selector("x", ("a", "b"), b=("2", "1"), a=("3",)) == 'x{b=~"1|2", a="3"}'
+    assert selector("x", ("a", "b"), 'c="0"', b=("2", "1"), a=("3",)) == 'x{c="0",b=~"1|2",a="3"}'
+    assert [aggregate("x"), aggregate("x", ("a", "b"), "max"), aggregate("x", "${by:csv}")] == [
+        "sum(x)",
+        "max by (a, b) (x)",
+        "sum by (${by:csv}) (x)",
+    ]
     assert [prom_number(value) for value in (14.4, 6.0, 28 / 30, 1 - 0.9999, 2592000.0)] == [
         "14.4",
         "6",
