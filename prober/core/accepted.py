@@ -246,14 +246,14 @@ class AcceptedDeliveries:
         """
         if position <= self.log.final + 1:
             return
-        lowest, rules = position, self._key.rules
-        sent_t, session = one.earliest_t - rules.clock_error_s, one.session
+        rules, session = self._key.rules, one.session
+        sent_t, final = one.earliest_t - rules.clock_error_s, self.log.final
+        beside = [other for other in self.window if other.session is not session and other.t >= sent_t]
+        if not beside:
+            return
         surely = {other.position for other in self.window if other.session is session or other.t < sent_t}
-        for other in self.window:
-            if not self.log.final < other.position < lowest or other.position in surely:
-                continue
-            if not stands_before(rules, other, one):
-                lowest = other.position
+        beside = [other for other in beside if final < other.position < position and other.position not in surely]
+        lowest = min((other.position for other in beside if not stands_before(rules, other, one)), default=position)
         if lowest < position:
             self.log.join(lowest, position)
 

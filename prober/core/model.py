@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from prober.core.publications import Publication
     from prober.core.subscription import Subscription
 
+HELD_MAX: Final = 16
+"""Held deliveries that a problem lists, the lowest ones: one is enough to prove it, and a subscriber may hold thousands."""
 OVERLAP: Final = {Mode.STREAMING: Kind.AFFINITY_SPLIT, Mode.PULL: Kind.PULL_OVERLAP, Mode.PUSH: Kind.PUSH_OVERLAP}
 
 
@@ -204,12 +207,12 @@ class Send:
         lowest, highest = self.view.low(self.position), self.view.high(self.before_position)
         if lowest <= highest + 1:
             return []
-        passed = [Passed(self, one, before, inside) for one in self.view.skipped(highest, lowest)]
+        positions = tuple(self.view.skipped(highest, lowest))
         if self.rules.message_retention_s < inf:
-            passed = [case for case in passed if not PASSED_EXPIRY.doubt(case)]
-        kind, positions = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, tuple(case.position for case in passed)
-        counted = ""
-        for case in passed:
+            positions = tuple(one for one in positions if not PASSED_EXPIRY.doubt(Passed(self, one, before, inside)))
+        kind, counted = Kind.PULL_BATCH_ORDER if inside else Kind.REDELIVERY_SKIP, ""
+        for position in positions:
+            case = Passed(self, position, before, inside)
             doubt = passed_by_control(case) or doubt_of(PASSED_OVER, case)
             if not doubt:
                 return [Problem(kind, "", positions, others=(before,), alternatives=partial(self._not_passed, case))]
@@ -241,13 +244,12 @@ class Send:
         """Nothing below it is provably held elsewhere, but for what was so when its owner received something above that before."""
         if self._may_stand_elsewhere() or not self.rules.redelivery_promised:
             return []
-        below = [one for one in held_below(self.held, self.delivery.owner, self.position) if self._matters(*one)]
-        if not below:
-            return []
+        from_top = list(held_below(self.held, self.delivery.owner, self.position))
+        below = (one for one in reversed(from_top) if self._matters(*one))
         if self.rules.mode is Mode.PUSH:
-            return self._push([Holding(self, *one) for one in below])
+            return self._push([Holding(self, *one) for one in below][::-1])
         held = (Holding(self, *one) for one in below if not self.may_be_released(one[1]))
-        certain = [case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))]
+        certain = list(islice((case for case in held if not (SETTLED.doubt(case) or doubt_of(DROPPED, case))), HELD_MAX))[::-1]
         if not certain:
             return []
         doubt = DEAD_LETTERED.doubt(certain[0])  # what was held need not be part of the run that released it
