@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from api.problems import RETRY_AFTER_S, refused
 from api.view import Archive, View
 from prober.clock import monotonic_s, wall_s
-from prober.sinks.status.records import SILENT_AFTER_S
+from prober.sinks.status.prober_records import SILENT_AFTER_S
 
 ARRIVAL_MAX_S: Final = 10.0
 ASKED_EVERY_S: Final = 0.2

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Final
 
 from api.models.findings import trace_file_name
-from api.query_parameters import Shown
 from api.swim_lanes import EVENTS_MAX, NARROW, WIDE, NoDiagram, caption, read_evidence, swim_lanes
 from api.words import counted, duration, exact, number
 from prober.core.events import Delivered, Published
@@ -18,7 +16,8 @@ from prober.core.rules import ASSUMED_IN_WORDS
 from prober.evidence.advice import ADVICE, SURENESS, SURENESS_OF_USUAL
 from prober.evidence.diagram.text import diagram_as_text
 from prober.evidence.explain import reasons, reasons_heading
-from prober.sinks.status.records import Evidence, FindingGroup, FindingRecord, RunRecord
+from prober.sinks.status.queries import FindingGroup
+from prober.sinks.status.records import Evidence, FindingRecord, RunRecord, Shown
 from prober.traces.trace import FIRST_EVENT_LINE
 
 KEY_NOT_KEPT: Final = "everything on its key was not kept when it was found"
@@ -61,21 +60,20 @@ class FindingCase:
     @property
     def sureness(self) -> str:
         """What its status means."""
-        finding = self.record.finding
-        is_usual = finding.kind in USUAL and finding.status is Status.VIOLATION
-        return SURENESS_OF_USUAL if is_usual else SURENESS[finding.status]
+        is_usual = self.record.kind in USUAL and self.record.status is Status.VIOLATION
+        return SURENESS_OF_USUAL if is_usual else SURENESS[self.record.status]
 
     @property
     def advice(self) -> str:
         """What to look at first; empty if there is nothing special."""
-        return ADVICE[self.record.finding.kind].replace("`", "")
+        return ADVICE[self.record.kind].replace("`", "")
 
     @property
     def assumptions(self) -> tuple[tuple[str, str], ...]:
         """The bounds that it relies on, by name; without a name what is said in words."""
         return tuple(
-            ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound == inf else exact(bound))
-            for name, bound in self.record.finding.assumptions.items()
+            ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound is None else exact(bound))
+            for name, bound in self.record.assumptions.items()
         )
 
     @property
@@ -162,7 +160,7 @@ class FindingCase:
     @property
     def took(self) -> str:
         """How long the run took."""
-        return "" if self.run is None else duration(self.run.result.duration_s)
+        return "" if self.run is None else duration(self.run.duration_s)
 
 
 def showing(record: FindingRecord, shown: Shown) -> FindingRecord:

@@ -14,11 +14,11 @@ from prober.monitoring.comparison import Late
 from prober.monitoring.top_keys import Interval
 from prober.probes.catalogue import ProbeName
 from prober.probes.power import one_in
-from prober.runs.result import RunResult
 from prober.runs.site import Site, SiteKey
 from prober.schedule.forecast import Detectable
 from prober.sinks.live.condition import Condition, of_run
 from prober.sinks.live.snapshot import RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.status.records import RunRecord
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import MINUTE_S, AlertState, Objective, SliCounts
@@ -47,12 +47,12 @@ _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 
 
-def is_observed(where: Site | RunResult) -> bool:
+def is_observed(where: Site | RunRecord) -> bool:
     """Whether others publish there: nobody recorded when, so no latency is known, and what comes counts for no objective."""
     return where.probe == ProbeName.OBSERVE
 
 
-def name(site: Site | SiteKey | RunResult) -> str:
+def name(site: Site | SiteKey | RunRecord) -> str:
     """A site in words; of a run, where it took place."""
     return f"{site.probe}{f' {site.part}' if site.part else ''} on {site.target} ({site.vantage})"
 
@@ -62,7 +62,7 @@ def look(condition: Condition) -> str:
     return "fail" if condition in (Condition.OUTAGE, Condition.BLIND) else condition.lower()
 
 
-def condition(run: RunSummary | RunResult) -> Condition:
+def condition(run: RunSummary | RunRecord) -> Condition:
     """The condition of a run."""
     return of_run(run.verdict, run.reason)
 

@@ -19,7 +19,7 @@ from api.query_parameters import IncidentParameters, as_query
 from api.swim_lanes.lettering import clean
 from api.words import clock, iso
 from prober.sinks.live.incidents import Incident
-from prober.sinks.status.records import Page
+from prober.sinks.status.listings import Page
 
 ATOM: Final = "application/atom+xml"
 PATH: Final = "incidents.atom"

@@ -19,9 +19,9 @@ def run_of(archive: Archive, run_id: str) -> RunRecord:
     return run
 
 
-def finding_of(archive: Archive, finding_id: str, *, on_key: bool = False) -> FindingRecord:
-    """A finding with its evidence; `on_key`: also with everything on its key."""
-    record = archive.queries.finding(finding_id, on_key=on_key)
+def finding_of(archive: Archive, finding_id: str) -> FindingRecord:
+    """A finding with its evidence."""
+    record = archive.queries.finding(finding_id)
     if record is None:
         raise HTTPException(404, f"no finding is called {finding_id}; it may not be kept any more")
     return record

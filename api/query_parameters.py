@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import Request
@@ -27,8 +26,8 @@ from prober.reports.values import HotKeysReport
 from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX
-from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
+from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX, FindingFilter, IncidentFilter, RunFilter
+from prober.sinks.status.records import Shown
 
 PAGE: Final = 50
 TEXT_LENGTH_MAX: Final = 1024
@@ -183,13 +182,6 @@ class IncidentParameters(Paged):
     def wanted(self) -> IncidentFilter:
         """The same for the store."""
         return IncidentFilter(self.target, self.symptom, self.open, seconds(self.since), seconds(self.until))
-
-
-class Shown(StrEnum):
-    """What is shown of a finding: the smallest history that proves it, or everything on its key until it was made."""
-
-    SMALLEST = "smallest"
-    KEY = "key"
 
 
 class EvidenceParameters(QueryParameters):

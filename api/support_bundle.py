@@ -69,7 +69,7 @@ class SupportBundle:
 
     def _readme(self) -> Iterator[str]:
         record, evidence = self.case.record, self.case.record.evidence
-        yield from (f"{record.finding.kind} ({record.finding.status}): {record.explanation}", "")
+        yield from (f"{record.kind} ({record.status}): {record.explanation}", "")
         yield from (f"{name:<26}{value}" for name, value in self._circumstances())
         if self.case.reasons:
             yield from ("", f"{self.case.reasons_heading}:", *(f"    {one}" for one in self.case.reasons))
@@ -81,8 +81,8 @@ class SupportBundle:
             yield from ("", "The bounds that it was judged under, with the settings of the subscription:")
             yield from (f"    {name:<38}{value}" for name, value in _rules(evidence.trace))
         if self.case.run is not None:
-            result = self.case.run.result
-            asked = ["--probe", result.probe, "--target", result.target, "--vantage", result.vantage, "--seed", str(result.seed)]
+            run = self.case.run
+            asked = ["--probe", run.probe, "--target", run.target, "--vantage", run.vantage, "--seed", str(run.seed)]
             yield from ("", "Repeat what was random in the run, with the same configuration:")
             yield f"    {join(['ordering-prober', 'check', *asked])}"
 
@@ -90,14 +90,14 @@ class SupportBundle:
         record, run, site = self.case.record, self.case.run, self.site
         yield "finding", record.finding_id
         yield "found at", _utc(record.found_at)
-        yield "probe, target, vantage", f"{record.site.probe}, {record.site.target}, {record.site.vantage}"
-        yield "key", record.finding.key
-        yield "subscription", record.finding.subscription
-        yield "topic", NOT_KEPT if run is None else run.result.topic or UNKNOWN
+        yield "probe, target, vantage", f"{record.probe}, {record.target}, {record.vantage}"
+        yield "key", record.key
+        yield "subscription", record.subscription
+        yield "topic", NOT_KEPT if run is None else run.topic or UNKNOWN
         yield "region", NOT_KEPT if run is None else run.region or UNKNOWN
         yield "endpoint", UNKNOWN if site is None else f"{site.endpoint or UNKNOWN} (as configured now)"
-        yield "run", f"{record.run_id}, {NOT_KEPT if run is None else 'started at ' + _utc(run.result.started_at)}"
-        yield "seed", NOT_KEPT if run is None else str(run.result.seed)
+        yield "run", f"{record.run_id}, {NOT_KEPT if run is None else 'started at ' + _utc(run.started_at)}"
+        yield "seed", NOT_KEPT if run is None else str(run.seed)
         yield "prober", f"{record.instance}, {NOT_KEPT if run is None else 'version ' + run.prober.version}"
         yield "libraries", ", ".join(map(_installed, LIBRARIES)) + " (where this bundle was made)"
         yield "one publish request", "not recorded: whether two messages were in one"

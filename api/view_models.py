@@ -20,7 +20,6 @@ from api.query_parameters import (
     IncidentParameters,
     Paged,
     RunParameters,
-    Shown,
     SiteParameters,
     as_query,
 )
@@ -35,7 +34,9 @@ from prober.core.verdict import Verdict
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.records import FindingFilter, FindingGroup, FindingRecord, RunFilter
+from prober.sinks.status.listings import FindingFilter, RunFilter
+from prober.sinks.status.queries import FindingGroup
+from prober.sinks.status.records import FindingRecord, Shown
 from prober.slo.budgets import SloSnapshot
 from prober.slo.figures import name_of, value_as_text
 from prober.slo.objectives import HOUR_S, Objective, windows_s
@@ -124,13 +125,12 @@ class PageContents:
 
     def finding(self, finding_id: str, shown: Shown) -> Values:
         """A finding with its run, and how often the like was found on its key."""
-        queries, record = self._archive.queries, finding_of(self._archive, finding_id, on_key=shown is Shown.KEY)
-        groups = queries.findings_of_key(record.finding.key)
+        queries, record = self._archive.queries, finding_of(self._archive, finding_id)
+        groups = queries.findings_of_key(record.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {
             "case": case_of(record, queries.run(record.run_id), alike, shown),
             "record": record,
-            "finding": record.finding,
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),
             "runbooks": self._runbooks,
         }
@@ -193,9 +193,9 @@ class PageContents:
         """A run with its findings."""
         run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        figures = {name_of(figure): value_as_text(figure, value) for figure, value in run.result.figures.items()}
-        chances = chances_of(run.result.counters)
-        return {"run": run, "result": run.result, "found": found.items, "figures": figures, "chances": chances}
+        figures = {name_of(figure): value_as_text(figure, value) for figure, value in run.figures.items()}
+        chances = chances_of(run.counters)
+        return {"run": run, "found": found.items, "figures": figures, "chances": chances}
 
     def key(self, key: str) -> Values:
         """The findings on a key, and whether it was hot."""
@@ -277,5 +277,4 @@ def _older(asked: Paged, cursor: str | None) -> str:
 
 
 def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:
-    finding = record.finding
-    return (group.subscription, group.kind, group.status) == (finding.subscription, finding.kind, finding.status)
+    return (group.subscription, group.kind, group.status) == (record.subscription, record.kind, record.status)

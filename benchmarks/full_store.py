@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from random import Random
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import insert
 
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.kinds import symptom_of
@@ -19,10 +17,11 @@ from prober.runs.result import Durations, RunResult
 from prober.runs.site import Site, SiteKey
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Exemplar, Incident
-from prober.sinks.status import tables
+from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import Evidence, FindingRecord, ProberRecord, ProberState, RunRecord, SiteStatus
-from prober.sinks.status.rows import evidence_values, finding_values, incident_values, prober_values, run_values, site_values
+from prober.sinks.status.prober_records import ProberRecord
+from prober.sinks.status.records import Evidence, FindingRecord, IncidentRecord, ProberState, RunRecord
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, SliCounts
@@ -82,7 +81,7 @@ def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
         checks={Indicator.ORDER: SliCounts(200), Indicator.REDELIVERY: SliCounts(20, 1)},
         durations={Indicator.PUBLISH_LATENCY: durations, Indicator.END_TO_END_LATENCY: durations},
     )  # fmt: skip
-    return run_values(RunRecord(result, site.environment, site.region, at + 20.0, STATE))
+    return values_of(RunRecord.of(result, site.environment, site.region, at + 20.0, STATE))
 
 
 def an_incident(site: Site, kind: Kind, at: float) -> tuple[str, float | None]:
@@ -110,8 +109,17 @@ def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
     )
     run_id = f"{site.probe}-{random.randrange(of):08x}"
     incident_id, closed_at = an_incident(site, kind, at) if status in FAILING else (None, at)
-    record = FindingRecord(f"{run_id}-{number}", run_id, site.key, "prober-0", at, finding, 9, SENTENCE)
-    return finding_values(replace(record, closed_at=closed_at, incident_id=incident_id))
+    record = FindingRecord.of(
+        finding,
+        site.key,
+        finding_id=f"{run_id}-{number}",
+        run_id=run_id,
+        instance="prober-0",
+        found_at=at,
+        after=9,
+        explanation=SENTENCE,
+    )
+    return values_of(record) | {"closed_at": closed_at, "incident_id": incident_id}
 
 
 def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -129,60 +137,34 @@ def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             incident_id, first["target"], symptom_of(Kind(first["kind"])), first["found_at"], last["found_at"],
             last["found_at"] + DAY_S, affected, count, 10 * count, 0, Exemplar(first["finding_id"], 12), first["closed_at"],
         )  # fmt: skip
-        yield {column.name: None for column in tables.incidents.columns} | incident_values(incident)
+        yield values_of(IncidentRecord.of(incident))
+
+
+def a_snapshot(site: Site) -> SiteSnapshot:
+    """A site where all is well."""
+    return SiteSnapshot(
+        site, Verdict.PASS, Condition.PASS, NOON,
+        overdue_s=None, running_since=None, next_run_at=None, last_run=None, last_pass_at=NOON, history=(),
+        runs={Verdict.PASS: 9}, findings=(), findings_dropped=0, runs_expected=9, runs_skipped=0, last_skip=None, maintenance=None,
+    )  # fmt: skip
 
 
 def fill(database: Database, runs: int, findings: int) -> list[str]:
     """Writes all of it; the names of some findings."""
     StatusStore(database).prepare()
     random = Random(7)
-    _insert(database, tables.runs, (a_run(number, runs, random) for number in range(runs)))
+    _insert(database, RunRecord, (a_run(number, runs, random) for number in range(runs)))
     found = [a_finding(number, findings, random) for number in range(findings)]
-    _insert(database, tables.findings, iter(found))
-    _insert(database, tables.incidents, incidents_of(found))
-    evidence = Evidence(TRACE, True, True, 400, (3, 4, 9))
-    _insert(database, tables.evidence, (evidence_values(row["finding_id"], evidence) for row in found))
-    _insert(database, tables.probers, iter([prober_values(ProberRecord("prober-0", "1.0.0", NOON, 4e9))]))
-    standings = (
-        SiteStatus(
-            "prober-0",
-            4e9,
-            site,
-            Verdict.PASS,
-            Condition.PASS,
-            NOON,
-            None,
-            NOON,
-            None,
-            None,
-            None,
-            {Verdict.PASS: 9},
-            9,
-            0,
-            None,
-            None,
-        )
-        for site in SITES
-    )
-    _insert(database, tables.sites, map(site_values, standings))
+    _insert(database, FindingRecord, iter(found))
+    _insert(database, IncidentRecord, incidents_of(found))
+    evidence = values_of(Evidence(TRACE, True, True, 400, (3, 4, 9)))
+    _insert(database, Evidence, (evidence | {"finding_id": row["finding_id"]} for row in found))
+    StatusStore(database).heartbeat(ProberRecord("prober-0", "1.0.0", NOON, 4e9), map(a_snapshot, SITES))
     return [row["finding_id"] for row in random.sample(found, min(1_000, findings))]
 
 
-def _insert(database: Database, table: Table, rows: Iterator[dict[str, Any]]) -> None:
-    """Many rows at a time, by the driver itself."""
-    columns = [column.name for column in table.columns]
-    names = ", ".join(f'"{name}"' for name in columns)
-    while batch := [tuple(_plain(row[name]) for name in columns) for row in islice(rows, AT_ONCE)]:
+def _insert(database: Database, kind: type[Record], rows: Iterator[dict[str, Any]]) -> None:
+    """Many rows at a time."""
+    while batch := list(islice(rows, AT_ONCE)):
         with database.writing() as connection:
-            driver = connection.connection.cursor()
-            if database.is_sqlite:
-                driver.executemany(f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})", batch)
-            else:
-                with driver.copy(f"COPY {table.name} ({names}) FROM STDIN") as copy:
-                    for row in batch:
-                        copy.write_row(row)
-            driver.close()
-
-
-def _plain(value: object) -> object:
-    return json.dumps(value) if isinstance(value, dict | list | tuple) else value
+            connection.execute(insert(kind), batch)

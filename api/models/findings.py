@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from math import isfinite
 from typing import Annotated, Any, Final, Self
 from urllib.parse import quote
 
@@ -28,9 +27,8 @@ from api.models.base import (
     values_of,
 )
 from api.models.runs import ProberStateAnswer
-from api.query_parameters import Shown
 from prober.core.findings import Kind, Status
-from prober.sinks.status import records
+from prober.sinks.status.records import Evidence, FindingRecord, RunRecord, Shown
 from prober.traces.trace import FIRST_EVENT_LINE
 
 NAME_LENGTH_MAX: Final = 100
@@ -89,11 +87,6 @@ class FindingAnswer(OfSite, FailingFindingAnswer, schema="Finding"):
     incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]
     """The incident that it belongs to; null: it failed no run."""
 
-    @classmethod
-    def listed(cls, record: records.FindingRecord) -> Self:
-        """The answer for a finding as it is kept, without its evidence."""
-        return cls.model_validate(values_of(cls, record.site, record.finding, record))
-
 
 class FindingPage(Listed):
     """Findings, by when they were found, the newest first."""
@@ -139,7 +132,7 @@ class EvidenceAnswer(Answer, schema="Evidence"):
     """Sessions that began before it does."""
 
     @classmethod
-    def of(cls, evidence: records.Evidence) -> Self:
+    def of(cls, evidence: Evidence) -> Self:
         """The answer for evidence as it is kept."""
         events = evidence.trace.rstrip("\n").split("\n")[FIRST_EVENT_LINE - 1 :]
         lines = (
@@ -196,14 +189,13 @@ class FindingDetail(FindingAnswer):
     """Where more about it is."""
 
     @classmethod
-    def of(cls, record: records.FindingRecord, run: records.RunRecord | None) -> Self:
+    def of(cls, record: FindingRecord, run: RunRecord | None) -> Self:
         """The answer for a finding as it is kept, with the run that made it if that is still there."""
-        evidence, bounds = record.evidence, record.finding.assumptions.items()
+        evidence = record.evidence
         file = f"{trace_file_name(record.finding_id)}.jsonl"
         return cls.model_validate(
-            values_of(cls, record.site, record.finding, record)
+            values_of(cls, record)
             | {
-                "assumptions": {name: bound if isfinite(bound) else None for name, bound in bounds},
                 "evidence": None if evidence is None else EvidenceAnswer.of(evidence),
                 "prober": None if run is None else run.prober,
                 "judge_again": None if evidence is None else f"ordering-prober verify --explain {file}",
@@ -218,7 +210,7 @@ def trace_file_name(finding_id: str, shown: Shown = Shown.SMALLEST) -> str:
     return f"{name}-key" if shown is Shown.KEY else name
 
 
-def _links(record: records.FindingRecord) -> Links:
+def _links(record: FindingRecord) -> Links:
     here = f"{API}/findings/{quote(record.finding_id, safe='')}"
     has_trace = record.evidence is not None
     return Links(
@@ -226,7 +218,7 @@ def _links(record: records.FindingRecord) -> Links:
         trace=f"{here}/trace" if has_trace else None,
         diagram=f"{here}/diagram.svg" if has_trace else None,
         bundle=f"{here}/bundle",
-        probe=f"{API}/probes/{quote(record.site.probe, safe='')}",
+        probe=f"{API}/probes/{quote(record.probe, safe='')}",
         incident=None if record.incident_id is None else f"{API}/incidents/{quote(record.incident_id, safe='')}",
-        key=f"{API}/keys?key={quote(record.finding.key, safe='')}",
+        key=f"{API}/keys?key={quote(record.key, safe='')}",
     )

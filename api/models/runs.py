@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
@@ -18,11 +18,9 @@ from api.models.base import (
     Subscription,
     Time,
     Topic,
-    values_of,
 )
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.status.records import RunRecord
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -134,18 +132,13 @@ class RunAnswer(OfSite, RunSummaryAnswer, schema="Run"):
     instance: Instance
     """The prober that made it."""
 
-    @classmethod
-    def of(cls, record: RunRecord) -> Self:
-        """The answer for a run as it is kept."""
-        return cls.model_validate(values_of(cls, record.result, record))
-
 
 class RunDetail(RunAnswer):
     """One finished run with all that was counted in it."""
 
     subscriptions: tuple[Subscription, ...]
     """Full names of all its subscriptions."""
-    findings: tuple[FindingCountAnswer, ...]
+    findings: Annotated[tuple[FindingCountAnswer, ...], Field(validation_alias="counts")]
     """What it found, by kind and status, also what is not kept one by one."""
     unreachable: bool
     """The target could not be reached when it ended, or had to end."""
@@ -161,13 +154,6 @@ class RunDetail(RunAnswer):
     """What its probe measured once, by name, which ends with the unit; what could not be measured is missing."""
     prober: ProberStateAnswer
     """How the prober was when the run ended."""
-
-    @classmethod
-    def of(cls, record: RunRecord) -> Self:
-        """The answer for a run as it is kept."""
-        counts = record.result.counts.items()
-        findings = tuple({"kind": kind, "status": status, "count": count} for (kind, status), count in counts)
-        return cls.model_validate(values_of(cls, record.result, record) | {"findings": findings})
 
 
 class RunPage(Listed):

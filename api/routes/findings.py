@@ -11,12 +11,12 @@ from api.dependencies import Stored
 from api.finding_case import ROWS_MAX, case_of, showing
 from api.headers import DRAWING_POLICY, link_next
 from api.lookups import finding_of
-from api.models.findings import FindingAnswer, FindingDetail, FindingPage, trace_file_name
-from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters, Shown
+from api.models.findings import FindingDetail, FindingPage, trace_file_name
+from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters
 from api.support_bundle import SupportBundle
 from api.swim_lanes import NoDiagram, swim_lanes
 from api.view import Archive
-from prober.sinks.status.records import FindingRecord
+from prober.sinks.status.records import FindingRecord, Shown
 
 TRACE: Final = "application/jsonl"
 DRAWING: Final = "image/svg+xml"
@@ -32,7 +32,7 @@ def findings(request: Request, response: Response, archive: Stored, asked: Annot
     """Findings, by when they were found, the newest first. Information is only counted, in its run."""
     page = archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     link_next(request, response, page.next_cursor)
-    return FindingPage(items=tuple(map(FindingAnswer.listed, page.items)), next_cursor=page.next_cursor)
+    return FindingPage.model_validate(page)
 
 
 @router.get("/findings/{finding_id}", response_description="The evidence.")
@@ -80,7 +80,7 @@ def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceP
 )
 def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
     """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
-    record = finding_of(archive, finding_id, on_key=True)
+    record = finding_of(archive, finding_id)
     site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
     packed = SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
     name = f'attachment; filename="{trace_file_name(finding_id)}.zip"'
@@ -89,4 +89,4 @@ def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameter
 
 def _shown(archive: Archive, finding_id: str, shown: Shown) -> FindingRecord:
     """A finding with the evidence that is asked for; 404 if there is no such finding."""
-    return showing(finding_of(archive, finding_id, on_key=shown is Shown.KEY), shown)
+    return showing(finding_of(archive, finding_id), shown)

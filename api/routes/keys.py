@@ -13,7 +13,7 @@ from api.models.sites import SiteState
 from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
 from api.view import Archive
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.status import records
+from prober.sinks.status.queries import FindingGroup
 from prober.slo.objectives import DAY_S
 
 router = APIRouter(tags=["keys"])
@@ -64,7 +64,7 @@ def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | No
 
 
 def _subscription(
-    name: str, snapshot: StatusSnapshot, groups: Iterable[records.FindingGroup], spread: KeySpread | None
+    name: str, snapshot: StatusSnapshot, groups: Iterable[FindingGroup], spread: KeySpread | None
 ) -> SubscriptionAnswer:
     sites = [site for site in snapshot.sites if name in site.site.subscriptions]
     return SubscriptionAnswer(

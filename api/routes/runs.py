@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from api.dependencies import Stored
 from api.headers import link_next
 from api.lookups import run_of
-from api.models.runs import RunAnswer, RunDetail, RunPage
+from api.models.runs import RunDetail, RunPage
 from api.query_parameters import QueryParameters, RunParameters
 
 router = APIRouter(tags=["runs"])
@@ -22,10 +22,10 @@ def runs(request: Request, response: Response, archive: Stored, asked: Annotated
     """Runs that have ended, by when they began, the newest first."""
     page = archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     link_next(request, response, page.next_cursor)
-    return RunPage(items=tuple(map(RunAnswer.of, page.items)), next_cursor=page.next_cursor)
+    return RunPage.model_validate(page)
 
 
 @router.get("/runs/{run_id}", response_description="The run.")
 def run(archive: Stored, run_id: RunName, _: Annotated[QueryParameters, Query()]) -> RunDetail:
     """One run, with everything that was counted in it."""
-    return RunDetail.of(run_of(archive, run_id))
+    return RunDetail.model_validate(run_of(archive, run_id))

@@ -18,9 +18,8 @@ from prober.runs.result import RunResult
 from prober.sinks.metrics import Component, Metrics
 from prober.sinks.metrics.comparisons import ComparedTargets
 from prober.sinks.status.database import StatusError
-from prober.sinks.status.listings import PAGE_MAX
+from prober.sinks.status.listings import PAGE_MAX, RunFilter
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import RunFilter
 
 RUNS_MAX: Final = 5_000
 """Of more runs of a target within the window, the newest are compared."""

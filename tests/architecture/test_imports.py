@@ -49,7 +49,7 @@ HOMES = {
     "prometheus_client": ("prober.sinks.metrics",),
     "promql_parser": ("dashboards",),
     "pyarrow": ("prober.reports", "prober.sinks.history", "spark_jobs"),
-    "pydantic": ("api", "prober.config", "prober.simulation"),
+    "pydantic": ("api", "prober.config", "prober.simulation", "prober.sinks.status"),
     "pydantic_core": ("prober.config",),
     "pyspark": ("spark_jobs",),
     "rich": ("prober.cli",),

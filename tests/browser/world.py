@@ -36,8 +36,9 @@ from prober.sinks.live.state import LiveState
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, ProberRecord, Slice
+from prober.sinks.status.records import Entry
 from prober.sinks.status.slices import LONG_S, MINUTE_SLICE_S, SHORT_S, begin_of, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
@@ -297,8 +298,8 @@ def _trace(stem: str) -> tuple[TraceHeader, list[Event]]:
 
 
 def _renamed(event: Any, subscription: str, key: str) -> Event:
-    named = {"subscription": subscription, "key": key}
-    renamed: Event = replace(event, **{name: value for name, value in named.items() if hasattr(event, name)})
+    named = (("subscription", subscription), ("key", key))
+    renamed: Event = replace(event, **{name: value for name, value in named if hasattr(event, name)})
     return renamed
 
 
@@ -308,15 +309,13 @@ def _renamed(event: Any, subscription: str, key: str) -> Event:
 def _slices() -> Iterator[Slice]:
     """Counts for objectives: a good week, but redelivery in Europe has been bad for an hour; some things nobody counts."""
     for objective in load(None, {}).objectives:
-        if objective.indicator is Indicator.STALLED_KEYS:
-            continue
-        for target in ("europe", "us"):
+        for target in () if objective.indicator is Indicator.STALLED_KEYS else ("europe", "us"):
             is_burning = target == "europe" and objective.indicator is Indicator.REDELIVERY
             for length_s, back_s in ((MINUTE_SLICE_S, 2 * HOUR_S), (SHORT_S, DAY_S + HOUR_S), (LONG_S, 7 * DAY_S)):
                 at = begin_of(NOON - back_s, length_s)
                 while at < NOON:
                     bad = length_s // 20 if is_burning and at >= NOON - HOUR_S else 0
-                    counts = SliCounts(length_s * 3 - bad, bad, 0)
+                    counts = SliCounts(length_s * 3 - bad, bad)
                     yield Slice("process-1", target, objective.name, definition_of(objective), length_s, at, counts)
                     at += length_s
 

@@ -18,7 +18,7 @@ from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.sinks.status.examples import entry, snapshot
 

@@ -22,8 +22,8 @@ from prober.core.verdict import Verdict
 from prober.runs.site import Site
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.sinks.status.examples import SITE, US, entry
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries

@@ -26,7 +26,7 @@ from prober.config.loading import load
 from prober.errors import BrokerUnavailable, PermissionRefused
 from prober.probes.resources import OURS
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.commands import PROGRAM, ROOT
 from tests.integration.embedded import running

@@ -16,7 +16,8 @@ from prober.config.models import Api
 from prober.embedded.server import EmbeddedServer
 from prober.service import Service
 from prober.sinks.live.snapshot import SiteSnapshot
-from prober.sinks.status.records import RunFilter, RunRecord
+from prober.sinks.status.listings import RunFilter
+from prober.sinks.status.records import RunRecord
 from tests.integration.programs import eventually, get, program, series, status
 from tests.integration.test_service_inside import until
 from tests.unit.api.asking import client_of
@@ -120,7 +121,7 @@ def test_the_run_under_way_ends_and_counts_before_its_site_is_gone(tmp_path: Pat
                 assert ("here", "redelivery") in running.sites  # it goes on
                 await until(lambda: ("here", "redelivery") not in running.sites)
                 await until(lambda: topic not in server.state.registry.topics)
-                await until(lambda: [run.result.verdict for run in _runs(running) if run.result.probe == "redelivery"] == ["PASS"])
+                await until(lambda: [run.verdict for run in _runs(running) if run.probe == "redelivery"] == ["PASS"])
                 (prober,) = running.service.queries.probers()
                 assert prober.configuration is not None
                 await until_counted(running, "redelivery-wire", there=False)

@@ -17,8 +17,9 @@ from prober.runs.site import SiteKey
 from prober.schedule.sharding import LEASE_S, TICK_S
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.status.database import Database
+from prober.sinks.status.listings import RunFilter
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import RunFilter, RunRecord
+from prober.sinks.status.records import RunRecord
 from prober.sinks.status.store import StatusStore
 from tests.integration.programs import Program, eventually, program, server, service, status
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
@@ -142,9 +143,9 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
         group.database.close()
     assert runs.keys() == SITES
     for site, done in runs.items():
-        verdicts = {run.result.verdict for run in done}
+        verdicts = {run.verdict for run in done}
         assert verdicts - {Verdict.UNKNOWN} == {Verdict.PASS}, site  # one that stood still on a busy machine says so
-        assert not list(overlapping([(run.result.started_at, run.ended_at) for run in done])), site
+        assert not list(overlapping([(run.started_at, run.ended_at) for run in done])), site
         pauses = [later.result.started_at - earlier.result.started_at for earlier, later in pairwise(done)]
         assert max(pauses) < INTERVAL_S + LEASE_S + 3 * TICK_S + RUN_MAX_S, site
 
@@ -156,9 +157,7 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
     }
     for done in runs.values():
         for run in done:
-            assert run.result.run_id in spans or run.prober.instance == "prober-1", (
-                "only the one that was killed may lose the last second"
-            )
+            assert run.run_id in spans or run.prober.instance == "prober-1", "only the one that was killed may lose the last second"
     rows = pq.read_table(tmp_path / "history" / "events", columns=["key", "run_id"], partitioning=None)
     for key, run_ids in zip(*rows.group_by("key").aggregate([("run_id", "distinct")]).to_pydict().values(), strict=True):
         mine = [spans[run_id] for run_id in run_ids if run_id in spans]

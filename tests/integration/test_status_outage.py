@@ -14,8 +14,8 @@ from prober.clock import monotonic_s
 from prober.core.findings import Kind
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.listings import RunFilter
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import RunFilter
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.objectives import HOUR_S, SliCounts
@@ -65,7 +65,7 @@ def names_in(queries: StatusQueries) -> list[str]:
     cursor = None
     while True:
         page = queries.runs(RunFilter(), limit=500, cursor=cursor)
-        found += [record.result.run_id for record in page.items]
+        found += [record.run_id for record in page.items]
         cursor = page.next_cursor
         if cursor is None:
             return found

@@ -26,8 +26,8 @@ from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import families
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import Overview
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of, length_for
 from prober.sinks.status.store import StatusStore
 from prober.slo.budgets import RULE_SAMPLE_S, STEP_S

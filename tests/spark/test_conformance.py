@@ -37,8 +37,8 @@ from prober.sinks.live.state import LiveRun, LiveState
 from prober.sinks.metrics import Metrics, TargetMetrics
 from prober.sinks.metrics.measurements import Measurements
 from prober.sinks.status.database import Database
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import ProberRecord
 from prober.sinks.status.slices import Series, Slices, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.counts import BREACHES, SloCounters, is_overdue

@@ -14,15 +14,17 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Double, RowMapping, Select, Table, cast, create_engine, event, extract, func
+from sqlalchemy import ColumnElement, Connection, Double, RowMapping, Select, cast, create_engine, event, extract, func
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from prober.errors import ProberError
+from prober.sinks.status.columns import Record
 from prober.slo.objectives import DAY_S
 
 WAIT_MAX_S: Final = 5
@@ -35,6 +37,7 @@ CONNECTIONS_MAX: Final = 20
 _WRITES: Final = "prober_writes"
 _SQLITE: Final = "sqlite"
 _DRIVERS: Final = {_SQLITE: "sqlite", "postgresql": "postgresql+psycopg"}
+_AnyRecord = TypeVar("_AnyRecord", bound=Record)
 _UNACCEPTABLE: Final = ("22", "23", "54")
 """Classes of SQLSTATE: data exception, integrity violation, limit exceeded. They speak of what was written, not of the store."""
 
@@ -69,10 +72,15 @@ class Database:
         with self._translated(), self.engine.connect() as connection:
             yield connection
 
-    def rows(self, query: Select[Any]) -> Sequence[RowMapping]:
+    def rows(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
         """What one query finds, in a transaction of its own. Raises `StoreUnavailable`."""
         with self.reading() as connection:
             return connection.execute(query).mappings().all()
+
+    def records(self, query: Select[_AnyRecord]) -> Sequence[_AnyRecord]:
+        """The records that one query finds, in a transaction of its own. Raises `StoreUnavailable`."""
+        with self.reading() as connection:
+            return records_in(connection, query)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -94,9 +102,9 @@ class Database:
             return (func.julianday("now") - UNIX_EPOCH_JD) * DAY_S
         return cast(extract("epoch", func.clock_timestamp()), Double)
 
-    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+    def insert(self, kind: type[Record]) -> sqlite.Insert | postgresql.Insert:
         """An INSERT that knows ON CONFLICT."""
-        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+        return sqlite.insert(kind) if self.is_sqlite else postgresql.insert(kind)
 
     def close(self) -> None:
         """Closes what is open: what is in use when it is returned, which may be later where a thread still waits for an answer."""
@@ -130,6 +138,12 @@ class Database:
             raise NotStorable(what) if _is_unacceptable(error, driver) else StoreUnavailable(what) from error
         except (OverflowError, UnicodeEncodeError) as error:  # a driver that cannot even send it
             raise NotStorable(f"{self}: {error}") from error
+
+
+def records_in(connection: Connection, query: Select[_AnyRecord]) -> Sequence[_AnyRecord]:
+    """The records that one query finds, in the transaction of a connection."""
+    with Session(connection) as session:
+        return session.scalars(query).all()
 
 
 def _checked(url: str) -> URL:

@@ -85,7 +85,7 @@ def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float]
     evidence = _evidence(ended, candidates, clock)
     records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
     listed = sum(count for sort, count in ended.result.counts.items() if is_told(*sort))
-    run = RunRecord(
+    run = RunRecord.of(
         ended.result,
         ended.site.environment,
         ended.site.region,
@@ -131,19 +131,21 @@ def _record(
     ended: EndedRun, prober: ProberIdentity, number: int, made: RecordedFinding, shown: EvidencePair | str
 ) -> FindingRecord:
     result = ended.result
-    return FindingRecord(
+    record = FindingRecord.of(
+        made.finding,
+        result.site,
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
-        site=result.site,
         instance=prober.instance,
         found_at=ended.ended_at,
-        finding=made.finding,
         after=made.after,
         explanation=explain(made.finding, ended.clock_offset_s),
-        evidence=None if isinstance(shown, str) else shown.evidence,
-        unproven_because=shown if isinstance(shown, str) else "",
-        on_key=None if isinstance(shown, str) else shown.on_key,
     )
+    if isinstance(shown, str):
+        record.unproven_because = shown
+    else:
+        record.evidence, record.on_key = shown.evidence, shown.on_key
+    return record
 
 
 def _evidence(

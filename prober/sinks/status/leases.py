@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy import ColumnElement, delete, select
 
-from prober.sinks.status import tables
+from prober.sinks.status.columns import storable
 from prober.sinks.status.database import Database
-from prober.sinks.status.rows import text_of
+from prober.sinks.status.prober_records import Lease
 
 
 class Leases:
@@ -21,16 +21,16 @@ class Leases:
         self, database: Database, group: str, holder: str, length_s: float, now: Callable[[], ColumnElement[float]] | None = None
     ) -> None:
         """`now` is the time in the database, seconds since 1970; by default its own clock."""
-        self._database, self._group, self._holder, self._length_s = database, text_of(group), text_of(holder), length_s
+        self._database, self._group, self._holder, self._length_s = database, group, holder, length_s
         self._now = now or database.now
 
     def take(self, names: Collection[str]) -> set[str]:
         """Takes or renews these leases as far as nobody else holds them; those that are held now."""
-        leases, insert = tables.leases.c, self._database.insert(tables.leases)
-        free = (leases.holder == self._holder) | (leases.until < self._now())
+        insert = self._database.insert(Lease)
+        free = (Lease.holder == self._holder) | (Lease.until < self._now())
         change = {"holder": insert.excluded.holder, "until": insert.excluded.until}
         statement = insert.on_conflict_do_update(index_elements=["name"], set_=change, where=free)
-        mine = select(leases.name).where(leases.holder == self._holder, leases.name.in_(list(map(self._stored, names))))
+        mine = select(Lease.name).where(Lease.holder == self._holder, Lease.name.in_(list(map(self._stored, names))))
         with self._database.writing() as connection:
             for name in sorted(names):  # in one order, so that two holders never wait for each other
                 values = {"name": self._stored(name), "holder": self._holder, "until": self._now() + self._length_s}
@@ -39,20 +39,18 @@ class Leases:
 
     def holders(self, names_begin_with: str) -> set[str]:
         """Who holds leases at present whose names begin so."""
-        leases = tables.leases.c
-        begin = leases.name.startswith(self._stored(names_begin_with), autoescape=True)
+        begin = Lease.name.startswith(self._stored(names_begin_with), autoescape=True)
         with self._database.reading() as connection:
-            return set(connection.execute(select(leases.holder).where(begin, leases.until >= self._now())).scalars())
+            return set(connection.execute(select(Lease.holder).where(begin, Lease.until >= self._now())).scalars())
 
     def release(self, names: Collection[str]) -> None:
         """Gives leases back; those of others stay."""
-        leases = tables.leases.c
-        mine = (leases.holder == self._holder) & leases.name.in_(list(map(self._stored, names)))
+        mine = (Lease.holder == self._holder) & Lease.name.in_(list(map(self._stored, names)))
         with self._database.writing() as connection:
-            connection.execute(delete(tables.leases).where(mine))
+            connection.execute(delete(Lease).where(mine))
 
     def _stored(self, name: str) -> str:
-        return f"{self._group}/{text_of(name)}"
+        return f"{self._group}/{storable(name)}"
 
     def _plain(self, stored: str) -> str:
         return stored.removeprefix(f"{self._group}/")

@@ -10,20 +10,81 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from sqlalchemy import ColumnElement, Double, RowMapping, Table, Text, literal, select, tuple_
+from sqlalchemy import ColumnElement, Double, Text, literal, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute
 
-from prober.sinks.status import tables
+from prober.core.findings import Kind, Status
+from prober.core.kinds import Symptom
+from prober.core.verdict import Verdict
+from prober.runs.site import SiteKey
+from prober.sinks.status.columns import Record
 from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
-from prober.sinks.status.rows import text_of
+from prober.sinks.status.records import FindingRecord, IncidentRecord, RunRecord
 
 CURSOR_LENGTH_MAX: Final = 1_000
 PAGE_MAX: Final = 500
+
+Item = TypeVar("Item")
+Kept = TypeVar("Kept", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Runs that agree with every given value. `since` is included, `until` is not; both mean when they began."""
+
+    probe: str | None = None
+    verdict: Verdict | None = None
+    target: str | None = None
+    vantage: str | None = None
+    since: float | None = None
+    until: float | None = None
+    part: str | None = None
+    instance: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingFilter:
+    """Findings that agree with every given value. `since` is included, `until` is not; both mean when they were found."""
+
+    kind: Kind | None = None
+    status: Status | None = None
+    key: str | None = None
+    subscription: str | None = None
+    target: str | None = None
+    run_id: str | None = None
+    since: float | None = None
+    until: float | None = None
+    open: bool | None = None
+    probe: str | None = None
+    vantage: str | None = None
+    part: str | None = None
+    instance: str | None = None
+    incident_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFilter:
+    """Incidents that agree with every given value. `since` is included, `until` is not; both mean when they began."""
+
+    target: str | None = None
+    symptom: Symptom | None = None
+    open: bool | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""
+
+    items: tuple[Item, ...]
+    next_cursor: str | None = None
+
 
 Filter: TypeAlias = RunFilter | FindingFilter | IncidentFilter
 
@@ -67,53 +128,54 @@ def _mark(wanted: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """What is listed: a table, and its columns that have the time and the name by which it is ordered.
+class Listing(Generic[Kept]):
+    """Records with the time and the name by which their list is ordered.
 
     Every field of its filter is the name of a column, or one of `since`, `until` and `open`.
     """
 
-    table: Table
-    at: str
-    name: str
+    record: type[Kept]
+    at: InstrumentedAttribute[float]
+    name: InstrumentedAttribute[str]
 
 
-RUNS: Final = Listing(tables.runs, "started_at", "run_id")
-FINDINGS: Final = Listing(tables.findings, "found_at", "finding_id")
-INCIDENTS: Final = Listing(tables.incidents, "first_at", "incident_id")
+RUNS: Final = Listing(RunRecord, RunRecord.started_at, RunRecord.run_id)
+FINDINGS: Final = Listing(FindingRecord, FindingRecord.found_at, FindingRecord.finding_id)
+INCIDENTS: Final = Listing(IncidentRecord, IncidentRecord.first_at, IncidentRecord.incident_id)
 
 
-def page_of(
-    database: Database, listing: Listing, wanted: Filter, limit: int, cursor: str | None
-) -> tuple[Sequence[RowMapping], str | None]:
-    """At most `limit` (and `PAGE_MAX`) rows, and the cursor of the next page; None: this is the last one. Raises `BadCursor`."""
+def page_of(database: Database, listing: Listing[Kept], wanted: Filter, limit: int, cursor: str | None) -> Page[Kept]:
+    """A page of at most `limit` (and `PAGE_MAX`) records. Raises `BadCursor`."""
     limit = max(1, min(limit, PAGE_MAX))
-    columns = listing.table.c
-    at, name = columns[listing.at], columns[listing.name]
-    query = select(listing.table).where(*conditions(listing, wanted))
+    at, name = listing.at, listing.name
+    query = select(listing.record).where(*conditions(listing, wanted))
     if cursor is not None:
         position = read_cursor(cursor, wanted)
         query = query.where(tuple_(at, name) < tuple_(literal(position.at, Double), literal(position.name, Text)))
-    rows = database.rows(query.order_by(at.desc(), name.desc()).limit(limit + 1))
-    if len(rows) <= limit:
-        return rows, None
-    last = rows[limit - 1]
-    return rows[:limit], write_cursor(Position(last[listing.at], last[listing.name]), wanted)
+    found = tuple(database.records(query.order_by(at.desc(), name.desc()).limit(limit + 1)))
+    if len(found) <= limit:
+        return Page(found)
+    last = found[limit - 1]
+    return Page(found[:limit], write_cursor(Position(getattr(last, at.key), getattr(last, name.key)), wanted))
 
 
-def conditions(listing: Listing, wanted: Filter) -> Iterator[ColumnElement[bool]]:
-    """What a row that agrees with a filter fulfils."""
-    columns = listing.table.c
-    at = columns[listing.at]
+def conditions(listing: Listing[Any], wanted: Filter) -> Iterator[ColumnElement[bool]]:
+    """The conditions that a record fulfils which agrees with a filter."""
     for name, value in ((field.name, getattr(wanted, field.name)) for field in fields(wanted)):
         if value is None:
             continue
         match name:
             case "since":
-                yield at >= value
+                yield listing.at >= value
             case "until":
-                yield at < value
+                yield listing.at < value
             case "open":
-                yield columns.closed_at.is_(None) if value else columns.closed_at.is_not(None)
+                closed_at = listing.record.closed_at
+                yield closed_at.is_(None) if value else closed_at.is_not(None)
             case _:
-                yield columns[name] == text_of(value)
+                yield getattr(listing.record, name) == value
+
+
+def of_site(record: type[RunRecord], site: SiteKey) -> list[ColumnElement[bool]]:
+    """That a record is about this probe instance."""
+    return [getattr(record, name) == value for name, value in site._asdict().items()]

@@ -9,13 +9,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, case, cast, func, literal, select
+from sqlalchemy import JSON, ColumnElement, case, cast, func, literal, select, type_coerce
+from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlalchemy.types import Integer
 
 from prober.runs.site import SiteKey
-from prober.sinks.status import tables
 from prober.sinks.status.database import Database
-from prober.sinks.status.rows import count_columns, counts_from_row, of_site, text_of
+from prober.sinks.status.listings import of_site
+from prober.sinks.status.prober_records import Slice
+from prober.sinks.status.records import RunRecord
 from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, definition_of, length_for, window_begin
 from prober.slo.budgets import STEP_S, MeasuredHours
 from prober.slo.indicators import Indicator
@@ -56,16 +58,16 @@ class OverTime:
 
     def runs(self, site: SiteKey, since: float, bin_s: float, indicators: Collection[Indicator]) -> tuple[BinOfRuns, ...]:
         """The runs of a site that began since then, the oldest bin first. The database adds them up."""
-        runs = tables.runs.c
-        columns = (
-            func.min(runs.ended_at).label("first_at"),
-            func.max(runs.ended_at).label("last_at"),
+        columns: list[ColumnElement[Any]] = [
+            func.min(RunRecord.ended_at).label("first_at"),
+            func.max(RunRecord.ended_at).label("last_at"),
             func.count().label("runs"),
-            func.max(runs.duration_s).label("longest_s"),
+            func.max(RunRecord.duration_s).label("longest_s"),
             *(column for indicator in indicators for column in _worst(indicator)),
-        )
-        number = _bin_of(runs.ended_at, bin_s)
-        query = select(*columns).where(*of_site(tables.runs, site), runs.started_at >= since).group_by(number).order_by(number)
+        ]
+        number = _bin_of(RunRecord.ended_at, bin_s)
+        inside = (*of_site(RunRecord, site), RunRecord.started_at >= since)
+        query = select(*columns).where(*inside).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
 
@@ -74,17 +76,17 @@ class OverTime:
 
         The window begins at `slices.window_begin`.
         """
-        slices, length_s = tables.slices.c, length_for(window_s)
-        series = (slices.target, slices.objective, slices.definition)
-        inside = (slices.length_s == length_s, slices.begins_at >= window_begin(window_s, now), slices.begins_at <= now)
-        hour = case((slices.good + slices.bad > 0, _bin_of(slices.begins_at, STEP_S)))
+        length_s = length_for(window_s)
+        series = (Slice.target, Slice.objective, Slice.definition)
+        inside = (Slice.length_s == length_s, Slice.begins_at >= window_begin(window_s, now), Slice.begins_at <= now)
+        hour = case((Slice.good + Slice.bad > 0, _bin_of(Slice.begins_at, STEP_S)))
         measured = (func.count(hour.distinct()), func.min(hour), func.max(hour))
-        columns = (*count_columns(), func.min(slices.begins_at).label("since"), *map(_named, _HOURS, measured))
+        columns = (*_COUNTS, func.min(Slice.begins_at).label("since"), *map(_named, _HOURS, measured))
         query = select(*series, *columns).where(*inside).group_by(*series)
         with self._database.reading() as connection:
             return {
                 Series(row["target"], row["objective"], row["definition"]): Counted(
-                    counts_from_row(row), row["since"], length_s, _hours_from_row(row)
+                    _counts_from_row(row), row["since"], length_s, _hours_from_row(row)
                 )
                 for row in connection.execute(query).mappings()
             }
@@ -94,24 +96,30 @@ class OverTime:
 
         A bin is made of whole slices, short ones unless it is at least as long as the long ones, which are kept for longer.
         """
-        slices = tables.slices.c
-        number = _bin_of(slices.begins_at, bin_s).label("number")
+        number = _bin_of(Slice.begins_at, bin_s).label("number")
         wanted = (
-            slices.objective == text_of(objective.name),
-            slices.definition == text_of(definition_of(objective)),
-            slices.length_s == (LONG_S if bin_s >= LONG_S else SHORT_S),
-            slices.begins_at >= since,
-            slices.begins_at <= until,
+            Slice.objective == objective.name,
+            Slice.definition == definition_of(objective),
+            Slice.length_s == (LONG_S if bin_s >= LONG_S else SHORT_S),
+            Slice.begins_at >= since,
+            Slice.begins_at <= until,
         )
-        query = select(slices.target, number, *count_columns()).where(*wanted).group_by(slices.target, number)
+        query = select(Slice.target, number, *_COUNTS).where(*wanted).group_by(Slice.target, number)
         found: dict[str, dict[float, SliCounts]] = {}
         with self._database.reading() as connection:
             for row in connection.execute(query).mappings():
-                found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = counts_from_row(row)
+                found.setdefault(row["target"], {})[row["number"] * float(bin_s)] = _counts_from_row(row)
         return found
 
 
 _HOURS: Final = ("hours", "first_hour", "last_hour")
+
+
+_COUNTS: Final = tuple(func.sum(column).label(column.key) for column in (Slice.good, Slice.bad, Slice.undecided))
+
+
+def _counts_from_row(row: Mapping[Any, Any]) -> SliCounts:
+    return SliCounts(int(row["good"]), int(row["bad"]), int(row["undecided"]))
 
 
 def _named(name: str, column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -123,13 +131,13 @@ def _hours_from_row(row: Mapping[Any, Any]) -> MeasuredHours:
     return MeasuredHours(count, first * STEP_S, last * STEP_S)
 
 
-def _bin_of(at: ColumnElement[float], bin_s: float) -> ColumnElement[int]:
+def _bin_of(at: SQLCoreOperations[float], bin_s: float) -> ColumnElement[int]:
     """The number of the bin since 1970; written out, since PostgreSQL takes parameters for different ones wherever they come again."""
     return cast(at // literal(bin_s, literal_execute=True), Integer)
 
 
 def _worst(indicator: Indicator) -> Iterator[ColumnElement[Any]]:
-    durations = tables.runs.c.durations[indicator.value]
+    durations = type_coerce(RunRecord.durations, JSON)[indicator.value]
     yield func.count(durations["p99_s"].as_float()).label(f"{indicator.value}_known")
     for name in ("p50_s", "p99_s", "max_s"):
         yield func.max(durations[name].as_float()).label(f"{indicator.value}_{name}")

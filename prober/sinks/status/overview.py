@@ -19,9 +19,11 @@ from prober.probes.catalogue import is_fed
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.status.columns import fields_from
 from prober.sinks.status.over_time import OverTime
-from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import FailingFindings, FindingRecord, ProberRecord, RunRecord, SiteStatus
+from prober.sinks.status.prober_records import ProberRecord, SiteRecord
+from prober.sinks.status.queries import FailingFindings, StatusQueries
+from prober.sinks.status.records import FindingRecord, RunRecord
 from prober.sinks.status.slices import Counted, Series, counting_since, definition_of, window_begin
 from prober.slo.budgets import MeasuredHours, SloSnapshot, burn_of, slo_of
 from prober.slo.objectives import Objective, SliCounts, windows_s
@@ -110,12 +112,12 @@ class Overview:
 class _Told:
     """What probers say of one site."""
 
-    def __init__(self, told: tuple[SiteStatus, ...], reporting: set[str]) -> None:
+    def __init__(self, told: tuple[SiteRecord, ...], reporting: set[str]) -> None:
         self.all = told
         self.reporting = tuple(one for one in told if one.instance in reporting)
 
     @property
-    def newest(self) -> SiteStatus:
+    def newest(self) -> SiteRecord:
         return max(self.all, key=lambda one: one.last_heartbeat_at)
 
     @property
@@ -243,15 +245,4 @@ def _slo(
 
 
 def _shown(record: FindingRecord) -> FailingFinding:
-    finding = record.finding
-    return FailingFinding(
-        record.run_id,
-        record.found_at,
-        finding.kind,
-        finding.status,
-        finding.subscription,
-        finding.key,
-        finding.t,
-        record.explanation,
-        finding_id=record.finding_id,
-    )
+    return FailingFinding(**fields_from(FailingFinding, record))

@@ -1,39 +1,44 @@
-"""What the status store keeps, as values: who reads or writes it needs to know nothing of databases.
+"""Runs, findings and incidents in the status store: each record is a row of a table.
 
-All times are seconds since 1970, except those of the events in a trace, which are the recorder's own.
+Migrations make the tables; a test compares them with these. All times are seconds since 1970, except those of the events in a trace, which
+are the recorder's own. Lists are read newest first and page by page, so every filter that the API offers has an index that ends with the
+order of the list: (time, name).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar
+from enum import StrEnum
+from math import inf, isfinite
+from typing import Any, Final
 
-from prober.config.following import ConfigurationStatus
-from prober.core.findings import Finding, Kind, Status
+from sqlalchemy import Index, and_, text
+from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
+
+from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
-from prober.monitoring.comparison import OwnSubscriptionStatus
-from prober.monitoring.top_keys import StreamKeys
-from prober.runs.result import RunResult
-from prober.runs.site import Site, SiteKey
-from prober.sinks.live.condition import Condition
-from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
+from prober.runs.result import Durations, RunResult
+from prober.runs.site import SiteKey, subscriptions_of
+from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
+from prober.sinks.live.snapshot import FindingCount
+from prober.sinks.status.columns import Json, Named, PackedText, Record, fields_from
+from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
-Item = TypeVar("Item")
-
-SILENT_AFTER_S: Final = 90.0
-"""A prober that sent no heartbeat for so long does not report any more."""
+_OPEN: Final = text("closed_at IS NULL")
 
 
 @dataclass(frozen=True, slots=True)
 class ProberState:
-    """How the prober was when a run of it ended: what to look at first when a finding is doubted.
+    """The state of the prober at the end of a run: what to look at first when a finding is doubted.
 
     clock_offset_s     what to add to the time of an event to get seconds since 1970.
-    events             how many were recorded in the run; `judged`: of these, so many were judged; None: all.
-    unjudged_because   why judging ended early; empty if it did not.
+    events             how many were recorded in the run; `judged`: how many of these were verified; None: all.
+    unjudged_because   why verification ended early; empty if it did not.
     """
 
     instance: str
@@ -45,89 +50,293 @@ class ProberState:
     unjudged_because: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A run as it is kept. Its findings are kept apart, at most `entries.KEPT_PER_RUN_MAX`; `findings_omitted` further ones are not.
+class RunRecord(Record):
+    """A run without its findings, of which `findings_omitted` are not stored one by one. Information never is, only counted."""
 
-    Information is never kept one by one, only counted in the result.
-    """
+    __tablename__ = "runs"
+    __table_args__ = (
+        Index(None, "started_at", "run_id"),
+        Index(None, "probe", "started_at", "run_id"),
+        Index(None, "verdict", "started_at", "run_id"),
+        Index(None, "probe", "verdict", "started_at", "run_id"),
+        Index(None, "target", "started_at", "run_id"),
+        Index(None, "vantage", "started_at", "run_id"),
+        Index(None, "part", "started_at", "run_id"),
+        Index(None, "instance", "started_at", "run_id"),
+        Index(None, "target", "probe", "verdict", "started_at", "run_id"),
+        Index(None, "target", "probe", "vantage", "part", "started_at", "run_id"),
+    )
 
-    result: RunResult
-    environment: str
-    region: str
-    ended_at: float
-    prober: ProberState
-    findings_omitted: int = 0
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    target: Mapped[str]
+    probe: Mapped[str]
+    vantage: Mapped[str]
+    part: Mapped[str]
+    environment: Mapped[str]
+    region: Mapped[str]
+    verdict: Mapped[Verdict]
+    reason: Mapped[str]
+    started_at: Mapped[float]
+    ended_at: Mapped[float]
+    duration_s: Mapped[float]
+    seed: Mapped[int]
+    topic: Mapped[str]
+    subscription: Mapped[str]
+    counts: Mapped[tuple[FindingCount, ...]] = mapped_column(Json(tuple[FindingCount, ...]))
+    counters: Mapped[Mapping[str, int]] = mapped_column(Json(Mapping[str, int]))
+    checks: Mapped[Mapping[Indicator, SliCounts]] = mapped_column(Json(Mapping[Indicator, SliCounts]))
+    durations: Mapped[Mapping[Indicator, Durations]] = mapped_column(Json(Mapping[Indicator, Durations]))
+    figures: Mapped[Mapping[Figure, float]] = mapped_column(Json(Mapping[Figure, float]))
+    unreachable: Mapped[bool]
+    internal_error: Mapped[bool]
+    findings_omitted: Mapped[int]
+    prober: Mapped[ProberState] = mapped_column(Json(ProberState))
+    instance: Mapped[str]
+
+    @classmethod
+    def of(
+        cls, result: RunResult, environment: str, region: str, ended_at: float, prober: ProberState, findings_omitted: int = 0
+    ) -> RunRecord:
+        """The record of a run that ended."""
+        counts = tuple(FindingCount(*sort, count) for sort, count in result.counts.items())
+        return cls(
+            **fields_from(RunResult, result, *_NOT_OF_RESULT),
+            counts=counts,
+            environment=environment,
+            region=region,
+            ended_at=ended_at,
+            prober=prober,
+            instance=prober.instance,
+            findings_omitted=findings_omitted,
+        )
 
     @property
-    def instance(self) -> str:
-        """The prober that made it."""
-        return self.prober.instance
+    def result(self) -> RunResult:
+        """The run as its prober knew it, without its findings."""
+        counts = {(one.kind, one.status): one.count for one in self.counts}
+        return RunResult(**fields_from(RunResult, self, *_NOT_OF_RESULT), counts=counts)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """Full names of all subscriptions that it received from, the first one first."""
+        return subscriptions_of(self.probe, self.subscription)
+
+
+_NOT_OF_RESULT: Final = ("counts", "findings", "clock_offset_s")
+"""Fields of a result that its record has in another form, or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session and whose it is: what a diagram needs to know of sessions that began before its first event."""
+    """A session that began before the first event of a trace, and its subscriber."""
 
     subscription: str
     session: str
     subscriber: str
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The history that shows a finding.
+class Shown(StrEnum):
+    """What is shown of a finding: the smallest history that proves it, or everything on its key until it was made."""
 
-    trace      text of a trace file: the smallest history if `proven`, else what happened around the finding.
+    SMALLEST = "smallest"
+    KEY = "key"
+
+
+class Evidence(Record):
+    """A history that shows a finding.
+
+    trace      text of a trace file: the minimal reproduction if `proven`, else what happened around the finding.
     proven     `verify` makes the same finding from this trace.
-    complete   no single event can be left out of it, but for those that a sceptic asks for (`evidence.minimise`).
+    complete   no single event can be left out of it, except those that a sceptic asks for (`evidence.minimise`).
     among      how many events it was reduced from.
     witnesses  the lines of the trace that prove the finding.
     opened     sessions that began before the trace does.
 
-    Of everything on the key of a finding `proven` says the same, `complete` is False, and `among` counts also what is left out.
+    If it is everything on the key, `complete` is False, and `among` also counts the events that are left out.
     """
 
-    trace: str
-    proven: bool
-    complete: bool
-    among: int
-    witnesses: tuple[int, ...]
-    opened: tuple[OpenSession, ...] = ()
+    __tablename__ = "evidence"
+
+    trace: Mapped[str] = mapped_column(PackedText)
+    proven: Mapped[bool]
+    complete: Mapped[bool]
+    among: Mapped[int]
+    witnesses: Mapped[tuple[int, ...]] = mapped_column(Json(tuple[int, ...]))
+    opened: Mapped[tuple[OpenSession, ...]] = mapped_column(Json(tuple[OpenSession, ...]), default=())
+    finding_id: Mapped[str] = mapped_column(primary_key=True, default="")
+    shown: Mapped[Shown] = mapped_column(Named(Shown), primary_key=True, default=Shown.SMALLEST)
 
 
-@dataclass(frozen=True, slots=True)
-class FindingRecord:
-    """A finding as it is kept.
+def _evidence(shown: Shown) -> Any:
+    """The evidence of a finding, where a query asks for it; nothing else may read it."""
+    return relationship(
+        primaryjoin=lambda: and_(FindingRecord.finding_id == foreign(Evidence.finding_id), Evidence.shown == shown),
+        uselist=False,
+        viewonly=True,
+        lazy="raise",
+        default=None,
+        repr=False,
+        compare=False,
+    )
+
+
+class FindingRecord(Record):
+    """A finding.
 
     finding_id   unique, and the same whenever the same run is recorded again.
     found_at     when its run ended.
     after        the number of the run's events after which it was made.
+    facts, assumptions   as those of `Finding`, except that a fact which is not finite is left out and an infinite bound is None.
     closed_at    when its incident was closed; None: that is open. Of a finding that failed no run, and has no incident, `found_at`.
-    evidence     None if it was not asked for, or if there is none: `unproven_because` then says why.
-    on_key       everything that happened on its key until it was made, or the latest of it; None: it was not asked for, or not kept.
+    evidence     None if there is none: `unproven_because` then says why.
+    on_key       everything that happened on its key until it was made, or the latest of it; None: it was not stored.
     """
 
-    finding_id: str
-    run_id: str
-    site: SiteKey
-    instance: str
-    found_at: float
-    finding: Finding
-    after: int
-    explanation: str
-    evidence: Evidence | None = None
-    unproven_because: str = ""
-    closed_at: float | None = None
-    incident_id: str | None = None
-    on_key: Evidence | None = None
+    __tablename__ = "findings"
+    __table_args__ = (
+        Index(None, "found_at", "finding_id"),
+        Index(None, "incident_id", "found_at", "finding_id"),
+        Index(None, "kind", "found_at", "finding_id"),
+        Index(None, "status", "found_at", "finding_id"),
+        Index(None, "kind", "status", "found_at", "finding_id"),
+        Index(None, "key", "found_at", "finding_id"),
+        Index(None, "subscription", "found_at", "finding_id"),
+        Index(None, "target", "found_at", "finding_id"),
+        Index(None, "probe", "found_at", "finding_id"),
+        Index(None, "vantage", "found_at", "finding_id"),
+        Index(None, "part", "found_at", "finding_id"),
+        Index(None, "instance", "found_at", "finding_id"),
+        Index(None, "run_id", "found_at", "finding_id"),
+        Index("ix_findings_open", "found_at", "finding_id", postgresql_where=_OPEN, sqlite_where=_OPEN),
+        Index(
+            "ix_findings_open_site",
+            "target", "probe", "vantage", "part", "found_at",
+            postgresql_where=_OPEN, sqlite_where=_OPEN,
+        ),
+    )  # fmt: skip
+
+    finding_id: Mapped[str] = mapped_column(primary_key=True)
+    run_id: Mapped[str]
+    target: Mapped[str]
+    probe: Mapped[str]
+    vantage: Mapped[str]
+    part: Mapped[str]
+    instance: Mapped[str]
+    found_at: Mapped[float]
+    kind: Mapped[Kind]
+    status: Mapped[Status]
+    subscription: Mapped[str]
+    key: Mapped[str]
+    t: Mapped[float]
+    after: Mapped[int]
+    witnesses: Mapped[tuple[int, ...]] = mapped_column(Json(tuple[int, ...]))
+    facts: Mapped[Mapping[str, Fact]] = mapped_column(Json(Mapping[str, Fact]))
+    doubt: Mapped[str]
+    assumptions: Mapped[Mapping[str, float | None]] = mapped_column(Json(Mapping[str, float | None]))
+    reasons: Mapped[tuple[str, ...]] = mapped_column(Json(tuple[str, ...]))
+    explanation: Mapped[str]
+    unproven_because: Mapped[str] = mapped_column(default="")
+    closed_at: Mapped[float | None] = mapped_column(default=None)
+    incident_id: Mapped[str | None] = mapped_column(default=None)
+    evidence: Mapped[Evidence | None] = _evidence(Shown.SMALLEST)
+    on_key: Mapped[Evidence | None] = _evidence(Shown.KEY)
+
+    @classmethod
+    def of(
+        cls,
+        finding: Finding,
+        site: SiteKey,
+        *,
+        run_id: str,
+        finding_id: str,
+        instance: str,
+        found_at: float,
+        after: int,
+        explanation: str,
+    ) -> FindingRecord:
+        """The record of a finding."""
+        given = fields_from(Finding, finding) | {
+            "facts": {name: fact for name, fact in finding.facts.items() if not isinstance(fact, float) or isfinite(fact)},
+            "assumptions": {name: bound if isfinite(bound) else None for name, bound in finding.assumptions.items()},
+        }
+        return cls(
+            **given,
+            **site._asdict(),
+            run_id=run_id,
+            finding_id=finding_id,
+            instance=instance,
+            found_at=found_at,
+            after=after,
+            explanation=explanation,
+        )
+
+    @property
+    def site(self) -> SiteKey:
+        """The probe instance that it is about."""
+        return SiteKey(self.target, self.probe, self.vantage, self.part)
+
+    @property
+    def finding(self) -> Finding:
+        """The finding as the checker made it."""
+        bounds = {name: inf if bound is None else bound for name, bound in self.assumptions.items()}
+        return Finding(**fields_from(Finding, self, "assumptions"), assumptions=bounds)
 
 
-class FailingFindings(NamedTuple):
-    """The open findings of a site that failed a run: the newest ones, newest first, and how many there are in total."""
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """A probe instance that showed an incident, with the number of findings by kind."""
 
-    newest: tuple[FindingRecord, ...]
-    total: int
+    probe: str
+    vantage: str
+    part: str
+    kinds: Mapping[Kind, int]
+
+
+class IncidentRecord(Record):
+    """An incident (`live.incidents.Incident`)."""
+
+    __tablename__ = "incidents"
+    __table_args__ = (
+        Index(None, "first_at", "incident_id"),
+        Index(None, "symptom", "first_at", "incident_id"),
+        Index(None, "target", "first_at", "incident_id"),
+        Index(None, "target", "symptom", "first_at", "incident_id"),
+        Index(None, "last_at", "incident_id"),
+        Index("ix_incidents_open", "target", "symptom", unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN),
+    )
+
+    incident_id: Mapped[str] = mapped_column(primary_key=True)
+    target: Mapped[str]
+    symptom: Mapped[Symptom]
+    first_at: Mapped[float]
+    last_at: Mapped[float]
+    closes_at: Mapped[float]
+    affected: Mapped[tuple[Affected, ...]] = mapped_column(Json(tuple[Affected, ...]))
+    runs: Mapped[int]
+    runs_total: Mapped[int]
+    unsent: Mapped[int]
+    exemplar_id: Mapped[str]
+    exemplar_events: Mapped[int | None]
+    closed_at: Mapped[float | None]
+    acknowledged: Mapped[Acknowledgement | None] = mapped_column(Json(Acknowledgement))
+
+    @classmethod
+    def of(cls, incident: Incident) -> IncidentRecord:
+        """The record of an incident."""
+        given = fields_from(Incident, incident, *_IN_PARTS)
+        affected = tuple(Affected(at.probe, at.vantage, at.part, kinds) for at, kinds in incident.affected.items())
+        shown = incident.exemplar
+        return cls(**given, affected=affected, exemplar_id=shown.finding_id, exemplar_events=shown.events)
+
+    @property
+    def incident(self) -> Incident:
+        """The incident."""
+        given = fields_from(Incident, self, *_IN_PARTS)
+        affected = {SiteKey(self.target, one.probe, one.vantage, one.part): Counter(one.kinds) for one in self.affected}
+        return Incident(**given, affected=affected, exemplar=Exemplar(self.exemplar_id, self.exemplar_events))
+
+
+_IN_PARTS: Final = ("affected", "exemplar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,153 +353,6 @@ class Entry:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        kept = (proof for record in self.findings for proof in (record.evidence, record.on_key))
-        traces = sum(len(proof.trace) for proof in kept if proof is not None)
+        stored = (proof for record in self.findings for proof in (record.evidence, record.on_key))
+        traces = sum(len(proof.trace) for proof in stored if proof is not None)
         return 2_000 * (1 + len(self.findings)) + traces
-
-
-@dataclass(frozen=True, slots=True)
-class ProberRecord:
-    """A prober that writes to the store; `last_heartbeat_at` is when it last said how its sites stand, what its own troubles are, and
-    which configuration is in force there (None: it did not say), how the user's own subscriptions stand, and the top keys of the streams
-    that it observes.
-    """
-
-    instance: str
-    version: str
-    started_at: float
-    last_heartbeat_at: float
-    troubles: tuple[str, ...] = ()
-    configuration: ConfigurationStatus | None = None
-    own: tuple[OwnSubscriptionStatus, ...] = ()
-    streams: tuple[StreamKeys, ...] = ()
-
-    def is_silent(self, now: float) -> bool:
-        """Whether it does not report any more."""
-        return now - self.last_heartbeat_at > SILENT_AFTER_S
-
-
-@dataclass(frozen=True, slots=True)
-class SiteStatus:
-    """How one prober last said that one of its sites stands: the words of `SiteSnapshot`."""
-
-    instance: str
-    last_heartbeat_at: float
-    site: Site
-    verdict: Verdict | None
-    status: Condition
-    since: float | None
-    last_run_id: str | None
-    last_pass_at: float | None
-    next_run_at: float | None
-    running_since: float | None
-    overdue_s: float | None
-    runs: Mapping[Verdict, int]
-    runs_expected: int
-    runs_skipped: int
-    last_skip: SkippedRun | None
-    maintenance: str | None
-
-    @classmethod
-    def told(cls, instance: str, at: float, shown: SiteSnapshot) -> SiteStatus:
-        """What a prober says of one of its sites."""
-        return cls(
-            instance=instance,
-            last_heartbeat_at=at,
-            site=shown.site,
-            verdict=shown.verdict,
-            status=shown.status,
-            since=shown.since,
-            last_run_id=None if shown.last_run is None else shown.last_run.run_id,
-            last_pass_at=shown.last_pass_at,
-            next_run_at=shown.next_run_at,
-            running_since=shown.running_since,
-            overdue_s=shown.overdue_s,
-            runs=shown.runs,
-            runs_expected=shown.runs_expected,
-            runs_skipped=shown.runs_skipped,
-            last_skip=shown.last_skip,
-            maintenance=shown.maintenance,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """What one process counted for one objective on one target in a slice of time.
-
-    definition   what is counted: the indicator and its threshold. A series begins anew when it changes.
-    """
-
-    process: str
-    target: str
-    objective: str
-    definition: str
-    length_s: int
-    begins_at: float
-    counts: SliCounts
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
-
-    probe: str | None = None
-    verdict: Verdict | None = None
-    target: str | None = None
-    vantage: str | None = None
-    since: float | None = None
-    until: float | None = None
-    part: str | None = None
-    instance: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindingFilter:
-    """Which findings: all that agree with what is given. `since` is included, `until` is not; both mean when they were found."""
-
-    kind: Kind | None = None
-    status: Status | None = None
-    key: str | None = None
-    subscription: str | None = None
-    target: str | None = None
-    run_id: str | None = None
-    since: float | None = None
-    until: float | None = None
-    open: bool | None = None
-    probe: str | None = None
-    vantage: str | None = None
-    part: str | None = None
-    instance: str | None = None
-    incident_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentFilter:
-    """Which incidents: all that agree with what is given. `since` is included, `until` is not; both mean when they began."""
-
-    target: str | None = None
-    symptom: Symptom | None = None
-    open: bool | None = None
-    since: float | None = None
-    until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """A part of a list, newest first; `next_cursor` continues it, None: this is the end."""
-
-    items: tuple[Item, ...]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
-    """The findings of one kind and status on one key, or on all keys of one subscription."""
-
-    subscription: str
-    kind: Kind
-    status: Status
-    count: int
-    open: int
-    first_at: float
-    last_at: float

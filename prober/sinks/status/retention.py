@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, delete, select, tuple_
 
-from prober.sinks.status import tables
 from prober.sinks.status.database import Database
+from prober.sinks.status.listings import FINDINGS, RUNS, Listing
+from prober.sinks.status.prober_records import ProberRecord, SiteRecord, Slice
+from prober.sinks.status.records import Evidence, FindingRecord, IncidentRecord
 from prober.sinks.status.slices import KEPT_S
 from prober.slo.objectives import DAY_S
 
@@ -44,41 +46,31 @@ class Tidied:
     done: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _List:
-    """A list of things with names, ordered by time."""
-
-    table: Table
-    at: ColumnElement[float]
-    name: ColumnElement[str]
-    per_target_max: int
-
-
 def tidy(database: Database, retention: RetentionPolicy, now: float) -> Tidied:
     """One pass. Raises `StoreUnavailable`; what was deleted until then stays deleted."""
-    runs, findings, incidents = tables.runs, tables.findings, tables.incidents
-    lists = (
-        _List(incidents, incidents.c.last_at, incidents.c.incident_id, retention.incidents_per_target_max),
-        _List(runs, runs.c.started_at, runs.c.run_id, retention.runs_per_target_max),
-        _List(findings, findings.c.found_at, findings.c.finding_id, retention.findings_per_target_max),
+    incidents = Listing(IncidentRecord, IncidentRecord.last_at, IncidentRecord.incident_id)
+    quotas: tuple[tuple[Listing[Any], int], ...] = (
+        (incidents, retention.incidents_per_target_max),
+        (RUNS, retention.runs_per_target_max),
+        (FINDINGS, retention.findings_per_target_max),
     )
     oldest, left = now - retention.retention_s, DELETED_PER_PASS_MAX
     expired = evicted = 0
-    for each in lists:
+    for each, per_target_max in quotas:
         expired += _delete(database, each, [each.at < oldest], left - expired - evicted)
         for target in _targets(database, each):
-            first_kept = _first_kept(database, each, target)
+            first_kept = _first_kept(database, each, target, per_target_max)
             if first_kept is not None:
-                excess = [each.table.c.target == target, tuple_(each.at, each.name) < tuple_(*first_kept)]
+                excess = [each.record.target == target, tuple_(each.at, each.name) < tuple_(*first_kept)]
                 evicted += _delete(database, each, excess, left - expired - evicted)
     _forget(database, now)
     return Tidied(expired, evicted, expired + evicted < left)
 
 
-def _targets(database: Database, each: _List) -> Sequence[str]:
+def _targets(database: Database, each: Listing[Any]) -> Sequence[str]:
     """The targets that occur, each found by one look into the index."""
     found: list[str] = []
-    target = each.table.c.target
+    target = each.record.target
     with database.reading() as connection:
         query: Select[Any] = select(target).order_by(target).limit(1)
         while (name := connection.execute(query).scalar()) is not None:
@@ -87,16 +79,16 @@ def _targets(database: Database, each: _List) -> Sequence[str]:
     return found
 
 
-def _first_kept(database: Database, each: _List, target: str) -> tuple[float, str] | None:
+def _first_kept(database: Database, each: Listing[Any], target: str, per_target_max: int) -> tuple[float, str] | None:
     """The oldest of those within the quota; None: all are."""
-    newest = select(each.at, each.name).where(each.table.c.target == target).order_by(each.at.desc(), each.name.desc())
+    newest = select(each.at, each.name).where(each.record.target == target).order_by(each.at.desc(), each.name.desc())
     with database.reading() as connection:
         database.take_time(connection)
-        row = connection.execute(newest.offset(each.per_target_max - 1).limit(1)).first()
+        row = connection.execute(newest.offset(per_target_max - 1).limit(1)).first()
     return None if row is None else (row[0], row[1])
 
 
-def _delete(database: Database, each: _List, conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
+def _delete(database: Database, each: Listing[Any], conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
     """Deletes the oldest first, in small transactions; returns how many."""
     deleted, piece = 0, DELETED_AT_ONCE_MAX
     while piece == DELETED_AT_ONCE_MAX and deleted < at_most:
@@ -106,23 +98,21 @@ def _delete(database: Database, each: _List, conditions: Sequence[ColumnElement[
     return deleted
 
 
-def _delete_piece(connection: Connection, each: _List, conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
-    if each.table is tables.findings:
-        conditions = [*conditions, each.name.not_in(select(tables.incidents.c.exemplar_id))]
+def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequence[ColumnElement[bool]], at_most: int) -> int:
+    if each.record is FindingRecord:
+        conditions = [*conditions, each.name.not_in(select(IncidentRecord.exemplar_id))]
     oldest = select(each.name).where(*conditions).order_by(each.at, each.name).limit(at_most)
     names = connection.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
-    if each.table is tables.findings:
-        for proofs in (tables.evidence, tables.key_evidence):
-            connection.execute(delete(proofs).where(proofs.c.finding_id.in_(names)))
-    connection.execute(delete(each.table).where(each.name.in_(names)))
+    if each.record is FindingRecord:
+        connection.execute(delete(Evidence).where(Evidence.finding_id.in_(names)))
+    connection.execute(delete(each.record).where(each.name.in_(names)))
     return len(names)
 
 
 def _forget(database: Database, now: float) -> None:
     """What is small: probers and sites that nobody told about for long, slices that no window reaches."""
-    slices = tables.slices.c
     with database.writing() as connection:
-        for table in (tables.sites, tables.probers):
-            connection.execute(delete(table).where(table.c.last_heartbeat_at < now - SILENT_KEPT_S))
+        for reported in (SiteRecord, ProberRecord):
+            connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))
         for length_s, kept_s in KEPT_S.items():
-            connection.execute(delete(tables.slices).where(slices.length_s == length_s, slices.begins_at < now - kept_s))
+            connection.execute(delete(Slice).where(Slice.length_s == length_s, Slice.begins_at < now - kept_s))

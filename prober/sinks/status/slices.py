@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from prober.sinks.status.records import Slice
+from prober.sinks.status.prober_records import Slice
 from prober.slo.budgets import MeasuredHours
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
 

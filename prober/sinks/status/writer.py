@@ -34,7 +34,8 @@ from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.database import NotStorable, StatusError
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
-from prober.sinks.status.records import Entry, ProberRecord
+from prober.sinks.status.prober_records import ProberRecord
+from prober.sinks.status.records import Entry
 from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, Slices, SliceSpan, definition_of
 from prober.sinks.status.store import StatusStore
@@ -158,9 +159,9 @@ class StatusWriter:
     def is_waiting(self, run_id: str) -> bool:
         """Whether a run has ended and is still to be written."""
         with self._lock:
-            results = [one.result for one in self._ended] + [entry.run.result for entry in self._entries]
-            results += [self._made.result] if self._made else []
-            return any(result.run_id == run_id for result in results)
+            names = [one.result.run_id for one in self._ended] + [entry.run.run_id for entry in self._entries]
+            names += [self._made.result.run_id] if self._made else []
+            return run_id in names
 
     def state(self) -> StatusWriterState:
         """How the writing goes."""
@@ -296,7 +297,7 @@ class StatusWriter:
             try:
                 self._store.record([entry])
             except NotStorable as refused:
-                self._note_failure(f"run {entry.run.result.run_id} is refused: {refused}")
+                self._note_failure(f"run {entry.run.run_id} is refused: {refused}")
                 with self._lock:
                     self._drop_entry()
             else:

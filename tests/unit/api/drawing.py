@@ -59,4 +59,15 @@ def drawn_of(events: Sequence[Event], finding: Finding, *opened: OpenSession) ->
     write_trace(stream, TraceHeader(finding.subscription, finding.key, Rules()), events)
     witnesses = tuple(number + FIRST_EVENT_LINE - 1 for number in finding.witnesses)
     evidence = Evidence(stream.getvalue().decode(), False, False, len(events), witnesses, opened)
-    return FindingRecord("run-1", "run", SITE.key, "prober-0", 1.0, finding, len(events), "It is explained.", evidence)
+    record = FindingRecord.of(
+        finding,
+        SITE.key,
+        finding_id="run-1",
+        run_id="run",
+        instance="prober-0",
+        found_at=1.0,
+        after=len(events),
+        explanation="It is explained.",
+    )
+    record.evidence = evidence
+    return record

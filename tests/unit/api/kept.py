@@ -11,9 +11,8 @@ from sqlalchemy import update
 from api.view import Archive
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.status import tables
 from prober.sinks.status.entries import EndedRun, entry_of
-from prober.sinks.status.records import Entry
+from prober.sinks.status.records import Entry, IncidentRecord
 from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from tests.unit.api.asking import EUROPE, NOON, StubView, ask, copy_of, new_archive, view
@@ -33,8 +32,7 @@ def real(run_id: str = "run-real", at: float = START) -> Entry:
 
 def measured(one: Entry) -> Entry:
     """The same, in which a probe measured something."""
-    result = replace(one.run.result, figures={Figure.BACKLOG_BEGINS: 712_345.6})
-    return replace(one, run=replace(one.run, result=result))
+    return replace(one, run=replace(one.run, figures={Figure.BACKLOG_BEGINS: 712_345.6}))
 
 
 def entries() -> list[Entry]:
@@ -64,7 +62,7 @@ def fill(name: str, *more: Entry) -> Archive:
     archive = new_archive(name)
     StatusStore(archive.queries.database).record([*more, *entries()])
     with archive.queries.database.writing() as connection:  # the runs are two months old at noon, and their incidents still open
-        connection.execute(update(tables.incidents).values(closes_at=NOON + 600.0))
+        connection.execute(update(IncidentRecord).values(closes_at=NOON + 600.0))
     return archive
 
 

@@ -12,8 +12,8 @@ from api.app import create_app
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.prober_records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, STUCK, StubView, ask, client_of, end, view
 from tests.unit.sinks.status.examples import SITE, failed

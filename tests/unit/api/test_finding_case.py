@@ -13,10 +13,10 @@ from zipfile import ZipFile
 import pytest
 
 from api.finding_case import NOT_PROVEN, case_of
-from api.query_parameters import Shown
 from api.support_bundle import SupportBundle
 from prober.cli import main
 from prober.core.findings import Status
+from prober.sinks.status.records import Shown
 from tests.unit.api.asking import ask
 from tests.unit.api.drawing import found
 from tests.unit.api.kept import answer, full_view
@@ -189,7 +189,7 @@ TRIED = ("not nacked: no nack is on record before t=2.000 s", "not <b>lost</b>: 
 
 def test_the_page_names_the_alternatives_that_were_tried() -> None:
     shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
-    case = case_of(replace(shown, finding=replace(shown.finding, reasons=TRIED)), None, None)
+    case = case_of(replace(shown, reasons=TRIED), None, None)
     assert case.reasons == TRIED
     assert case.reasons_heading == "Alternatives that were tried, and what rules each out"
     page = Page(ask(full_view(), "/findings/run-2-1").text)
@@ -203,14 +203,14 @@ def test_the_page_names_the_alternatives_that_were_tried() -> None:
 
 def test_the_page_names_what_an_explanation_assumes() -> None:
     shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
-    doubted = replace(shown.finding, status=Status.INDETERMINATE, doubt="2 may be lost", reasons=("2 may be lost", "3 too"))
-    case = case_of(replace(shown, finding=doubted), None, None)
+    doubted = replace(shown, status=Status.INDETERMINATE, doubt="2 may be lost", reasons=("2 may be lost", "3 too"))
+    case = case_of(doubted, None, None)
     assert (case.reasons, case.reasons_heading) == (("2 may be lost", "3 too"), "Assumed by the best explanation")
 
 
 def test_the_bundle_names_the_alternatives_that_were_tried() -> None:
     shown = found("P1,2,3 A<1@1 A<3@2 A<2@3")
-    members = SupportBundle(case_of(replace(shown, finding=replace(shown.finding, reasons=TRIED)), None, None), None).members()
+    members = SupportBundle(case_of(replace(shown, reasons=TRIED), None, None), None).members()
     assert json.loads(members["finding.json"])["reasons"] == list(TRIED)
     assert f"Alternatives that were tried, and what rules each out:\n    {TRIED[0]}\n    {TRIED[1]}\n" in members["README.txt"]
 

@@ -23,7 +23,7 @@ from prober.alerting.rules import RUNBOOKS
 from prober.config.models import Api, Reads
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import SliCounts

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
+from prober.sinks.status.columns import Record
 from prober.sinks.status.migration import VERSION_TABLE
-from prober.sinks.status.tables import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=METADATA,
+    target_metadata=Record.metadata,
     transactional_ddl=True,
     version_table=VERSION_TABLE,
 )

@@ -19,7 +19,7 @@ from prober.config.models import Api, Reads
 from prober.runs.site import SiteKey
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import Page as ListPage
+from prober.sinks.status.listings import Page as ListPage
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import NOON, StubView, archive_at, ask, copy_of
 from tests.unit.api.kept import answer, full_view

@@ -14,7 +14,7 @@ from prober.reports.reader import ReportReader
 from prober.schedule.forecast import detectable
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import ProberRecord, Slice
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator

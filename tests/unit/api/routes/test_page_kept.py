@@ -94,10 +94,10 @@ class TestFinding:
         run = world.view.archive.queries.run("ordering-t55")
         assert record is not None
         assert run is not None
-        swap = replace(record.finding, kind=Kind.PUBLISHED_OUT_OF_ORDER, status=Status.INFO)
+        swap = replace(record, finding_id="seen-1", run_id="seen", kind=Kind.PUBLISHED_OUT_OF_ORDER, status=Status.INFO)
         counters = {"deliveries_unrecorded": 353, "keys": 40}
-        seen = replace(run, result=replace(run.result, run_id="seen", probe="observe", counters=counters))
-        world.store.record([Entry(seen, (replace(record, finding_id="seen-1", run_id="seen", finding=swap),))])
+        seen = replace(run, run_id="seen", probe="observe", counters=counters)
+        world.store.record([Entry(seen, (swap,))])
         assert "Pub/Sub kept its promise: look at the publisher." in page(world, "/findings/seen-1").said()
         said = page(world, "/runs/seen").said()
         assert "PUBLISHED_OUT_OF_ORDER info" in said
@@ -113,7 +113,7 @@ class TestFinding:
         assert run is not None
         lone = replace(record, finding_id="lone-1", run_id="lone", evidence=None, unproven_because="the store was too busy")
         judged = replace(run.prober, judged=5, unjudged_because="the prober stood still for 3 s")
-        world.store.record([Entry(replace(run, result=replace(run.result, run_id="lone"), prober=judged), (lone,))])
+        world.store.record([Entry(replace(run, run_id="lone", prober=judged), (lone,))])
         said = page(world, "/findings/lone-1").said()
         assert "There is no drawing the store was too busy" in said
         assert "Judge it yourself" not in said

@@ -13,7 +13,7 @@ from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.runs.site import Site, SiteKey
 from prober.sinks.status.database import Database
-from prober.sinks.status.records import ProberRecord
+from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, NOON, US, StubView, ask, copy_of, end, view
 

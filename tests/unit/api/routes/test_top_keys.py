@@ -11,7 +11,7 @@ import pytest
 from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.records import SILENT_AFTER_S, ProberRecord
+from prober.sinks.status.prober_records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.streams import ORDERS_STREAM, SUBSCRIPTION, stream, top_key
 from tests.unit.api.asking import EUROPE, NOON, StubView, ask, copy_of, view

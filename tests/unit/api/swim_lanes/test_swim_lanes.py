@@ -155,7 +155,7 @@ class TestMarks:
 
     def test_what_is_uncertain_looks_uncertain(self) -> None:
         certain, doubtful = (
-            next(record for _, record in recorded() if record.finding.status is status)
+            next(record for _, record in recorded() if record.status is status)
             for status in Status
             if status in (Status.VIOLATION, Status.INDETERMINATE)
         )
@@ -175,7 +175,7 @@ class TestMarks:
             assert said.mark in drawn.rows("wrong")[0], name
             evidence = [line for line in drawn.rows() if line.endswith(("evidence", "settles it"))]
             assert len(evidence) + 1 >= len(record.evidence.witnesses), name
-            assert bool(absent(record.finding.kind, record.finding.facts)) == bool(drawn.rows("missing")), name
+            assert bool(absent(record.kind, record.facts)) == bool(drawn.rows("missing")), name
 
 
 class TestBounds:

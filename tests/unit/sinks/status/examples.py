@@ -13,12 +13,14 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site, SiteKey
+from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import ProberIdentity
-from prober.sinks.status.records import Entry, Evidence, FindingRecord, Item, Page, ProberRecord, ProberState, RunRecord
+from prober.sinks.status.listings import Item, Page
+from prober.sinks.status.prober_records import ProberRecord
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, ProberState, RunRecord
 from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.slices import Series, definition_of
 from prober.sinks.status.store import StatusStore
@@ -121,7 +123,7 @@ def entry(
     said = verdict or (Verdict.FAIL if kinds else Verdict.PASS)
     checks = {} if said is Verdict.UNKNOWN else {indicator: SliCounts(100 - len(kinds), len(kinds)) for indicator in BREACHES}
     outcome = result(run_id, said, at, site, counts=dict(counts), checks=checks)
-    run = RunRecord(outcome, site.environment, site.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0))
+    run = RunRecord.of(outcome, site.environment, site.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0))
     return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
 
 
@@ -136,17 +138,18 @@ def passes(count: int, at: float, site: Site = SITE) -> list[Entry]:
 
 
 def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> FindingRecord:
-    return FindingRecord(
-        f"{run.result.run_id}-{number}",
-        run.result.run_id,
-        SiteKey(*site.key),
-        run.prober.instance,
-        run.ended_at,
+    record = FindingRecord.of(
         made.finding,
-        made.after,
-        "Something was wrong.",
-        Evidence("trace\n", True, True, 9, (2, 3)),
+        site.key,
+        finding_id=f"{run.run_id}-{number}",
+        run_id=run.run_id,
+        instance=run.instance,
+        found_at=run.ended_at,
+        after=made.after,
+        explanation="Something was wrong.",
     )
+    record.evidence = Evidence("trace\n", True, True, 9, (2, 3))
+    return record
 
 
 def snapshot(total: SliCounts = NOTHING, at: float = START, *runs: RunResult) -> StatusSnapshot:

@@ -91,7 +91,7 @@ def test_what_publishers_sent_out_of_order_is_kept_with_its_proof_and_fails_no_r
     events, rules = history(" ".join([*swaps, "A<61~61@61"])), Rules(publishes_recorded=False)
     judgement = judge("run", TraceHeader("s", "k", rules), events)
     entry = kept(result(findings=judgement.findings, counts=judgement.counts), KeptHistory(events, {"s": rules}, len(events)))
-    assert [record.finding.kind for record in entry.findings] == [Kind.PUBLISHED_OUT_OF_ORDER] * HARMLESS_KEPT_MAX
+    assert [record.kind for record in entry.findings] == [Kind.PUBLISHED_OUT_OF_ORDER] * HARMLESS_KEPT_MAX
     assert entry.run.findings_omitted == len(swaps) - HARMLESS_KEPT_MAX
     for record in entry.findings:
         assert record.evidence is not None
@@ -103,12 +103,12 @@ def test_what_is_kept_has_its_proof_and_what_there_was_no_time_for_is_counted() 
     outcome, recorded = failed(text=" ".join(f"on k{number} {each}" for number in range(keys)) + " stop @5")
     assert outcome.counts[Kind.REDELIVERY_SKIP, Status.VIOLATION] == keys
     entry = kept(outcome, recorded, PROVING_MAX_S / 6)
-    assert 0 < [record.finding.kind for record in entry.findings].count(Kind.REDELIVERY_SKIP) < keys
+    assert 0 < [record.kind for record in entry.findings].count(Kind.REDELIVERY_SKIP) < keys
     assert entry.run.findings_omitted == sum(outcome.counts.values()) - len(entry.findings)
     for record in entry.findings:
         assert record.evidence is not None
         trace = read_trace(BytesIO(record.evidence.trace.encode()), "trace")
-        assert judge("trace", trace.header, trace).counts[record.finding.kind, record.finding.status]
+        assert judge("trace", trace.header, trace).counts[record.kind, record.status]
 
 
 @pytest.mark.parametrize("recorded", [None, KeptHistory(history("P1 A<1@1"), {"s": Rules()}, 4)])
@@ -183,7 +183,7 @@ def test_everything_on_the_key_is_kept_too_and_bounded() -> None:
         assert len(of_key) >= ON_KEY_MAX
         opened = [event for event in shown if isinstance(event, Opened)]
         assert (len(opened), on_key.among) == (1, record.after)
-        assert [shown[line - 2] for line in on_key.witnesses] == [events[number - 1] for number in record.finding.witnesses]
+        assert [shown[line - 2] for line in on_key.witnesses] == [events[number - 1] for number in record.witnesses]
 
 
 def test_everything_on_the_key_is_that_of_both_subscriptions_if_they_differ() -> None:

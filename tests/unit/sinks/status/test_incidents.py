@@ -13,10 +13,11 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import QUIET_MIN_S, Acknowledgement, Exemplar, Incident
+from prober.sinks.live.snapshot import FindingCount
 from prober.sinks.status.database import Database
-from prober.sinks.status.listings import BadCursor
+from prober.sinks.status.listings import BadCursor, IncidentFilter
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, IncidentFilter
+from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import HOUR_S, SliCounts
@@ -30,14 +31,14 @@ def names(queries: StatusQueries, wanted: IncidentFilter, limit: int = 50) -> li
 def omitted(run_id: str, kept: int, count: int, at: float = START) -> Entry:
     """A run with so many findings, of which so few are kept one by one."""
     made = entry(run_id, *[Kind.ORDER_GAP] * kept, at=at)
-    result = replace(made.run.result, counts={(Kind.ORDER_GAP, Status.VIOLATION): count})
-    return replace(made, run=replace(made.run, result=result, findings_omitted=count - kept))
+    counts = (FindingCount(Kind.ORDER_GAP, Status.VIOLATION, count),)
+    return replace(made, run=replace(made.run, counts=counts, findings_omitted=count - kept))
 
 
 def unreached(run_id: str, at: float) -> Entry:
     made = entry(run_id, at=at, verdict=Verdict.UNKNOWN)
     checks = {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=100)}
-    return replace(made, run=replace(made.run, result=replace(made.run.result, unreachable=True, checks=checks)))
+    return replace(made, run=replace(made.run, unreachable=True, checks=checks))
 
 
 class TestWriting:

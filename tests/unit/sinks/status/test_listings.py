@@ -17,13 +17,15 @@ from prober.sinks.status.listings import (
     RUNS,
     BadCursor,
     Filter,
+    FindingFilter,
+    IncidentFilter,
     Listing,
     Position,
+    RunFilter,
     conditions,
     read_cursor,
     write_cursor,
 )
-from prober.sinks.status.records import FindingFilter, IncidentFilter, RunFilter
 
 WANTED = RunFilter(probe="ordering")
 
@@ -36,7 +38,7 @@ WANTED = RunFilter(probe="ordering")
         (INCIDENTS, IncidentFilter),
     ],
 )
-def test_every_filter_makes_a_condition(listing: Listing, wanted: type[Filter]) -> None:
+def test_every_filter_makes_a_condition(listing: Listing[Any], wanted: type[Filter]) -> None:
     for name in (field.name for field in fields(wanted)):
         asked: dict[str, Any] = {name: name == "open" or name}
         assert len(list(conditions(listing, wanted(**asked)))) == 1

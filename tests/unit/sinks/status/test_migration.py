@@ -12,11 +12,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect
 
+from prober.sinks.status.columns import Record
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.migration import VERSION_TABLE, migrate
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
-from prober.sinks.status.tables import METADATA
 from tests.unit.sinks.status.examples import entry
 
 
@@ -24,8 +24,8 @@ class TestForm:
     def test_the_migrations_make_the_tables_that_the_program_knows(self, database: Database, store: StatusStore) -> None:
         with database.reading() as connection:
             context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
-            assert compare_metadata(context, METADATA) == []
-            assert set(inspect(connection).get_table_names()) == {*METADATA.tables, VERSION_TABLE}
+            assert compare_metadata(context, Record.metadata) == []
+            assert set(inspect(connection).get_table_names()) == {*Record.metadata.tables, VERSION_TABLE}
 
     def test_what_went_up_comes_down_and_up_again(self, database: Database, store: StatusStore) -> None:
         store.record([entry()])

@@ -10,7 +10,8 @@ from prober.core.verdict import Verdict
 from prober.runs.result import Durations
 from prober.sinks.status.database import Database
 from prober.sinks.status.over_time import BinOfRuns, OverTime, WorstDurations
-from prober.sinks.status.records import Entry, ProberRecord, Slice
+from prober.sinks.status.prober_records import ProberRecord, Slice
+from prober.sinks.status.records import Entry
 from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
@@ -32,7 +33,7 @@ def lasting(number: int, at: float, *known: float, took_s: float = 2.0) -> Entry
     """A run that ended then, and what it knows of a latency."""
     made = entry(f"run-{number}", at=at - 2.0, verdict=Verdict.PASS)
     durations = {LATENCY: Durations(9, *known)} if known else {}
-    return replace(made, run=replace(made.run, result=replace(made.run.result, durations=durations, duration_s=took_s)))
+    return replace(made, run=replace(made.run, durations=durations, duration_s=took_s))
 
 
 def test_of_the_runs_of_a_bin_the_worst_counts(store: StatusStore, over_time: OverTime) -> None:

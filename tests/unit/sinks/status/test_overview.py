@@ -15,8 +15,9 @@ from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, Overview
+from prober.sinks.status.prober_records import SILENT_AFTER_S, ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import SILENT_AFTER_S, Entry, ProberRecord, Slice
+from prober.sinks.status.records import Entry
 from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, begin_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.budgets import SloSnapshot, budget_left
@@ -107,7 +108,7 @@ class TestSites:
 
     def test_an_outage_began_with_the_last_success(self, store: StatusStore, overview: Overview) -> None:
         out = result("run-2", Verdict.UNKNOWN, START + 20.0, unreachable=True)
-        record = replace(entry("run-2", at=START + 20.0).run, result=out)
+        record = replace(entry("run-2", at=START + 20.0).run, verdict=Verdict.UNKNOWN, unreachable=True)
         store.record([entry("run-0", at=START - 100.0), entry("run-1", at=START), Entry(record, ())])
         tell(store, "p", NOW, *snapshot(SliCounts(), NOW, result("run-1"), out).sites)
         shown = overview.snapshot(onlooker())

@@ -13,17 +13,9 @@ from prober.core.verdict import Verdict
 from prober.sinks.live.incidents import QUIET_MIN_S
 from prober.sinks.status import retention
 from prober.sinks.status.database import Database, NotStorable
-from prober.sinks.status.listings import PAGE_MAX, BadCursor
+from prober.sinks.status.listings import PAGE_MAX, BadCursor, FindingFilter, RunFilter
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import (
-    Entry,
-    Evidence,
-    FindingFilter,
-    FindingRecord,
-    OpenSession,
-    RunFilter,
-    RunRecord,
-)
+from prober.sinks.status.records import Entry, Evidence, FindingRecord, OpenSession, RunRecord, Shown
 from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -78,16 +70,18 @@ class TestRuns:
             figures={Figure.ORDER_LATENCY: -0.001},
             internal_error=True,
         )
-        kept = replace(entry().run, result=outcome, findings_omitted=3)
+        kept = RunRecord.of(outcome, "test", "local", START + 2.0, entry().run.prober, findings_omitted=3)
         store.record([Entry(kept)])
-        assert queries.run("run-1") == replace(kept, result=replace(outcome, reason="it was \N{REPLACEMENT CHARACTER} late"))
+        found = queries.run("run-1")
+        assert found == replace(kept, reason="it was \N{REPLACEMENT CHARACTER} late")
+        assert found.result == replace(outcome, reason=found.reason)
         assert queries.run("run-2") is None
         assert queries.run("\0") is None
 
     def test_written_again_it_is_there_once(self, store: StatusStore, queries: StatusQueries) -> None:
         for _ in range(3):
             store.record([entry("run-1", Kind.GHOST), entry("run-2")])
-        assert [record.result.run_id for record in queries.runs().items] == ["run-2", "run-1"]
+        assert [record.run_id for record in queries.runs().items] == ["run-2", "run-1"]
         assert [record.finding_id for record in queries.findings().items] == ["run-1-1"]
 
     def test_a_run_with_its_findings_is_all_or_nothing(self, store: StatusStore, queries: StatusQueries) -> None:
@@ -102,7 +96,7 @@ class TestRuns:
     def test_pages_are_the_whole_list_in_order(self, store: StatusStore, queries: StatusQueries, limit: int) -> None:
         """Also where many began at the same time."""
         store.record(entry(f"run-{number:02}", at=START + number // 5) for number in range(23))
-        names = [record.result.run_id for record in all_runs(queries, RunFilter(), limit)]
+        names = [record.run_id for record in all_runs(queries, RunFilter(), limit)]
         assert names == [f"run-{number:02}" for number in reversed(range(23))]
 
     def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_went(
@@ -114,7 +108,7 @@ class TestRuns:
         store.record([entry("run-9", at=START + 9)])
         retention.tidy(database, replace(RETENTION, retention_s=1.0), START + 2.0)
         rest = queries.runs(limit=3, cursor=first.next_cursor)
-        assert [record.result.run_id for record in rest.items] == ["run-2", "run-1"]
+        assert [record.run_id for record in rest.items] == ["run-2", "run-1"]
         assert rest.next_cursor is None
 
     def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
@@ -127,7 +121,7 @@ class TestRuns:
             ]
         )
         for wanted, names in RUN_FILTERS:
-            assert [record.result.run_id for record in queries.runs(wanted).items] == names, wanted
+            assert [record.run_id for record in queries.runs(wanted).items] == names, wanted
 
     def test_a_page_is_bounded(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"run-{number}", at=START + number) for number in range(PAGE_MAX + 2))
@@ -166,11 +160,25 @@ class TestRuns:
 
     def test_runs_are_found_by_their_names(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record([entry("a"), entry("b")])
-        assert {name: run.result.run_id for name, run in queries.runs_named(["a", "c"]).items()} == {"a": "a"}
+        assert {name: run.run_id for name, run in queries.runs_named(["a", "c"]).items()} == {"a": "a"}
 
 
 def all_findings(queries: StatusQueries, wanted: FindingFilter, limit: int = 50) -> list[FindingRecord]:
     return walk(lambda cursor: queries.findings(wanted, limit=limit, cursor=cursor))
+
+
+def found_again(record: FindingRecord, finding: Finding) -> FindingRecord:
+    """The same record of another finding, without evidence."""
+    return FindingRecord.of(
+        finding,
+        record.site,
+        finding_id=record.finding_id,
+        run_id=record.run_id,
+        instance=record.instance,
+        found_at=record.found_at,
+        after=record.after,
+        explanation=record.explanation,
+    )
 
 
 class TestFindings:
@@ -192,19 +200,21 @@ class TestFindings:
         on_key = Evidence(
             "all of it\n", proven=True, complete=False, among=9, witnesses=(3, 4), opened=(OpenSession("s", "A", "A"),)
         )
-        store.record([replace(entry("run-1", Kind.GHOST), findings=(replace(kept, finding=finding, on_key=on_key),))])
+        record = found_again(kept, finding)
+        record.evidence, record.on_key = kept.evidence, on_key
+        store.record([replace(entry("run-1", Kind.GHOST), findings=(record,))])
         found = queries.finding("run-1-1")
         stored = {name: fact for name, fact in facts.items() if name != "rate"}
         reasons = ("it is late", "not lost: no stream of A\N{REPLACEMENT CHARACTER} ended")
         known = replace(finding, facts=stored, key="k\N{REPLACEMENT CHARACTER}", reasons=reasons)
-        assert found == replace(kept, finding=known, closed_at=kept.found_at)  # it fails no run, so it is never open
         assert found is not None
-        assert found.finding.facts == stored
-        assert found.finding.reasons == reasons
-        assert found.finding.assumptions == {"delivery_delay_max_s": inf, "x": 0.5}
-        assert queries.findings(FindingFilter(key="k\0")).items == (replace(found, evidence=None),)
-        assert queries.finding("run-1-1", on_key=True) == replace(found, on_key=on_key)
-        assert queries.finding("run-1-2", on_key=True) is None
+        assert found == replace(found_again(kept, known), closed_at=kept.found_at)  # it fails no run, so it is never open
+        assert found.finding == known
+        assert kept.evidence is not None
+        assert found.evidence == replace(kept.evidence, finding_id="run-1-1")
+        assert found.on_key == replace(on_key, finding_id="run-1-1", shown=Shown.KEY)
+        assert queries.findings(FindingFilter(key="k\0")).items == (found,)
+        assert queries.finding("run-1-2") is None
 
     def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
         other = entry(

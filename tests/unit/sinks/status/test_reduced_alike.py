@@ -16,6 +16,7 @@ from prober.core.judge import Judge, RecordedFinding, Sort
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
 from prober.evidence.evidence import LINES_BEFORE, Proof, collect, proof_of
+from prober.runs.result import finding_id_of
 from prober.runs.sink import KeptHistory
 from prober.sinks.status.entries import REDUCING_MAX_S, EndedRun, entry_of
 from prober.sinks.status.records import FindingRecord
@@ -74,17 +75,17 @@ class Judged:
 
 def check_alike(judged: Judged) -> None:
     """Of those that were reduced here and there."""
-    shown = {id(made.finding): proof for made, proof in judged.explained()}
+    shown = {finding_id_of("run-1", number): proof for number, (_, proof) in enumerate(judged.explained(), 1)}
     for record in judged.kept():
-        if record.evidence is None or not shown[id(record.finding)].lines:
+        if record.evidence is None or not shown[record.finding_id].lines:
             continue
         kept = list(read_trace(BytesIO(record.evidence.trace.encode()), "kept"))
-        lines = shown[id(record.finding)].lines
+        lines = shown[record.finding_id].lines
         assert len(kept) == len(lines)
         for event, line in zip(kept, lines, strict=True):
             passed = line - LINES_BEFORE == record.after  # in the place of what shows that time passed stands that it did
             assert passed or type(event) is type(judged.events[line - LINES_BEFORE - 1])
-        assert record.evidence.complete is ("not reduced" not in shown[id(record.finding)].heading)
+        assert record.evidence.complete is ("not reduced" not in shown[record.finding_id].heading)
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
@@ -117,7 +118,7 @@ def stalled() -> Judged:
 def test_of_a_key_with_a_long_history() -> None:
     judged = stalled()
     check_alike(judged)
-    (record,) = (record for record in judged.kept() if record.finding.kind is Kind.REDELIVERY_STALL)
+    (record,) = (record for record in judged.kept() if record.kind is Kind.REDELIVERY_STALL)
     assert record.evidence is not None
     assert record.evidence.among > 800
     assert record.evidence.trace.count("\n") - 1 == 10
@@ -125,7 +126,7 @@ def test_of_a_key_with_a_long_history() -> None:
 
 def test_a_history_that_there_was_no_time_to_reduce_proves_the_finding_all_the_same_and_says_so() -> None:
     judged = long(20, "A<22@20.6 A<21@20.7")
-    (record,) = (record for record in judged.kept(REDUCING_MAX_S / 4) if record.finding.kind is Kind.ORDER_GAP)
+    (record,) = (record for record in judged.kept(REDUCING_MAX_S / 4) if record.kind is Kind.ORDER_GAP)
     assert record.evidence is not None
     assert record.evidence.proven
     assert not record.evidence.complete

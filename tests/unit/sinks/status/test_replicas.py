@@ -12,11 +12,8 @@ from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSid
 from prober.sinks.live.condition import Condition
 from prober.sinks.status.database import Database
 from prober.sinks.status.migration import migrate
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import (
-    ProberRecord,
-    Slice,
-)
 from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, Series
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -58,7 +55,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
     )
     assert first == second
     runs, findings, statuses, counts, told = first
-    assert len({record.result.run_id for record in runs.items}) == len(runs.items) == 80
+    assert len({record.run_id for record in runs.items}) == len(runs.items) == 80
     assert len(findings.items) == 2 * 13
     assert [status.instance for status in statuses] == ["prober-0", "prober-1"]
     assert counts == {Series("europe", "order", "order"): SliCounts(2 * 19)}

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 
 from prober.core.findings import Kind
 from prober.sinks.status import retention
 from prober.sinks.status.database import Database
+from prober.sinks.status.listings import FindingFilter, RunFilter
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import (
-    FindingFilter,
-    ProberRecord,
-    RunFilter,
-    Slice,
-)
+from prober.sinks.status.records import Evidence, Shown
 from prober.sinks.status.slices import LONG_S, SHORT_S
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -30,13 +28,12 @@ class TestRetention:
         now = START + 100.0 + RETENTION.retention_s
         tidied = store.tidy(RETENTION, now)
         assert (tidied.expired, tidied.evicted, tidied.done) == (3, 0, True)
-        assert [record.result.run_id for record in queries.runs().items] == ["new"]
+        assert [record.run_id for record in queries.runs().items] == ["new"]
         assert [record.finding_id for record in queries.findings().items] == ["new-1"]
         assert [one.incident_id for one in queries.incidents().items] == ["new-integrity"]
         with database.reading() as connection:
-            for proofs in ("evidence", "key_evidence"):
-                left = connection.exec_driver_sql(f"SELECT finding_id FROM {proofs}").scalars().all()  # our own names
-                assert left == ["new-1"]
+            left = connection.execute(select(Evidence.finding_id, Evidence.shown)).all()
+            assert sorted(left) == [("new-1", Shown.KEY), ("new-1", Shown.SMALLEST)]
         assert (queries.sites(), queries.probers()) == ((), ())
 
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
@@ -44,7 +41,7 @@ class TestRetention:
         store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
         tidied = store.tidy(replace(RETENTION, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
         assert (tidied.expired, tidied.evicted) == (0, 20 + 54)
-        assert [record.result.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
+        assert [record.run_id for record in queries.runs(RunFilter(target="europe")).items] == [
             f"noisy-{number:03}" for number in reversed(range(20, 30))
         ]
         kept = [record.finding_id for record in queries.findings(FindingFilter(target="europe")).items]
@@ -61,7 +58,7 @@ class TestRetention:
         retention_policy = replace(RETENTION, runs_per_target_max=5)
         passes = [store.tidy(retention_policy, START) for _ in range(3)]
         assert [(each.evicted, each.done) for each in passes] == [(8, False), (7, True), (0, True)]
-        assert [record.result.run_id for record in queries.runs().items] == [f"run-{number}" for number in reversed(range(15, 20))]
+        assert [record.run_id for record in queries.runs().items] == [f"run-{number}" for number in reversed(range(15, 20))]
 
     def test_slices_that_no_window_reaches_go(self, store: StatusStore, database: Database) -> None:
         begins = [START - 100 * DAY_S, START - 3 * DAY_S, START - HOUR_S]

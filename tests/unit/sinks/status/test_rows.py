@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import delete, select, text, update
 
-from prober.sinks.status import tables
 from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.records import RunRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.sinks.status.examples import entry
 
-RUNS = select(tables.runs)
+RUNS = select(RunRecord)
 TIMES = (1_772_366_400.123456, 0.1, 1 / 3, 12345678.9012345, 5e-324, 1e22)
 """Which have more than 15 digits, or are written in another way."""
 
@@ -27,20 +27,20 @@ def kept(store: StatusStore, database: Database) -> Database:
 @pytest.mark.parametrize("at", TIMES)
 def test_nothing_of_a_number_is_lost(kept: Database, at: float) -> None:
     with kept.writing() as connection:
-        connection.execute(tables.runs.update(), {"duration_s": at})
+        connection.execute(update(RunRecord), {"duration_s": at})
     assert [row["duration_s"] for row in kept.rows(RUNS)] == [at, at]
 
 
 def test_texts_come_back_whatever_is_in_them(kept: Database) -> None:
     reason = "\x01\"'\\{}[],\n\N{SNOWMAN}\N{CAT FACE}"
     with kept.writing() as connection:
-        connection.execute(tables.runs.update(), {"reason": reason})
+        connection.execute(update(RunRecord), {"reason": reason})
     assert [row["reason"] for row in kept.rows(RUNS)] == [reason, reason]
 
 
 def test_what_was_taken_back_is_there(kept: Database) -> None:
     with suppress(ZeroDivisionError), kept.writing() as connection:
-        connection.execute(tables.runs.delete())
+        connection.execute(delete(RunRecord))
         raise ZeroDivisionError
     assert len(kept.rows(RUNS)) == 2
 

@@ -15,8 +15,10 @@ from prober.sinks.live.condition import Condition
 from prober.sinks.live.snapshot import SiteSnapshot
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, NotStorable, StoreUnavailable
+from prober.sinks.status.listings import FindingFilter
+from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
-from prober.sinks.status.records import Entry, FindingFilter, ProberRecord, Slice
+from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, StatusWriterState
 from prober.slo.objectives import HOUR_S, SliCounts
@@ -86,7 +88,7 @@ class Bench:
 
     @property
     def names(self) -> list[str]:
-        return sorted(record.result.run_id for record in self.queries.runs(limit=500).items)
+        return sorted(record.run_id for record in self.queries.runs(limit=500).items)
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from uuid import uuid4
 import sqlalchemy as sa
 from alembic import op
 
-revision = "initial"
+revision = "records"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = ("evidence", "findings", "identity", "incidents", "key_evidence", "leases", "probers", "runs", "sites", "slices")
+_TABLES = ("evidence", "findings", "identity", "incidents", "leases", "probers", "runs", "sites", "slices")
 
 
 def upgrade() -> None:
@@ -23,7 +23,6 @@ def upgrade() -> None:
     _findings()
     _identity()
     _incidents()
-    _key_evidence()
     _leases()
     _probers()
     _runs()
@@ -45,13 +44,14 @@ def _evidence() -> None:
     op.create_table(
         "evidence",
         _needed("finding_id", sa.Text()),
-        _needed("trace", sa.Text()),
+        _needed("shown", sa.Text()),
+        _needed("trace", sa.LargeBinary()),
         _needed("proven", sa.Boolean()),
         _needed("complete", sa.Boolean()),
         _needed("among", sa.BigInteger()),
         _needed("witnesses", sa.JSON()),
         _needed("opened", sa.JSON()),
-        sa.PrimaryKeyConstraint("finding_id", name="pk_evidence"),
+        sa.PrimaryKeyConstraint("finding_id", "shown", name="pk_evidence"),
     )
 
 
@@ -127,10 +127,7 @@ def _incidents() -> None:
         _needed("exemplar_id", sa.Text()),
         sa.Column("exemplar_events", sa.BigInteger()),
         sa.Column("closed_at", sa.Double()),
-        sa.Column("acknowledged_at", sa.Double()),
-        sa.Column("acknowledged_by", sa.Text()),
-        sa.Column("acknowledged_note", sa.Text()),
-        sa.Column("acknowledged_until", sa.Double()),
+        sa.Column("acknowledged", sa.JSON()),
         sa.PrimaryKeyConstraint("incident_id", name="pk_incidents"),
     )
     op.create_index("ix_incidents_first_at_incident_id", "incidents", ["first_at", "incident_id"])
@@ -142,19 +139,6 @@ def _incidents() -> None:
     op.create_index("ix_incidents_target_first_at_incident_id", "incidents", ["target", "first_at", "incident_id"])
     op.create_index(
         "ix_incidents_target_symptom_first_at_incident_id", "incidents", ["target", "symptom", "first_at", "incident_id"]
-    )
-
-
-def _key_evidence() -> None:
-    op.create_table(
-        "key_evidence",
-        _needed("finding_id", sa.Text()),
-        _needed("packed", sa.LargeBinary()),
-        _needed("proven", sa.Boolean()),
-        _needed("among", sa.BigInteger()),
-        _needed("witnesses", sa.JSON()),
-        _needed("opened", sa.JSON()),
-        sa.PrimaryKeyConstraint("finding_id", name="pk_key_evidence"),
     )
 
 
@@ -176,7 +160,7 @@ def _probers() -> None:
         _needed("started_at", sa.Double()),
         _needed("last_heartbeat_at", sa.Double()),
         _needed("troubles", sa.JSON()),
-        sa.Column("configuration", sa.JSON(none_as_null=True)),
+        sa.Column("configuration", sa.JSON()),
         _needed("own", sa.JSON()),
         _needed("streams", sa.JSON()),
         sa.PrimaryKeyConstraint("instance", name="pk_probers"),
@@ -250,7 +234,7 @@ def _sites() -> None:
         _needed("subscription", sa.Text()),
         _needed("labels", sa.JSON()),
         sa.Column("verdict", sa.Text()),
-        sa.Column("status", sa.Text()),
+        _needed("status", sa.Text()),
         sa.Column("since", sa.Double()),
         sa.Column("last_run_id", sa.Text()),
         sa.Column("last_pass_at", sa.Double()),
@@ -260,8 +244,7 @@ def _sites() -> None:
         _needed("runs", sa.JSON()),
         _needed("runs_expected", sa.BigInteger()),
         _needed("runs_skipped", sa.BigInteger()),
-        sa.Column("last_skip_reason", sa.Text()),
-        sa.Column("last_skip_at", sa.Double()),
+        sa.Column("last_skip", sa.JSON()),
         sa.Column("maintenance", sa.Text()),
         sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", "part", name="pk_sites"),
     )
@@ -272,7 +255,7 @@ def _slices() -> None:
         "slices",
         _needed("objective", sa.Text()),
         _needed("definition", sa.Text()),
-        _needed("length_s", sa.Integer()),
+        _needed("length_s", sa.BigInteger()),
         _needed("begins_at", sa.Double()),
         _needed("target", sa.Text()),
         _needed("process", sa.Text()),

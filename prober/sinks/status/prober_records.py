@@ -1,0 +1,140 @@
+"""Records of the status store that probers write with their heartbeats, and leases. Times are seconds since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import Index, PrimaryKeyConstraint
+from sqlalchemy.orm import Mapped, composite, mapped_column
+
+from prober.config.following import ConfigurationStatus
+from prober.core.verdict import Verdict
+from prober.monitoring.comparison import OwnSubscriptionStatus
+from prober.monitoring.top_keys import StreamKeys
+from prober.runs.site import Site
+from prober.sinks.live.condition import Condition
+from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
+from prober.sinks.status.columns import Json, Record, fields_from
+from prober.slo.objectives import SliCounts
+
+SILENT_AFTER_S: Final = 90.0
+"""A prober that sent no heartbeat for so long does not report any more."""
+
+
+class ProberRecord(Record):
+    """A prober that writes to the store.
+
+    last_heartbeat_at   when it last reported the state of its probe instances, its own troubles, and what follows.
+    configuration       the one in force there; None: it did not report it.
+    own                 the user's own subscriptions that it reads.
+    streams             the streams that it observes, with their top keys.
+    """
+
+    __tablename__ = "probers"
+
+    instance: Mapped[str] = mapped_column(primary_key=True)
+    version: Mapped[str]
+    started_at: Mapped[float]
+    last_heartbeat_at: Mapped[float]
+    troubles: Mapped[tuple[str, ...]] = mapped_column(Json(tuple[str, ...]), default=())
+    configuration: Mapped[ConfigurationStatus | None] = mapped_column(Json(ConfigurationStatus), default=None)
+    own: Mapped[tuple[OwnSubscriptionStatus, ...]] = mapped_column(Json(tuple[OwnSubscriptionStatus, ...]), default=())
+    streams: Mapped[tuple[StreamKeys, ...]] = mapped_column(Json(tuple[StreamKeys, ...]), default=())
+
+    def is_silent(self, now: float) -> bool:
+        """Whether it does not report any more."""
+        return now - self.last_heartbeat_at > SILENT_AFTER_S
+
+
+class SiteRecord(Record):
+    """The state of a probe instance as one prober last reported it (`SiteSnapshot`)."""
+
+    __tablename__ = "sites"
+
+    instance: Mapped[str] = mapped_column(primary_key=True)
+    target: Mapped[str] = mapped_column(primary_key=True)
+    probe: Mapped[str] = mapped_column(primary_key=True)
+    vantage: Mapped[str] = mapped_column(primary_key=True)
+    part: Mapped[str] = mapped_column(primary_key=True)
+    last_heartbeat_at: Mapped[float]
+    interval_s: Mapped[float]
+    schedule: Mapped[str]
+    environment: Mapped[str]
+    region: Mapped[str]
+    endpoint: Mapped[str]
+    promise: Mapped[str]
+    topic: Mapped[str]
+    subscription: Mapped[str]
+    labels: Mapped[Mapping[str, str]] = mapped_column(Json(Mapping[str, str]))
+    verdict: Mapped[Verdict | None]
+    status: Mapped[Condition]
+    since: Mapped[float | None]
+    last_run_id: Mapped[str | None]
+    last_pass_at: Mapped[float | None]
+    next_run_at: Mapped[float | None]
+    running_since: Mapped[float | None]
+    overdue_s: Mapped[float | None]
+    runs: Mapped[Mapping[Verdict, int]] = mapped_column(Json(Mapping[Verdict, int]))
+    runs_expected: Mapped[int]
+    runs_skipped: Mapped[int]
+    last_skip: Mapped[SkippedRun | None] = mapped_column(Json(SkippedRun))
+    maintenance: Mapped[str | None]
+
+    @classmethod
+    def of(cls, instance: str, at: float, shown: SiteSnapshot) -> SiteRecord:
+        """What a prober reports of one of its probe instances."""
+        last_run_id = None if shown.last_run is None else shown.last_run.run_id
+        given = fields_from(Site, shown.site) | fields_from(SiteSnapshot, shown, *_NOT_STORED)
+        return cls(**given, instance=instance, last_heartbeat_at=at, last_run_id=last_run_id)
+
+    @property
+    def site(self) -> Site:
+        """The probe instance as it is configured."""
+        return Site(**fields_from(Site, self))
+
+
+_NOT_STORED: Final = ("site", "last_run", "history", "findings", "findings_dropped")
+"""Parts of a snapshot that the store has in other tables."""
+
+
+class Slice(Record):
+    """Counts of one process for one objective on one target in a slice of time.
+
+    definition   what is counted: the indicator and its threshold. A series restarts when it changes.
+    """
+
+    __tablename__ = "slices"
+    __table_args__ = (
+        PrimaryKeyConstraint("objective", "definition", "length_s", "begins_at", "target", "process"),
+        Index(None, "length_s", "begins_at"),
+    )
+
+    process: Mapped[str] = mapped_column(primary_key=True)
+    target: Mapped[str] = mapped_column(primary_key=True)
+    objective: Mapped[str] = mapped_column(primary_key=True)
+    definition: Mapped[str] = mapped_column(primary_key=True)
+    length_s: Mapped[int] = mapped_column(primary_key=True)
+    begins_at: Mapped[float] = mapped_column(primary_key=True)
+    counts: Mapped[SliCounts] = composite("good", "bad", "undecided")
+    good: Mapped[int] = mapped_column(init=False)
+    bad: Mapped[int] = mapped_column(init=False)
+    undecided: Mapped[int] = mapped_column(init=False)
+
+
+class Identity(Record):
+    """One row, written with the table: what tells this store from all others."""
+
+    __tablename__ = "identity"
+
+    store_id: Mapped[str] = mapped_column(primary_key=True)
+
+
+class Lease(Record):
+    """What only one of several probers is to do, and which of them does it until when."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    holder: Mapped[str]
+    until: Mapped[float]
