@@ -188,7 +188,7 @@ class Clocks:
         """Each thing that may be in the way of what waits, and when that may have been."""
         yield "a seek, purge, filter change or hole in the record", [*self._graces(), *self._leased_unseen(key)]
         yield "a lost session", self._unsteady(stop)
-        yield "nacks from before the record", [(LONG_AGO, key.unknown_until_t)]
+        yield "deliveries from before the record", [(LONG_AGO, key.unknown_until_t)]
         yield "the retry policy", key.backed_off(wait.counts)
         if not self._subscription.streaming:
             yield "outstanding messages of the key", [(start, end) for start, end, _ in key.holds.held()]
@@ -348,7 +348,7 @@ class KeyClock:
     """The obstacles of one key to its own pending messages.
 
     last_t          when anything of it was delivered last.
-    unknown_until_t what was refused before the record began may wait until then.
+    unknown_until_t what was delivered before the record began may be held, or wait after a nack, until then.
     """
 
     __slots__ = ("_backed_off", "_subscription", "holds", "last_t", "unknown_until_t")
@@ -365,7 +365,11 @@ class KeyClock:
         self._backed_off[one.record] = one
         if len(self._backed_off) > BACKED_OFF_KEPT:
             first = self._backed_off.pop(next(iter(self._backed_off)))
-            self.unknown_until_t = max(self.unknown_until_t, self._backed_off_until(first))
+            self.unseen_until(self._backed_off_until(first))
+
+    def unseen_until(self, t: float) -> None:
+        """What is not on record may be in the way until then."""
+        self.unknown_until_t = max(self.unknown_until_t, t)
 
     def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:
         """When the retry policy may have let the service wait: after a refusal, or the end of a lease, until it comes again."""

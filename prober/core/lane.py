@@ -132,8 +132,7 @@ class Lane(AcceptedDeliveries):
 
     def _was_controlled(self, one: Delivery) -> bool:
         """Whether a control operation came between the last send and this one, by clocks that differ."""
-        before, graces = self.now.before, self._key.subscription.graces
-        eps = self._key.rules.clock_error_s
+        before, graces, eps = self.now.before, self._key.subscription.graces, self._key.rules.clock_error_s
         if before is None or not graces or not eps or isinstance(before, Restart):
             return False
         return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t for grace in graces)
@@ -295,6 +294,7 @@ class Lane(AcceptedDeliveries):
         """A delivery without a place in the record: the service may go on from anywhere."""
         self.seek = None
         if self.waiting and one.earliest_t <= self.waiting[0].t + self._key.rules.clock_error_s:
+            self._note_elsewhere(one)  # it may be the one that is missing
             self.reset(one)
             self._go_on()
         self.reset(one)

@@ -115,14 +115,14 @@ class Liveness:
         self.clock.holds.touched_t = max(self.clock.holds.touched_t, t)
 
     def leased_after_answer(self, token: int, event: LeaseModified) -> None:
-        """A lease is extended though an acknowledgement was sent, which may have been lost."""
-        session = self._key.subscription.sessions.get(event.session)
-        if session is None or not self._key.subscription.streaming:
-            return
-        rules = self._key.rules
+        """A lease is extended though an acknowledgement was sent, which may have been lost, or of a delivery from before the record."""
+        rules, session = self._key.rules, self._key.subscription.sessions.get(event.session)
         until_t = event.t + event.seconds + rules.delivery_delay_max_s + rules.clock_error_s
-        self.clock.holds.extend(session, event.t, until_t)
-        self._key.subscription.clocks.extended(self.clock.holds, session, token, event.t, until_t)
+        if session is None:
+            self.clock.unseen_until(until_t)
+        elif self._key.subscription.streaming:
+            self.clock.holds.extend(session, event.t, until_t)
+            self._key.subscription.clocks.extended(self.clock.holds, session, token, event.t, until_t)
 
     def confirmed(self, t: float) -> None:
         """A publish was confirmed."""
@@ -162,7 +162,7 @@ class Liveness:
         rules, graces = self._key.rules, self._key.subscription.graces
         if rules.retry_backoff_max_s:
             since_t = max(self._key.subscription.first_seen_t, *(grace.until_t for grace in graces if grace.is_hole), LONG_AGO)
-            self.clock.unknown_until_t = since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s
+            self.clock.unseen_until(since_t + rules.ack_deadline_s + rules.delivery_delay_max_s + rules.retry_backoff_max_s)
 
     @property
     def _shortest_s(self) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, excuse, rule
 
-FACTS = "facts.py"
+FACTS, USUAL = "facts.py", "usual.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     excuse("deliveries-take-no-time", FACTS, "bound_t = t - rules.delivery_delay_max_s\n", "bound_t = t\n", "A delivery was sent when it was received."),
@@ -38,4 +38,9 @@ MUTANTS: tuple[Mutant, ...] = (
     excuse("duplicates-are-in-order", FACTS, "return other.primary and one.seq < publication.seq and one.ordered_t <= publication.ordered_t", "return one.seq < publication.seq and one.ordered_t <= publication.ordered_t", "A further record of a message stands where its primary would."),
     excuse("publishers-are-one", FACTS, "if publication is None or one.epoch is not publication.epoch:", "if publication is None:", "Two publishers are one."),
     excuse("holds-do-not-wait-for-deliveries", FACTS, "return close_s + rules.delivery_delay_max_s + rules.clock_error_s", "return 0.0", "A breach is told before what was sent earlier has come."),
+    # the short way: what it lets through is not looked at by any rule
+    rule("usual-though-more-is-pending", USUAL, " or publication is not next(iter(lane.pending), None)", "", "The next message is usual though an earlier one is missing."),
+    rule("usual-whatever-the-copy", USUAL, " or publication.token != one.token", "", "A further copy of a message is its primary."),
+    rule("usual-behind-a-restart", USUAL, " or state.before_position != log.frontier", "", "The next message is usual though a redelivery has only begun."),
+    excuse("usual-while-others-wait", USUAL, "lane.waiting or ", "", "A delivery takes its place before those on hold have one."),
 )  # fmt: skip

@@ -31,7 +31,7 @@ from tests.mutants.catalogue import BY_NAME, CANARY, IDENTITY, repeated_names  #
 from tests.mutants.inside import WRONG_CODE  # noqa: E402
 from tests.mutants.mutant import Mutant, Removes  # noqa: E402
 
-COPIED = ("prober", "api", "spark_jobs", "benchmarks", "tests", "pyproject.toml")
+COPIED = ("prober", "api", "spark_jobs", "benchmarks", "docs", "tests", "pyproject.toml")
 TESTS = ("tests/unit/core", "tests/unit/test_vectors.py", "tests/property", "tests/simulation", "tests/exhaustive")
 PYTEST = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no")
 TIMEOUT_S = 600.0

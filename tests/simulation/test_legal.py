@@ -155,6 +155,8 @@ ONCE_ACCUSED = {
         (91377, "a message of another region has left the window"),
         (94863, "two subscriptions, of which one received nothing of a region"),
         (82805, "what is missing waits for what it may have overtaken"),
+        (3008514, "the lease of a message that was delivered before the record is extended"),
+        (3008603, "a copy of what is missing came, whose record may be a forgotten one"),
     ),
     Mode.PUSH: (
         (7547, "put back when its stream was over"),

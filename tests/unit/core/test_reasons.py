@@ -59,7 +59,7 @@ CLOCK = {
     "not delayed by a missing stream or used up flow control",
     "not delayed by a seek, purge, filter change or hole in the record",
     "not delayed by a lost session",
-    "not delayed by nacks from before the record",
+    "not delayed by deliveries from before the record",
     "not delayed by the retry policy",
     "not delayed by flow control of the subscriber that holds the key",
     "not delayed by a change of the subscriber",
