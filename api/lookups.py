@@ -1,13 +1,32 @@
-"""Records and objectives by name, for programs and for people. Each function raises a 404 where there is none."""
+"""Pages of records, and records and objectives by name, for programs and for people. Without one of the name each function raises a 404."""
 
 from __future__ import annotations
 
-from starlette.exceptions import HTTPException
+from collections.abc import Callable
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.headers import link_next
+from api.query_parameters import ListParameters
 from api.view import Archive
 from prober.sinks.live.incidents import Incident
+from prober.sinks.status.listings import Item, Page
 from prober.sinks.status.records import FindingRecord, RunRecord
 from prober.slo.objectives import Objective
+
+
+def page_asked(
+    ask: Callable[..., Page[Item]],
+    asked: ListParameters,
+    request: Request,
+    response: Response,
+) -> Page[Item]:
+    """The page of a list that a request asks for. The response links the next page."""
+    page = ask(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+    link_next(request, response, page.next_cursor)
+    return page
 
 
 def run_of(archive: Archive, run_id: str) -> RunRecord:

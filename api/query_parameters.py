@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -32,6 +32,7 @@ from prober.sinks.status.records import Shown
 PAGE: Final = 50
 TEXT_LENGTH_MAX: Final = 1024
 """Nothing that is kept is longer; an ordering key has at most as many bytes."""
+_COLUMNS: Final = {"run": "run_id", "incident": "incident_id"}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -70,6 +71,12 @@ class Paged(QueryParameters):
     """`next_cursor` of the page before, with the same filter; without it the list begins."""
 
 
+def _columns(asked: Paged) -> dict[str, Any]:
+    """What a list is filtered by, by column of the store; times in seconds since 1970."""
+    given = ((name, value) for name, value in asked if name not in Paged.model_fields)
+    return {_COLUMNS.get(name, name): seconds(value) if isinstance(value, datetime.datetime) else value for name, value in given}
+
+
 def as_query(asked: Paged, without: Collection[str] = ()) -> dict[str, str]:
     """What was asked, as it is written in an address."""
     given = asked.model_dump(mode="json", exclude_none=True, exclude=set(without), exclude_defaults=True)
@@ -99,16 +106,7 @@ class RunParameters(Paged):
     @property
     def wanted(self) -> RunFilter:
         """The same for the store."""
-        return RunFilter(
-            probe=self.probe,
-            verdict=self.verdict,
-            target=self.target,
-            vantage=self.vantage,
-            since=seconds(self.since),
-            until=seconds(self.until),
-            part=self.part,
-            instance=self.instance,
-        )
+        return RunFilter(**_columns(self))
 
 
 class FindingParameters(Paged):
@@ -146,22 +144,7 @@ class FindingParameters(Paged):
     @property
     def wanted(self) -> FindingFilter:
         """The same for the store."""
-        return FindingFilter(
-            kind=self.kind,
-            status=self.status,
-            key=self.key,
-            subscription=self.subscription,
-            target=self.target,
-            run_id=self.run,
-            since=seconds(self.since),
-            until=seconds(self.until),
-            open=self.open,
-            probe=self.probe,
-            vantage=self.vantage,
-            part=self.part,
-            instance=self.instance,
-            incident_id=self.incident,
-        )
+        return FindingFilter(**_columns(self))
 
 
 class IncidentParameters(Paged):
@@ -181,7 +164,10 @@ class IncidentParameters(Paged):
     @property
     def wanted(self) -> IncidentFilter:
         """The same for the store."""
-        return IncidentFilter(self.target, self.symptom, self.open, seconds(self.since), seconds(self.until))
+        return IncidentFilter(**_columns(self))
+
+
+ListParameters: TypeAlias = RunParameters | FindingParameters | IncidentParameters
 
 
 class EvidenceParameters(QueryParameters):
@@ -230,8 +216,7 @@ class SiteParameters(ChartParameters):
 
     def agrees(self, site: Site) -> bool:
         """Whether the site is one of those."""
-        wanted = (self.target, site.target), (self.vantage, site.vantage), (self.part, site.part)
-        return all(one in (None, there) for one, there in wanted)
+        return is_at(site, self.target, self.vantage, self.part)
 
 
 class ReportParameters(QueryParameters):
@@ -269,6 +254,12 @@ async def said_once(request: Request) -> None:
     twice = [name for name, count in Counter(name for name, _ in request.query_params.multi_items()).items() if count > 1]
     if twice:
         raise HTTPException(400, f"{twice[0][:TEXT_LENGTH_MAX]}: give it once")
+
+
+def is_at(site: Site, target: str | None, vantage: str | None, part: str | None) -> bool:
+    """Whether a site agrees with every given value."""
+    wanted = (target, site.target), (vantage, site.vantage), (part, site.part)
+    return all(one in (None, there) for one, there in wanted)
 
 
 def seconds(moment: datetime.datetime | None) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -18,7 +18,7 @@ from api.query_parameters import (
     FindingParameters,
     HotKeyParameters,
     IncidentParameters,
-    Paged,
+    ListParameters,
     RunParameters,
     SiteParameters,
     as_query,
@@ -34,7 +34,7 @@ from prober.core.verdict import Verdict
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
-from prober.sinks.status.listings import FindingFilter, RunFilter
+from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
 from prober.sinks.status.queries import FindingGroup
 from prober.sinks.status.records import FindingRecord, Shown
 from prober.slo.budgets import SloSnapshot
@@ -78,17 +78,9 @@ class PageContents:
 
     def incidents(self, asked: IncidentParameters, snapshot: StatusSnapshot) -> Values:
         """A page of incidents."""
-        found = self._archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-        return {
-            "now": snapshot.at,
-            "asked": asked,
-            "runbooks": self._runbooks,
-            "found": found.items,
-            "older": _older(asked, found.next_cursor),
-            "feed": urlencode(as_query(asked, without={"cursor", "limit"})),
-            "symptoms": tuple(Symptom),
-            **_places(snapshot),
-        }
+        feed = urlencode(as_query(asked, without={"cursor", "limit"}))
+        listed = _listed(self._archive.queries.incidents, asked, snapshot)
+        return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom)}
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
         """An incident with the finding that stands for it and its newest ones."""
@@ -112,16 +104,8 @@ class PageContents:
 
     def findings(self, asked: FindingParameters, snapshot: StatusSnapshot) -> Values:
         """A page of findings."""
-        found = self._archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-        return {
-            "now": snapshot.at,
-            "asked": asked,
-            "found": found.items,
-            "older": _older(asked, found.next_cursor),
-            "kinds": tuple(Kind),
-            "statuses": tuple(Status),
-            **_places(snapshot),
-        }
+        listed = _listed(self._archive.queries.findings, asked, snapshot)
+        return {**listed, "kinds": tuple(Kind), "statuses": tuple(Status)}
 
     def finding(self, finding_id: str, shown: Shown) -> Values:
         """A finding with its run, and how often the like was found on its key."""
@@ -179,15 +163,7 @@ class PageContents:
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""
-        found = self._archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-        return {
-            "now": snapshot.at,
-            "asked": asked,
-            "found": found.items,
-            "older": _older(asked, found.next_cursor),
-            "verdicts": tuple(Verdict),
-            **_places(snapshot),
-        }
+        return {**_listed(self._archive.queries.runs, asked, snapshot), "verdicts": tuple(Verdict)}
 
     def run(self, run_id: str) -> Values:
         """A run with its findings."""
@@ -263,17 +239,15 @@ class PageContents:
         return {slo.target: count_chart(objective, counts.get(slo.target, {}), span) for slo in slos}
 
 
-def _places(snapshot: StatusSnapshot) -> Values:
-    """What the forms of lists offer of targets, probes and vantages."""
-    sites = [site.site for site in snapshot.sites]
-    return {f"{name}s": tuple(dict.fromkeys(getattr(site, name) for site in sites)) for name in ("target", "probe", "vantage")}
-
-
-def _older(asked: Paged, cursor: str | None) -> str:
-    """The query of the next page; empty: this is the end."""
-    if cursor is None:
-        return ""
-    return urlencode({**as_query(asked, without={"cursor"}), "cursor": cursor})
+def _listed(ask: Callable[..., Page[Item]], asked: ListParameters, snapshot: StatusSnapshot) -> Values:
+    """A page of a list, the query of the next one (empty: this is the end), and the targets, probes and vantages that its form offers."""
+    page = ask(asked.wanted, limit=asked.limit, cursor=asked.cursor)
+    older = {} if page.next_cursor is None else {**as_query(asked, without={"cursor"}), "cursor": page.next_cursor}
+    places = {
+        f"{name}s": tuple(dict.fromkeys(getattr(site.site, name) for site in snapshot.sites))
+        for name in ("target", "probe", "vantage")
+    }
+    return {"now": snapshot.at, "asked": asked, "found": page.items, "older": urlencode(older), **places}
 
 
 def _is_alike(group: FindingGroup, record: FindingRecord) -> bool:

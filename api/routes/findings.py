@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 
 from api.dependencies import Stored
 from api.finding_case import ROWS_MAX, case_of, showing
-from api.headers import DRAWING_POLICY, link_next
-from api.lookups import finding_of
+from api.headers import DRAWING_POLICY
+from api.lookups import finding_of, page_asked
 from api.models.findings import FindingDetail, FindingPage, trace_file_name
 from api.query_parameters import EvidenceParameters, FindingParameters, QueryParameters
 from api.support_bundle import SupportBundle
@@ -30,9 +30,7 @@ router = APIRouter(tags=["findings"])
 @router.get("/findings", response_description="A page of findings.")
 def findings(request: Request, response: Response, archive: Stored, asked: Annotated[FindingParameters, Query()]) -> FindingPage:
     """Findings, by when they were found, the newest first. Information is only counted, in its run."""
-    page = archive.queries.findings(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-    link_next(request, response, page.next_cursor)
-    return FindingPage.model_validate(page)
+    return FindingPage.model_validate(page_asked(archive.queries.findings, asked, request, response))
 
 
 @router.get("/findings/{finding_id}", response_description="The evidence.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
@@ -9,7 +11,7 @@ from api.dependencies import Service
 from api.models.status import Health, ReadinessAnswer
 
 UNAVAILABLE = 503
-
+Answered = TypeVar("Answered", Health, ReadinessAnswer)
 
 router = APIRouter()
 
@@ -25,9 +27,8 @@ async def healthz(view: Service, response: Response) -> Health:
 
     Broken promises of a target do not make the prober unhealthy.
     """
-    health = Health(alive=view.alive())
-    response.status_code = 200 if health.alive else UNAVAILABLE
-    return health
+    alive = view.alive()
+    return _answer(response, Health(alive=alive), is_well=alive)
 
 
 @router.get(
@@ -38,9 +39,8 @@ async def healthz(view: Service, response: Response) -> Health:
 )
 async def readyz(view: Service, response: Response) -> ReadinessAnswer:
     """Whether runs are scheduled and can be recorded; 503 with the problems otherwise."""
-    readiness = ReadinessAnswer.model_validate(view.readiness())
-    response.status_code = 200 if readiness.ready else UNAVAILABLE
-    return readiness
+    readiness = view.readiness()
+    return _answer(response, ReadinessAnswer.model_validate(readiness), is_well=readiness.ready)
 
 
 @router.get("/metrics", tags=["metrics"], response_class=PlainTextResponse, response_description="The metrics.")
@@ -48,3 +48,8 @@ async def metrics(request: Request, view: Service) -> Response:
     """All metrics, as OpenMetrics or in the older text format, as the Accept header asks."""
     content_type, body = await view.metrics(request.headers.get("accept", ""))
     return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
+
+
+def _answer(response: Response, answer: Answered, *, is_well: bool) -> Answered:
+    response.status_code = 200 if is_well else UNAVAILABLE
+    return answer

@@ -14,7 +14,7 @@ from api.dependencies import Stored
 from api.headers import link_next
 from api.headline import runbook_of, title_of
 from api.incident_feed import ATOM, PATH, incident_feed
-from api.lookups import incident_of
+from api.lookups import incident_of, page_asked
 from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage, values_of
 from api.query_parameters import IncidentParameters, QueryParameters
 from api.routes.probes import TOKEN
@@ -152,8 +152,7 @@ IncidentName = Annotated[str, Path(max_length=300, description="Its `incident_id
 @router.get("/incidents", response_description="A page of incidents.")
 def incidents(request: Request, response: Response, archive: Stored, asked: Annotated[IncidentParameters, Query()]) -> IncidentPage:
     """Incidents, by when they began, the newest first: one for each target and symptom."""
-    page = archive.queries.incidents(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-    link_next(request, response, page.next_cursor)
+    page = page_asked(archive.queries.incidents, asked, request, response)
     return IncidentPage(items=tuple(map(IncidentAnswer.of, page.items)), next_cursor=page.next_cursor)
 
 

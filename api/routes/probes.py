@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Body, Path, Query, Security
 from fastapi.security import HTTPBearer
@@ -14,13 +14,15 @@ from api import problems
 from api.dependencies import Service, Snapshot
 from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
 from api.models.sites import SiteAnswer, SiteState
-from api.query_parameters import QueryParameters
+from api.query_parameters import QueryParameters, is_at
 from prober.probes.catalogue import PROBES
 from prober.runs.site import SiteKey
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
 
 router = APIRouter(tags=["probes"])
+
+State = TypeVar("State", bound="ProbeState")
 
 
 class ProbeState(Answer):
@@ -99,7 +101,8 @@ ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name 
 @router.get("/probes", response_description="The probes.")
 def probes(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProbeList:
     """Every probe that runs somewhere, and how it stands there."""
-    return _list(snapshot)
+    names = dict.fromkeys(site.site.probe for site in snapshot.sites)
+    return ProbeList(items=tuple(_state(ProbeState, name, snapshot) for name in names))
 
 
 @router.get("/probes/{name}", response_description="The probe.")
@@ -107,7 +110,7 @@ def probe(snapshot: Snapshot, name: ProbeName, _: Annotated[QueryParameters, Que
     """One probe with the last runs and findings of every site."""
     if not _sites_of(snapshot.sites, name):
         raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
-    return _detail(snapshot, name)
+    return _state(ProbeDetail, name, snapshot)
 
 
 @router.post(
@@ -139,32 +142,11 @@ async def run_now(
     return RunsBegun(probe=name, sites=sites)
 
 
-def _list(snapshot: StatusSnapshot) -> ProbeList:
-    names = dict.fromkeys(site.site.probe for site in snapshot.sites)
-    return ProbeList(items=tuple(_state(name, _sites_of(snapshot.sites, name)) for name in names))
-
-
-def _state(name: str, sites: Sequence[SiteSnapshot]) -> ProbeState:
-    return ProbeState(
-        name=name,
-        promise=_promise(name, sites),
-        status=worst_of(site.status for site in sites),
-        sites=tuple(map(SiteState.model_validate, sites)),
-    )
-
-
-def _detail(snapshot: StatusSnapshot, name: str) -> ProbeDetail:
+def _state(kind: type[State], name: str, snapshot: StatusSnapshot) -> State:
     sites = _sites_of(snapshot.sites, name)
-    return ProbeDetail(
-        name=name,
-        promise=_promise(name, sites),
-        status=worst_of(site.status for site in sites),
-        sites=tuple(map(SiteAnswer.model_validate, sites)),
-    )
-
-
-def _promise(name: str, sites: Sequence[SiteSnapshot]) -> str:
-    return PROBES[name].promise if name in PROBES else sites[0].site.promise
+    promise = PROBES[name].promise if name in PROBES else sites[0].site.promise
+    status = worst_of(site.status for site in sites)
+    return kind.model_validate({"name": name, "promise": promise, "status": status, "sites": sites})
 
 
 def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:
@@ -172,8 +154,7 @@ def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:
 
 
 def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
-    asked = (order.target, site.site.target), (order.vantage, site.site.vantage), (order.part, site.site.part)
-    return all(wanted in (None, there) for wanted, there in asked)
+    return is_at(site.site, order.target, order.vantage, order.part)
 
 
 def _names(snapshot: StatusSnapshot) -> str:

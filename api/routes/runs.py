@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.dependencies import Stored
-from api.headers import link_next
-from api.lookups import run_of
+from api.lookups import page_asked, run_of
 from api.models.runs import RunDetail, RunPage
 from api.query_parameters import QueryParameters, RunParameters
 
@@ -20,9 +19,7 @@ RunName = Annotated[str, Path(max_length=200, description="Its `run_id`.", examp
 @router.get("/runs", response_description="A page of runs.")
 def runs(request: Request, response: Response, archive: Stored, asked: Annotated[RunParameters, Query()]) -> RunPage:
     """Runs that have ended, by when they began, the newest first."""
-    page = archive.queries.runs(asked.wanted, limit=asked.limit, cursor=asked.cursor)
-    link_next(request, response, page.next_cursor)
-    return RunPage.model_validate(page)
+    return RunPage.model_validate(page_asked(archive.queries.runs, asked, request, response))
 
 
 @router.get("/runs/{run_id}", response_description="The run.")
