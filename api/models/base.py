@@ -28,6 +28,9 @@ Labels: TypeAlias = Annotated[Mapping[str, str], Field(examples=[{"team": "messa
 Link: TypeAlias = Annotated[str, Field(examples=["/api/v1/runs/ordering-1f3a9c02"])]
 
 
+_MISSING: Final = object()
+
+
 class Answer(BaseModel):
     """Frozen; read from attributes, or made from named values."""
 
@@ -41,9 +44,10 @@ class Answer(BaseModel):
         cls.__qualname__ = cls.model_config["title"] = schema or cls.__name__
 
 
-def values_of(model: type[BaseModel], *sources: object) -> dict[str, Any]:
-    """The fields of a model that these values have; where several have one, that of the last."""
-    return {name: getattr(source, name) for source in sources for name in model.model_fields if hasattr(source, name)}
+def values_of(model: type[BaseModel], source: object) -> dict[str, Any]:
+    """The fields of a model that a value has as attributes."""
+    given = ((name, getattr(source, name, _MISSING)) for name in model.model_fields)
+    return {name: value for name, value in given if value is not _MISSING}
 
 
 class OfSite(Answer):

@@ -16,7 +16,7 @@ def clean(text: str, length: int = 200) -> str:
     if len(text) > length:
         head = (length - 1) // 2
         text = f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return text if text.isprintable() else "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def width(text: str) -> float:

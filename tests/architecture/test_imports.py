@@ -45,7 +45,7 @@ HOMES = {
     "opentelemetry": ("prober.sinks.tracing.spans",),
     "jinja2": ("api", "prober.alerting"),
     "msgspec": ("prober.traces",),
-    "orjson": ("prober.sinks.history", "prober.sinks.status.written", "prober.traces"),
+    "orjson": ("prober.sinks.history", "prober.sinks.status", "prober.traces"),
     "prometheus_client": ("prober.sinks.metrics",),
     "promql_parser": ("dashboards",),
     "pyarrow": ("prober.reports", "prober.sinks.history", "spark_jobs"),

@@ -111,7 +111,7 @@ class Incident:
     @property
     def findings(self) -> int:
         """Number of findings, also of those that are not kept one by one."""
-        return self.kinds.total()
+        return sum(kinds.total() for kinds in self.affected.values())
 
     @property
     def status(self) -> Condition:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import orjson
 from sqlalchemy import ColumnElement, Connection, Double, RowMapping, Select, cast, create_engine, event, extract, func
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Engine, make_url
@@ -117,6 +118,7 @@ class Database:
             self._url,
             connect_args=arguments,
             json_serializer=partial(json.dumps, allow_nan=False),
+            json_deserializer=orjson.loads,
             pool_size=CONNECTIONS_MAX // 2,
             max_overflow=CONNECTIONS_MAX // 2,
             pool_timeout=WAIT_MAX_S,
