@@ -21,7 +21,7 @@ from prober.core.verdict import Verdict
 from prober.runs.site import SiteKey
 from prober.serving.server import reload_signal, serve_until, stop_signals
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
-from prober.sinks.metrics import Component, Metrics, Scrapes
+from prober.sinks.metrics import Component, Metrics, Scrapes, families
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
@@ -147,7 +147,7 @@ class Alone:
             problem = "the status store cannot be reached" if isinstance(error, StoreUnavailable) else str(error)
             if not self._problem:
                 _log.warning("%s: %s", problem, error)
-        self._metrics.health.status_answers(not problem)
+        self._metrics.health.set(families.STATUS_STORE_UP, not problem)
         self._problem = problem
 
     def _look(self) -> None:

@@ -43,7 +43,7 @@ from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of
+from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of, families
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.entries import ProberIdentity
@@ -78,7 +78,8 @@ class Service:
         self._instance = config.name
         self._metrics = Metrics(config.objectives, version, sorted({target.environment for target in config.targets}))
         self._scrapes = Scrapes(self._metrics)
-        self._metrics.health.started(wall_s(), reports_expected=config.history.reports is not None)
+        self._metrics.health.set(families.START, wall_s())
+        self._metrics.health.set(families.REPORTS_EXPECTED, config.history.reports is not None)
         self._top_keys = TopKeys()
         self._metrics.watch_keys(self._top_keys.snapshot)
         self._tracing = TracingSink(Tracing(config.telemetry, version))
@@ -87,7 +88,7 @@ class Service:
         self._surroundings: dict[tuple[str, str, str], Surroundings] = {}
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
-        pushes = PushReceivers(config.push, self._instance, self._metrics.health.pushed)
+        pushes = PushReceivers(config.push, self._instance, partial(self._metrics.health.count, families.PUSH_REQUESTS))
         self._connections = Connections(environ, config.embedded, self._instance, self._failed_at, pushes)
         self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
@@ -219,7 +220,8 @@ class Service:
         if self._config.history.location is None:
             return None
         health = self._metrics.health
-        return HistoryWriter(self._config.history, dropped=partial(health.dropped, Component.HISTORY), failed=health.history_failed)
+        failed = partial(health.count, families.HISTORY_FAILURES)
+        return HistoryWriter(self._config.history, dropped=partial(health.dropped, Component.HISTORY), failed=failed)
 
     def _new_status(self) -> StatusWriter:
         settings, health = self._config.status, self._metrics.health
@@ -228,11 +230,11 @@ class Service:
             ProberIdentity(self._instance, self._version, wall_s()),
             RetentionPolicy(settings.retention.total_seconds()),
             dropped=partial(health.dropped, Component.STATUS),
-            failed=health.status_failed,
+            failed=partial(health.count, families.STATUS_FAILURES),
         )
 
     def _failed_at(self, target: TargetSettings) -> CallFailed:
-        return self._metrics.errors_at(target).failed
+        return self._metrics.errors_at(target)
 
     def _work_at(self, instances: Iterable[ProbeInstance]) -> None:
         """These are the sites from now on, of the configuration in force."""
@@ -376,7 +378,7 @@ class Service:
             due_t = monotonic_s() + BEAT_S
             await asyncio.sleep(BEAT_S)
             now = monotonic_s()
-            self._metrics.health.lagged(now - due_t)
+            self._metrics.health.took(families.LOOP_LAG, now - due_t)
             for regular in regularly:
                 regular.at(now)
             heartbeat.at(now, at_once=self._live.changes != told)
@@ -385,7 +387,7 @@ class Service:
     def _send_heartbeat(self) -> None:
         """Tells the status store how everything stands."""
         self._status.heartbeat(self.snapshot())
-        self._metrics.health.status_answers(not self._status.state().error)
+        self._metrics.health.set(families.STATUS_STORE_UP, not self._status.state().error)
 
 
 def _exemplar_of(run_id: str) -> Exemplar:

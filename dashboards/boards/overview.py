@@ -28,8 +28,8 @@ from prober.alerting.promql import aggregate
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
-from prober.sinks.metrics.comparisons import Bound
 from prober.sinks.metrics.family import Family
+from prober.sinks.metrics.label_values import Bound
 from prober.slo.objectives import DAY_S, HOUR_S
 
 UNREACHABLE_RUNS: Final = limits("service")["unreachable_runs"]

@@ -276,9 +276,9 @@ def _latencies(family: Family, window: str, threshold_s: float) -> SliQueries:
     good = _grown(series(family, "_bucket", le=bound(threshold_s)), window)
     decided = _grown(series(family, "_count"), window)
     late = f"clamp_min({decided} - {good}, 0)"
-    if family not in families.NEVER_DONE:
+    if family.indicator not in families.NEVER_DONE:
         return SliQueries(late, decided)
-    never = _grown(series(families.NEVER_DONE[family]), window)
+    never = _grown(series(families.NEVER_DONE[family.indicator]), window)
     return SliQueries(*(binary("or", f"{one} + {never}", one) for one in (late, decided)))
 
 

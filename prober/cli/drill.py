@@ -20,7 +20,7 @@ from prober.drills.chain import Step, StepName, open_chain
 from prober.drills.drill import Drill, DrillResult
 from prober.drills.plans import PLANS, DrillPlan, chosen
 from prober.errors import ConfigError
-from prober.sinks.metrics import Metrics, Scrapes
+from prober.sinks.metrics import Metrics, Scrapes, families
 
 _CELL: Final = 7
 """Characters of the longest cell; so the table fits into a terminal of 80."""
@@ -99,7 +99,7 @@ async def run_drills(
     if settings.prometheus is not None and settings.port is None:
         raise ConfigError("Prometheus must scrape this process: set its port with --port or drills.port")
     metrics = Metrics(version=version)
-    metrics.health.started(wall_s())
+    metrics.health.set(families.START, wall_s())
     results = []
     async with open_chain(settings, metrics.drills(plan.name for plan in plans), Scrapes(metrics).page) as chain:
         for number, plan in enumerate(plans):

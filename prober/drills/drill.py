@@ -41,7 +41,7 @@ from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import Site
 from prober.schedule.connections import PushReceivers
 from prober.schedule.instances import PlannedSite
-from prober.sinks.metrics import DrillMetrics
+from prober.sinks.metrics import DrillMetrics, families
 
 PLACE: Final = "drill"
 _ONCE: Final = Schedule(interval=timedelta(days=1))
@@ -307,7 +307,7 @@ class Exercise:
 
     def _take_in(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self._metrics.found(self._plan.name, finding.kind, finding.status)
+            self._metrics.of(self._plan.name).count(families.DRILL_FINDINGS, finding.kind, finding.status)
             self._weigh(finding)
 
     def _weigh(self, finding: Finding) -> None:

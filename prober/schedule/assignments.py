@@ -22,7 +22,7 @@ from prober.schedule.probe_loop import ProbeInstance, ProbeLoop, Surroundings
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, ProberHealth, SkipReason
+from prober.sinks.metrics import Component, ProberHealth, SkipReason, families
 
 STOP_GRACE_S: Final = 5.0
 LEAVE_TIMEOUT_S: Final = 5.0
@@ -177,7 +177,9 @@ class Assignments:
         for probe_loop in self._loops.values():
             probe_loop.age()
         for target in self._config.targets:
-            self._surroundings[target.series].metrics.under_maintenance(self._config.maintenance_of(target, now) is not None)
+            self._surroundings[target.series].metrics.set(
+                families.UNDER_MAINTENANCE, self._config.maintenance_of(target, now) is not None
+            )
 
     def count_slice(self) -> None:
         """Counts a slice of time for the objectives that are about time."""

@@ -98,7 +98,7 @@ class OwnSubscriptions:
                 if self._statuses[name].failure != str(error):
                     _log.warning("%s cannot be read: %s", name, error)
                 self._statuses[name] = replace(self._statuses[name], read_at=now, failure=str(error))
-                self._metrics.failed(self._targets[name], name, error.failure)
+                self._metrics.failed(name, error.failure)
             return
         for name in names:
             self._statuses[name] = self._beside(self._statuses[name], readings[name], now)
@@ -112,7 +112,7 @@ class OwnSubscriptions:
     def _tell(self) -> None:
         statuses = tuple(self._statuses.values())
         for one in shown(statuses, wall_s()):
-            self._metrics.read(self._targets[one.status.name], one)
+            self._metrics.read(one)
         self._told(statuses)
 
     # --- what runs say -------------------------------------------------------------------------------------------------------

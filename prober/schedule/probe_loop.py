@@ -25,7 +25,7 @@ from prober.runs.sink import RunSink
 from prober.runs.site import Site
 from prober.schedule import instances
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import SkipReason, TargetMetrics
+from prober.sinks.metrics import SkipReason, TargetMetrics, families
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import Indicator
 
@@ -93,7 +93,7 @@ class ProbeLoop:
         around: Surroundings,
     ) -> None:
         self.probe_instance = probe_instance
-        self._key = probe_instance.shown.key
+        self._series = around.metrics.site(probe_instance.shown.key)
         self._maintenance_of = maintenance_of
         self._metrics, self._live, self._counters = around.metrics, around.live, around.counters
         self._target = probe_instance.site.at(probe_instance.endpoint)
@@ -108,7 +108,7 @@ class ProbeLoop:
         self._sinks = around.sinks(self.shown, self._provisioner.names)
         self._subscription = around.metrics.subscription(self.name)
         self._subscription.probes(probe_instance.site.keys)
-        self._metrics.assigned(self._key, wall_s())
+        self._series.set(families.PROBE_ASSIGNED, wall_s())
         self._calls = Counter[AdminOperation]()
         self._running: Run | None = None
         self._running_since_t: float | None = None
@@ -142,7 +142,7 @@ class ProbeLoop:
         for backlog in self.backlogs.values():
             age_s = backlog.oldest_unacked_age_s
             if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
-                self._metrics.undecided(Indicator.OLDEST_UNACKED_MESSAGE_AGE)
+                self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.OLDEST_UNACKED_MESSAGE_AGE)
             moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
             self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
 
@@ -153,12 +153,12 @@ class ProbeLoop:
 
     def expected(self) -> None:
         """The schedule asked for a run."""
-        self._metrics.expected(self._key)
+        self._series.count(families.PROBE_RUNS_EXPECTED)
         self._live.expected(self.probe_instance.shown)
 
     def skipped(self, reason: SkipReason) -> None:
         """A run that the schedule asked for does not start."""
-        self._metrics.skipped(self._key, reason)
+        self._series.count(families.SCHEDULER_SKIPS, reason)
         self._live.skipped(self.probe_instance.shown, reason, wall_s())
 
     def stuck(self) -> bool:
@@ -178,7 +178,7 @@ class ProbeLoop:
         probe_instance = self.probe_instance
         site = probe_instance.site
         if self.maintenance() is not None:
-            self._metrics.skipped(self._key, SkipReason.MAINTENANCE)
+            self._series.count(families.SCHEDULER_SKIPS, SkipReason.MAINTENANCE)
             return
         seed = chance_bits(32)
         run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)
@@ -197,7 +197,7 @@ class ProbeLoop:
 
     def give_up(self) -> None:
         """The metrics report from now on that this prober does not run the probe."""
-        self._metrics.given_up(self._key)
+        self._series.remove(families.PROBE_ASSIGNED)
 
     async def leave(self) -> None:
         """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""
@@ -211,19 +211,19 @@ class ProbeLoop:
         if failed:
             self._undone(operation, 1, ours=lagged_s > STANDSTILL_MAX_S)
         elif self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, lagged_s):
-            self._metrics.administered(operation, latency_s)
+            self._metrics.took(families.CONTROL_PLANE_LATENCY, latency_s, operation)
         else:
-            self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
+            self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.CONTROL_PLANE_LATENCY)
 
     def _undone(self, operation: AdminOperation, count: int, *, ours: bool) -> None:
         """So many administration calls failed, or were not made since the target or its administration was unreachable."""
         for _ in range(count):
             if ours:
                 self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, undecided=1)
-                self._metrics.undecided(Indicator.CONTROL_PLANE_LATENCY)
+                self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.CONTROL_PLANE_LATENCY)
             else:
                 self._counters.ended(Indicator.CONTROL_PLANE_LATENCY, bad=1)
-                self._metrics.administration_failed(operation)
+                self._metrics.count(families.CONTROL_PLANE_FAILURES, operation)
 
     def _lagged_s(self, taken_s: float) -> float:
         """For how long of what took so long, until now, the event loop lagged, as far as a run that goes on knows."""

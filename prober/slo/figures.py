@@ -8,59 +8,99 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 
 class Figure(StrEnum):
-    """The figures by name."""
+    """The figures: name, and what it says in a sentence (`help`)."""
 
-    LATENCY_BEFORE_HOLD = "latency_before_hold_seconds"
-    LATENCY_DURING_HOLD = "latency_during_hold_seconds"
-    LATENCY_AFTER_HOLD = "latency_after_hold_seconds"
-    BACKLOG_BEGINS = "backlog_begins_bytes_per_second"
-    HOT_KEY_PUBLISHED = "hot_key_published_bytes_per_second"
-    HOT_KEY_ACKNOWLEDGED = "hot_key_acknowledged_bytes_per_second"
-    HOT_KEY_BACKLOG_GROWTH = "hot_key_backlog_growth_bytes_per_second"
-    HOT_KEY_DRAINED = "hot_key_drained_bytes_per_second"
-    ORDER_LATENCY = "order_latency_price_seconds"
-    ORDER_LATENCY_LOW = "order_latency_price_low_seconds"
-    ORDER_LATENCY_HIGH = "order_latency_price_high_seconds"
-    ORDER_UNAVAILABILITY = "order_availability_price_ratio"
-    ORDER_UNAVAILABILITY_LOW = "order_availability_price_low_ratio"
-    ORDER_UNAVAILABILITY_HIGH = "order_availability_price_high_ratio"
-    UNORDERED_REORDERED = "unordered_reordered_ratio"
-    UNORDERED_HELD_BACK = "unordered_held_back_ratio"
-    UNORDERED_EXTENT = "unordered_reordering_extent_messages"
-    JOINER_SERVED_AFTER = "joiner_first_message_seconds"
-    JOINERS_SERVED = "joiners_served_ratio"
-    KEYS_AT_JOINERS = "keys_at_joiners_ratio"
+    help: str
 
+    def __new__(cls, name: str, sentence: str = "") -> Self:
+        """A member."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.help = sentence
+        return member
 
-HELP: Final = MappingProxyType(
-    {
-        Figure.LATENCY_BEFORE_HOLD: "Median latency of the other keys before one key was held unacknowledged, in the last run.",
-        Figure.LATENCY_DURING_HOLD: "Median latency of the other keys while one key was held unacknowledged, in the last run.",
-        Figure.LATENCY_AFTER_HOLD: "Median latency of the other keys after the held key was acknowledged, in the last run.",
-        Figure.BACKLOG_BEGINS: "The rate of payload, over all keys, at which a backlog began in the last run; absent if none did.",
-        Figure.HOT_KEY_PUBLISHED: "Payload published a second where the backlog began in the last run, or at the most.",
-        Figure.HOT_KEY_ACKNOWLEDGED: "Payload acknowledged a second meanwhile.",
-        Figure.HOT_KEY_BACKLOG_GROWTH: "By how much unacknowledged payload grew a second meanwhile.",
-        Figure.HOT_KEY_DRAINED: "Payload acknowledged a second while a backlog without subscribers before drained, in the last run.",
-        Figure.ORDER_LATENCY: "How much later messages came on an ordered subscription than on its unordered twin, on average.",
-        Figure.ORDER_LATENCY_LOW: "The lower end of the 95 % confidence interval of order_latency_price_seconds.",
-        Figure.ORDER_LATENCY_HIGH: "The upper end of the 95 % confidence interval of order_latency_price_seconds.",
-        Figure.ORDER_UNAVAILABILITY: "Messages that came in time on the unordered twin only, less those on the ordered one only, of all.",
-        Figure.ORDER_UNAVAILABILITY_LOW: "The lower end of the 95 % confidence interval of order_availability_price_ratio.",
-        Figure.ORDER_UNAVAILABILITY_HIGH: "The upper end of the 95 % confidence interval of order_availability_price_ratio.",
-        Figure.UNORDERED_REORDERED: "Reordered messages (RFC 4737) among those that came on the unordered twin, in the last run.",
-        Figure.UNORDERED_HELD_BACK: "Messages of the unordered twin that a resequencer would have held back, in the last run.",
-        Figure.UNORDERED_EXTENT: "The largest reordering extent (RFC 4737) on the unordered twin in the last run.",
-        Figure.JOINER_SERVED_AFTER: "Median time of subscribers from asking to join to their first message, in the last run.",
-        Figure.JOINERS_SERVED: "Subscribers that joined and got a message before the end of the last run, of all that joined.",
-        Figure.KEYS_AT_JOINERS: "Keys whose last message came to a subscriber that had joined, of all keys, in the last run.",
-    }
-)
-"""What each says, in a sentence."""
+    LATENCY_BEFORE_HOLD = (
+        "latency_before_hold_seconds",
+        "Median latency of the other keys before one key was held unacknowledged, in the last run.",
+    )
+    LATENCY_DURING_HOLD = (
+        "latency_during_hold_seconds",
+        "Median latency of the other keys while one key was held unacknowledged, in the last run.",
+    )
+    LATENCY_AFTER_HOLD = (
+        "latency_after_hold_seconds",
+        "Median latency of the other keys after the held key was acknowledged, in the last run.",
+    )
+    BACKLOG_BEGINS = (
+        "backlog_begins_bytes_per_second",
+        "The rate of payload, over all keys, at which a backlog began in the last run; absent if none did.",
+    )
+    HOT_KEY_PUBLISHED = (
+        "hot_key_published_bytes_per_second",
+        "Payload published a second where the backlog began in the last run, or at the most.",
+    )
+    HOT_KEY_ACKNOWLEDGED = ("hot_key_acknowledged_bytes_per_second", "Payload acknowledged a second meanwhile.")
+    HOT_KEY_BACKLOG_GROWTH = (
+        "hot_key_backlog_growth_bytes_per_second",
+        "By how much unacknowledged payload grew a second meanwhile.",
+    )
+    HOT_KEY_DRAINED = (
+        "hot_key_drained_bytes_per_second",
+        "Payload acknowledged a second while a backlog without subscribers before drained, in the last run.",
+    )
+    ORDER_LATENCY = (
+        "order_latency_price_seconds",
+        "How much later messages came on an ordered subscription than on its unordered twin, on average.",
+    )
+    ORDER_LATENCY_LOW = (
+        "order_latency_price_low_seconds",
+        "The lower end of the 95 % confidence interval of order_latency_price_seconds.",
+    )
+    ORDER_LATENCY_HIGH = (
+        "order_latency_price_high_seconds",
+        "The upper end of the 95 % confidence interval of order_latency_price_seconds.",
+    )
+    ORDER_UNAVAILABILITY = (
+        "order_availability_price_ratio",
+        "Messages that came in time on the unordered twin only, less those on the ordered one only, of all.",
+    )
+    ORDER_UNAVAILABILITY_LOW = (
+        "order_availability_price_low_ratio",
+        "The lower end of the 95 % confidence interval of order_availability_price_ratio.",
+    )
+    ORDER_UNAVAILABILITY_HIGH = (
+        "order_availability_price_high_ratio",
+        "The upper end of the 95 % confidence interval of order_availability_price_ratio.",
+    )
+    UNORDERED_REORDERED = (
+        "unordered_reordered_ratio",
+        "Reordered messages (RFC 4737) among those that came on the unordered twin, in the last run.",
+    )
+    UNORDERED_HELD_BACK = (
+        "unordered_held_back_ratio",
+        "Messages of the unordered twin that a resequencer would have held back, in the last run.",
+    )
+    UNORDERED_EXTENT = (
+        "unordered_reordering_extent_messages",
+        "The largest reordering extent (RFC 4737) on the unordered twin in the last run.",
+    )
+    JOINER_SERVED_AFTER = (
+        "joiner_first_message_seconds",
+        "Median time of subscribers from asking to join to their first message, in the last run.",
+    )
+    JOINERS_SERVED = (
+        "joiners_served_ratio",
+        "Subscribers that joined and got a message before the end of the last run, of all that joined.",
+    )
+    KEYS_AT_JOINERS = (
+        "keys_at_joiners_ratio",
+        "Keys whose last message came to a subscriber that had joined, of all keys, in the last run.",
+    )
+
 
 _UNITS: Final = MappingProxyType({"_bytes_per_second": " bytes/s", "_seconds": " s", "_ratio": "", "_messages": " messages"})
 

@@ -39,7 +39,7 @@ from prober.embedded.faults import Fault
 from prober.errors import ConfigError
 from prober.probes.catalogue import ProbeName
 from prober.service import Service
-from prober.sinks.metrics import Metrics
+from prober.sinks.metrics import Metrics, families
 from tests.alerts.stories import ALERTS
 from tests.integration.daemons import daemon, free_port, written
 from tests.unit.sinks.metrics.scraping import page
@@ -264,7 +264,7 @@ def run(scenario: Callable[[Metrics], Awaitable[None]]) -> Metrics:
     config = load(None, {})
     metrics = Metrics(config.objectives, "1.2.3")
     target = metrics.watch(config.targets[0], ["t"], ["s"])
-    target.subscription("s").finding(Kind.ORDER_GAP, Status.VIOLATION)
+    target.subscription("s").count(families.FINDINGS, Kind.ORDER_GAP, Status.VIOLATION)
 
     async def whole() -> None:
         await scenario(metrics)

@@ -1,10 +1,11 @@
-"""The metrics: `Metrics` is where to begin, the other names are what its methods take and return."""
+"""The metrics: `Metrics` is where to begin, `families` declares them, the other names are what its methods take and return."""
 
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import CheckResult, Component, Job, Outstanding, SkipReason
-from prober.sinks.metrics.service import BacklogSource, Metrics, Scrapes
-from prober.sinks.metrics.store import Exemplar, exemplar_of
-from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
+from prober.sinks.metrics.service import Metrics, Scrapes
+from prober.sinks.metrics.snapshots import BacklogSource
+from prober.sinks.metrics.store import Exemplar, Series, exemplar_of
+from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics
 
 __all__ = [
     "BacklogSource",
@@ -17,9 +18,9 @@ __all__ = [
     "Outstanding",
     "ProberHealth",
     "Scrapes",
+    "Series",
     "SkipReason",
     "SubscriptionMetrics",
     "TargetMetrics",
-    "TopicMetrics",
     "exemplar_of",
 ]

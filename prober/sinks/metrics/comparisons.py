@@ -1,24 +1,15 @@
-"""What comparisons of two targets tell to the metrics."""
+"""Comparisons of two targets in the metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from math import nan
 from typing import Final, NamedTuple
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.store import MetricStore
+from prober.sinks.metrics.label_values import Bound
+from prober.sinks.metrics.store import MetricStore, Series
 from prober.slo.comparison import ASPECTS, ComparedAspect, Standing, Statistic
-
-
-class Bound(StrEnum):
-    """What is told of a difference: what it is probably, between what it lies, and how much is allowed."""
-
-    ESTIMATE = "estimate"
-    LOW = "low"
-    HIGH = "high"
-    MARGIN = "margin"
 
 
 class ComparedTargets(NamedTuple):
@@ -29,26 +20,27 @@ class ComparedTargets(NamedTuple):
 
 
 class ComparisonMetrics:
-    """The metrics of comparisons. May be told in any thread."""
+    """The metrics of comparisons. May be used in any thread."""
 
     def __init__(self, store: MetricStore) -> None:
         self._store: Final = store
-        self._known: frozenset[ComparedTargets] = frozenset()
+        self._known: dict[ComparedTargets, Series] = {}
 
     def follow(self, compared: Iterable[ComparedTargets]) -> None:
         """These are compared from now on. Of what is new nothing is known yet; the series of others end."""
-        before, self._known = self._known, frozenset(compared)
-        for gone in before - self._known:
-            self._store.forget(**gone._asdict())
-        for new in self._known - before:
+        now = frozenset(compared)
+        for gone in self._known.keys() - now:
+            self._known.pop(gone).forget()
+        for new in now - self._known.keys():
+            self._known[new] = Series(self._store, families.COMPARED, new)
             self.unknown(new)
 
     def told(self, targets: ComparedTargets, standing: Standing, aspects: Iterable[ComparedAspect]) -> None:
-        """How the candidate stands, and in each aspect. Of aspects that are not told nothing is known."""
-        if targets not in self._known:  # it was compared no more when this was found
+        """How the candidate stands, and in each aspect. Of aspects that are missing nothing is known."""
+        series = self._known.get(targets)
+        if series is None:  # it was compared no more when this was found
             return
-        for each in Standing:
-            self._store.gauge(families.COMPARISON_STANDING, *targets, each.replace(" ", "_")).set(each is standing)
+        series.choose(families.COMPARISON_STANDING, standing.replace(" ", "_"))
         found = {one.aspect: one for one in aspects}
         for aspect in ASPECTS:
             share = aspect.statistic is Statistic.SHARE
@@ -57,7 +49,7 @@ class ComparisonMetrics:
                 self._store.gauge(family, *targets, aspect.name, bound).set(value)
 
     def unknown(self, targets: ComparedTargets) -> None:
-        """Nobody can tell anything, since the runs cannot be read."""
+        """Nothing is known, since the runs cannot be read."""
         self.told(targets, Standing.UNKNOWN, ())
 
 

@@ -1,387 +1,390 @@
-"""The metric families: their names, labels and units, written down once. Alerts and dashboards of others are built on them.
+"""The metric families, each declared once. Alerts and dashboards of others are built on them.
+
+To add a metric, declare it here and call `Series.count`, `set` or `took` where it is measured; `make generate` writes docs/metrics.md.
 
 Names follow prometheus.io/docs/practices/naming: base units, `_total` on counters, no label in a name. Every series about a service
 carries target, environment and region. No label holds an ordering key, a message id, a run id or an error's text, so that the number
-of series does not depend on what is probed. What values a label may have says `label_values`.
+of series does not depend on what is probed.
 """
 
 from __future__ import annotations
 
+from functools import partial
+from math import nan
 from types import MappingProxyType
 from typing import Final
 
-from prober.sinks.metrics.family import Family, MetricType
-from prober.slo.figures import HELP, Figure
-from prober.slo.indicators import Indicator
+from prober.brokers.base import AdminOperation, PushOutcome
+from prober.brokers.calls import ErrorCode, Operation
+from prober.core.findings import Kind, Status
+from prober.core.kinds import CAN_FAIL
+from prober.core.verdict import Verdict
+from prober.monitoring.comparison import Late, ReadFailure
+from prober.probes.context import DeliveryKind
+from prober.sinks.metrics.family import Family, MetricType, counter, gauge, histogram, info
+from prober.sinks.metrics.label_values import Bound, CheckResult, Component, LibraryAnomaly, Outstanding, PublishOutcome, SkipReason
+from prober.slo.comparison import Standing
+from prober.slo.figures import Figure
+from prober.slo.hot_keys import HotKeyClass
+from prober.slo.indicators import DURATIONS, Indicator
 
+# What families are about.
 TARGET: Final = ("target", "environment", "region")
+TOPIC: Final = (*TARGET, "topic")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
 PROBE_INSTANCE: Final = (*TARGET, "probe", "vantage", "part")
 """A probe on a target, from one vantage, with one part of its keys. `part` is empty if the keys are not divided."""
+TOP_KEY: Final = (*SUBSCRIPTION, "rank")
+"""A key of a stream that others publish: rank 1 has the highest score (`sinks.top_keys`)."""
+OWN: Final = (*TARGET, "own_subscription")
+DRILL: Final = ("drill",)
+COMPARED: Final = ("baseline", "candidate")
+JOB: Final = ("job", "job_name", "environment")
+"""`job` and `job_name` are the same: Prometheus replaces the first by its own `job`, unless it is told to honor labels."""
+
+VERDICTS: Final = tuple(verdict.lower() for verdict in Verdict)
+STANDINGS: Final = tuple(standing.replace(" ", "_") for standing in Standing)
+_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_checks: Final = partial(counter, scope=SUBSCRIPTION, values={"result": CheckResult})
+_own: Final = partial(gauge, scope=OWN, start=nan)
 
 # About a service.
-OLDEST_UNACKED_AGE: Final = Family(
+OLDEST_UNACKED_AGE: Final = gauge(
     "oldest_unacked_message_age_seconds",
-    MetricType.GAUGE,
     SUBSCRIPTION,
     "Age of the oldest message without an acknowledgement, from its intended send time; rejected publishes do not count.",
+    scraped=True,
 )
-UNDELIVERED: Final = Family(
-    "num_undelivered_messages", MetricType.GAUGE, SUBSCRIPTION, "Published messages that no subscriber has acknowledged."
+UNDELIVERED: Final = gauge(
+    "num_undelivered_messages", SUBSCRIPTION, "Published messages that no subscriber has acknowledged.", scraped=True
 )
-STALLED_KEYS: Final = Family("stalled_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys with waiting messages and no progress.")
-PUBLISHES: Final = Family("publishes", MetricType.COUNTER, (*TARGET, "topic", "outcome"), "Publishes, by outcome.")
-PUBLISHES_UNSENT: Final = Family(
-    "publishes_unsent",
-    MetricType.COUNTER,
-    (*TARGET, "topic"),
-    "Publishes that the schedule wanted and that could not be sent because the target was unreachable.",
+STALLED_KEYS: Final = gauge("stalled_keys", SUBSCRIPTION, "Ordering keys with waiting messages and no progress.", scraped=True)
+PUBLISHES: Final = counter("publishes", TOPIC, "Publishes, by outcome.", {"outcome": PublishOutcome})
+PUBLISHES_UNSENT: Final = counter(
+    "publishes_unsent", TOPIC, "Publishes that the schedule wanted and that could not be sent because the target was unreachable."
 )
-UNREACHABLE_RUNS: Final = Family(
+UNREACHABLE_RUNS: Final = gauge(
     "unreachable_runs",
-    MetricType.GAUGE,
     SUBSCRIPTION,
     "Runs in a row, up to the last one, that could not reach the target; 0 from the first publish on that is confirmed.",
 )
-DELIVERIES: Final = Family("deliveries", MetricType.COUNTER, (*SUBSCRIPTION, "kind"), "Messages received, by kind of delivery.")
-FINDINGS: Final = Family(
-    "findings", MetricType.COUNTER, (*SUBSCRIPTION, "kind", "status"), "Findings of the checker, by kind and status."
+DELIVERIES: Final = counter(
+    "deliveries",
+    SUBSCRIPTION,
+    "Messages received, by kind of delivery.",
+    {"kind": DeliveryKind},
+    counters={"deliveries_unreadable": (DeliveryKind.FOREIGN,)},
 )
-ORDER_CHECKS: Final = Family(
-    "order_checks", MetricType.COUNTER, (*SUBSCRIPTION, "result"), "Messages checked for the order of first deliveries, by result."
+FINDINGS: Final = counter(
+    "findings", SUBSCRIPTION, "Findings of the checker, by kind and status.", {"kind": Kind, "status": Status}
 )
-REDELIVERY_CHECKS: Final = Family(
+ORDER_CHECKS: Final = _checks(
+    "order_checks", help="Messages checked for the order of first deliveries, by result.", indicator=Indicator.ORDER
+)
+REDELIVERY_CHECKS: Final = _checks(
     "redelivery_checks",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "result"),
-    "Redeliveries checked for whether the later messages of the key came again too, by result.",
+    help="Redeliveries checked for whether the later messages of the key came again too, by result.",
+    indicator=Indicator.REDELIVERY,
 )
-AFFINITY_CHECKS: Final = Family(
+AFFINITY_CHECKS: Final = _checks(
     "affinity_checks",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "result"),
-    "Messages checked for whether they went to the subscriber that holds their key, by result.",
+    help="Messages checked for whether they went to the subscriber that holds their key, by result.",
+    indicator=Indicator.AFFINITY,
 )
-DELIVERY_CHECKS: Final = Family(
-    "delivery_checks",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "result"),
-    "Confirmed messages checked for delivery by the deadline, by result.",
+DELIVERY_CHECKS: Final = _checks(
+    "delivery_checks", help="Confirmed messages checked for delivery by the deadline, by result.", indicator=Indicator.COMPLETENESS
 )
-AFFINITY_MOVES: Final = Family(
+AFFINITY_MOVES: Final = counter(
     "affinity_moves",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "outstanding"),
+    SUBSCRIPTION,
     "Keys that moved to another subscriber, by whether they had outstanding messages.",
+    {"outstanding": Outstanding},
+    counters={f"affinity_moves_outstanding_{value}": (value,) for value in Outstanding},
 )
-EARLY_REDELIVERIES: Final = Family(
+EARLY_REDELIVERIES: Final = counter(
     "early_redeliveries",
-    MetricType.COUNTER,
     SUBSCRIPTION,
     "Keys redelivered to another subscriber while the first still held their messages: allowed, but twice the work.",
+    counters={"early_redeliveries": ()},
 )
-LIBRARY_ANOMALIES: Final = Family(
+LIBRARY_ANOMALIES: Final = counter(
     "library_anomalies",
-    MetricType.COUNTER,
-    (*SUBSCRIPTION, "kind"),
+    SUBSCRIPTION,
     "Departures of the client library from its documentation, by kind: a callback of a key began before the last message of the key was "
     "acknowledged or nacked, a key stopped without a failed publish, a publish went past a failed one. Only at the library vantage.",
+    {"kind": LibraryAnomaly},
+    start=None,
+    counters={
+        "callbacks_overlapping": (LibraryAnomaly.CALLBACK_OVERLAP,),
+        "publishes_stopped_unexpectedly": (LibraryAnomaly.UNEXPLAINED_STOP,),
+        "publishes_past_a_failure": (LibraryAnomaly.PUBLISH_PAST_FAILURE,),
+    },
 )
-PUBLISH_LATENCY: Final = Family(
+PUBLISH_LATENCY: Final = histogram(
     "publish_latency_seconds",
-    MetricType.HISTOGRAM,
-    (*TARGET, "topic"),
+    TOPIC,
     "From the intended send time of a message to the service's confirmation.",
+    indicator=Indicator.PUBLISH_LATENCY,
+    bounds=_SHORT,
 )
-END_TO_END_LATENCY: Final = Family(
+END_TO_END_LATENCY: Final = histogram(
     "end_to_end_latency_seconds",
-    MetricType.HISTOGRAM,
     SUBSCRIPTION,
     "From the intended send time of a message to its first delivery.",
+    indicator=Indicator.END_TO_END_LATENCY,
+    bounds=_LONG,
 )
-OVERDUE: Final = Family(
+OVERDUE: Final = counter(
     "deliveries_overdue",
-    MetricType.COUNTER,
     SUBSCRIPTION,
     "Confirmed messages that passed their deadline and were not received: too late for every threshold, and in no histogram.",
+    indicator=Indicator.END_TO_END_LATENCY,
 )
-REDELIVERY_LATENCY: Final = Family(
-    "redelivery_latency_seconds", MetricType.HISTOGRAM, SUBSCRIPTION, "From a nack or the end of a lease to the next delivery."
+REDELIVERY_LATENCY: Final = histogram(
+    "redelivery_latency_seconds",
+    SUBSCRIPTION,
+    "From a nack or the end of a lease to the next delivery.",
+    indicator=Indicator.REDELIVERY_LATENCY,
+    bounds=_LONG,
 )
-CONTROL_PLANE_LATENCY: Final = Family(
-    "control_plane_latency_seconds", MetricType.HISTOGRAM, (*TARGET, "operation"), "Duration of administration calls."
+CONTROL_PLANE_LATENCY: Final = histogram(
+    "control_plane_latency_seconds",
+    TARGET,
+    "Duration of administration calls.",
+    {"operation": AdminOperation},
+    indicator=Indicator.CONTROL_PLANE_LATENCY,
+    bounds=(*_SHORT, 30.0, 60.0),
 )
-CONTROL_PLANE_FAILURES: Final = Family(
+CONTROL_PLANE_FAILURES: Final = counter(
     "control_plane_failures",
-    MetricType.COUNTER,
-    (*TARGET, "operation"),
+    TARGET,
     "Administration calls that failed, or could not be made, since the target did not answer or answered with an error of its own: too "
     "late for every threshold, and in no histogram.",
+    {"operation": AdminOperation},
+    indicator=Indicator.CONTROL_PLANE_LATENCY,
 )
-HEAD_OF_LINE_DELAY: Final = Family(
+HEAD_OF_LINE_DELAY: Final = histogram(
     "head_of_line_delay_seconds",
-    MetricType.HISTOGRAM,
     SUBSCRIPTION,
     "How much longer messages took while another key was held unacknowledged than before and after. Only of the probe that measures it.",
+    start=None,
+    indicator=Indicator.HEAD_OF_LINE_DELAY,
+    bounds=_SHORT,
 )
-PROBE_RUNS: Final = Family("probe_runs", MetricType.COUNTER, (*PROBE_INSTANCE, "verdict"), "Finished runs of a probe.")
-PROBE_RUNS_EXPECTED: Final = Family("probe_runs_expected", MetricType.COUNTER, PROBE_INSTANCE, "Runs that the schedule asked for.")
-PROBE_LAST_SUCCESS: Final = Family(
-    "probe_last_success_timestamp_seconds",
-    MetricType.GAUGE,
-    PROBE_INSTANCE,
-    "When a run last passed, seconds since 1970; 0 if never.",
+PROBE_RUNS: Final = counter("probe_runs", PROBE_INSTANCE, "Finished runs of a probe.", {"verdict": VERDICTS})
+PROBE_RUNS_EXPECTED: Final = counter("probe_runs_expected", PROBE_INSTANCE, "Runs that the schedule asked for.")
+PROBE_LAST_SUCCESS: Final = gauge(
+    "probe_last_success_timestamp_seconds", PROBE_INSTANCE, "When a run last passed, seconds since 1970; 0 if never."
 )
-PROBE_ASSIGNED: Final = Family(
+PROBE_ASSIGNED: Final = gauge(
     "probe_assigned_timestamp_seconds",
-    MetricType.GAUGE,
     PROBE_INSTANCE,
     "When this prober began to run a probe, seconds since 1970. Absent while it does not run it.",
+    start=None,
 )
-PROBE_INTERVAL: Final = Family(
-    "probe_interval_seconds", MetricType.GAUGE, PROBE_INSTANCE, "The longest time between the starts of two scheduled runs."
+PROBE_INTERVAL: Final = gauge(
+    "probe_interval_seconds", PROBE_INSTANCE, "The longest time between the starts of two scheduled runs."
 )
-PROBED_KEYS: Final = Family("probed_keys", MetricType.GAUGE, SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
-UNDER_MAINTENANCE: Final = Family("under_maintenance", MetricType.GAUGE, TARGET, "1 while a target is under maintenance, else 0.")
-TARGET_INFO: Final = Family("target", MetricType.INFO, TARGET, "The targets, with their labels from the configuration.")
-JOB_LAST_SUCCESS: Final = Family(
+PROBED_KEYS: Final = gauge("probed_keys", SUBSCRIPTION, "Ordering keys that a run on this subscription uses.")
+UNDER_MAINTENANCE: Final = gauge("under_maintenance", TARGET, "1 while a target is under maintenance, else 0.")
+TARGET_INFO: Final = info("target", TARGET, "The targets, with their labels from the configuration.")
+JOB_LAST_SUCCESS: Final = gauge(
     "job_last_success_timestamp_seconds",
-    MetricType.GAUGE,
-    # `job` and `job_name` are the same: Prometheus replaces the first by its own `job`, unless it is told to honor labels.
-    ("job", "job_name", "environment"),
+    JOB,
     "When a nightly job of an environment last succeeded, seconds since 1970; 0 if never.",
 )
 
-HOT_KEYS: Final = Family(
+HOT_KEYS: Final = gauge(
     "hot_keys",
-    MetricType.GAUGE,
-    (*TARGET, "class"),
+    TARGET,
     "Hot keys in the newest nightly report, by why they are hot. Absent without a report.",
+    {"class": HotKeyClass},
+    start=None,
 )
-# Of streams that others publish, by rank of the key: rank 1 has the highest score (`sinks.top_keys`). Absent while none is observed.
-TOP_KEY: Final = (*SUBSCRIPTION, "rank")
-TOP_KEY_BYTES: Final = Family(
+# Of streams that others publish. Absent while none is observed.
+TOP_KEY_BYTES: Final = gauge(
     "top_key_bytes_per_second",
-    MetricType.GAUGE,
     TOP_KEY,
     "Data per second on a top key of an observed stream in the last minute, at least; NaN while the stream is not observed.",
+    scraped=True,
 )
-TOP_KEY_SHARE: Final = Family(
+TOP_KEY_SHARE: Final = gauge(
     "top_key_share_ratio",
-    MetricType.GAUGE,
     TOP_KEY,
     "Part of the messages of an observed stream that were on a top key in the last minute, at least; NaN while it is not observed.",
+    scraped=True,
 )
-TOP_KEY_AGE: Final = Family(
+TOP_KEY_AGE: Final = gauge(
     "top_key_age_seconds",
-    MetricType.GAUGE,
     TOP_KEY,
     "Largest age on delivery, by publish time, of the messages of a top key of an observed stream in the last minute; NaN if not measured.",
+    scraped=True,
 )
-REVERIFIED_FINDINGS: Final = Family(
+REVERIFIED_FINDINGS: Final = gauge(
     "reverified_findings",
-    MetricType.GAUGE,
-    (*TARGET, "kind"),
+    TARGET,
     "Broken promises in the newest nightly report that were found only when runs were judged again, or of which nobody knows whether they "
     "were found before. NaN if the report cannot tell; absent without one.",
+    {"kind": CAN_FAIL},
+    start=None,
 )
-REPORTS_EXPECTED: Final = Family(
-    "reports_expected",
-    MetricType.GAUGE,
-    (),
-    "1 if the configuration sets history.reports, so that nightly reports must come, else 0.",
+REPORTS_EXPECTED: Final = gauge(
+    "reports_expected", (), "1 if the configuration sets history.reports, so that nightly reports must come, else 0."
 )
 
 # Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while nobody knows.
-OWN: Final = (*TARGET, "own_subscription")
-OWN_OLDEST_UNACKED_AGE: Final = Family(
+OWN_OLDEST_UNACKED_AGE: Final = _own(
     "own_oldest_unacked_message_age_seconds",
-    MetricType.GAUGE,
-    OWN,
-    "Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
+    help="Age of the oldest unacknowledged message of a subscription of yours, by its newest point in Cloud Monitoring.",
 )
-OWN_LATE_AFTER: Final = Family(
-    "own_late_after_seconds",
-    MetricType.GAUGE,
-    OWN,
-    "The age from which on a message of a subscription of yours is late, as configured.",
+OWN_LATE_AFTER: Final = gauge(
+    "own_late_after_seconds", OWN, "The age from which on a message of a subscription of yours is late, as configured.", start=None
 )
-OWN_UNDELIVERED: Final = Family(
-    "own_num_undelivered_messages",
-    MetricType.GAUGE,
-    OWN,
-    "Undelivered messages of a subscription of yours, by its newest point in Cloud Monitoring.",
+OWN_UNDELIVERED: Final = _own(
+    "own_num_undelivered_messages", help="Undelivered messages of a subscription of yours, by its newest point in Cloud Monitoring."
 )
-OWN_ACKED: Final = Family(
+OWN_ACKED: Final = _own(
     "own_acked_messages_per_minute",
-    MetricType.GAUGE,
-    OWN,
-    "Messages acknowledged on a subscription of yours in the newest minute of Cloud Monitoring.",
+    help="Messages acknowledged on a subscription of yours in the newest minute of Cloud Monitoring.",
 )
-OWN_EXPIRED: Final = Family(
+OWN_EXPIRED: Final = _own(
     "own_expired_ack_deadlines_per_minute",
-    MetricType.GAUGE,
-    OWN,
-    "Acknowledgement deadlines that expired on a subscription of yours in the newest minute of Cloud Monitoring.",
+    help="Acknowledgement deadlines that expired on a subscription of yours in the newest minute of Cloud Monitoring.",
 )
-OWN_POINT_AT: Final = Family(
+OWN_POINT_AT: Final = _own(
     "own_point_timestamp_seconds",
-    MetricType.GAUGE,
-    OWN,
-    "Of when the newest point of the oldest unacknowledged message age in Cloud Monitoring is, seconds since 1970; NaN if there is none.",
+    help="Of when the newest point of the oldest unacknowledged message age in Cloud Monitoring is, seconds since 1970; NaN if there "
+    "is none.",
 )
-OWN_LATE: Final = Family(
+OWN_LATE: Final = gauge(
     "own_late",
-    MetricType.GAUGE,
-    (*OWN, "who"),
+    OWN,
     "1 for who is late at the time of the newest point, else 0: only_yours, service, both, nobody or unknown.",
+    {"who": Late},
 )
-OWN_READ_FAILURES: Final = Family(
+OWN_READ_FAILURES: Final = counter(
     "own_read_failures",
-    MetricType.COUNTER,
-    (*OWN, "reason"),
+    OWN,
     "Failed attempts to read a subscription of yours from Cloud Monitoring, by reason.",
+    {"reason": ReadFailure},
 )
 
 # Of fire drills, which break promises on purpose: apart from everything about services, so that no drill spends a budget.
-DRILL_STEP: Final = Family(
+DRILL_STEP: Final = gauge(
     "drill_step_seconds",
-    MetricType.GAUGE,
-    ("drill", "step"),
+    (*DRILL, "step"),
     "Time from the fault to this step in the newest drill; NaN if it did not come. Absent before the first drill.",
+    start=None,
 )
-DRILL_RUNS: Final = Family("drill_runs", MetricType.COUNTER, ("drill", "verdict"), "Finished drills.")
-DRILL_LAST_SUCCESS: Final = Family(
-    "drill_last_success_timestamp_seconds",
-    MetricType.GAUGE,
-    ("drill",),
-    "When a drill last passed, seconds since 1970; 0 if never.",
+DRILL_RUNS: Final = counter("drill_runs", DRILL, "Finished drills.", {"verdict": VERDICTS})
+DRILL_LAST_SUCCESS: Final = gauge(
+    "drill_last_success_timestamp_seconds", DRILL, "When a drill last passed, seconds since 1970; 0 if never."
 )
-DRILL_LAST_FAILURE: Final = Family(
-    "drill_last_failure_timestamp_seconds",
-    MetricType.GAUGE,
-    ("drill",),
-    "When a drill last ended without passing, seconds since 1970; 0 if never.",
+DRILL_LAST_FAILURE: Final = gauge(
+    "drill_last_failure_timestamp_seconds", DRILL, "When a drill last ended without passing, seconds since 1970; 0 if never."
 )
-DRILL_FINDINGS: Final = Family(
-    "drill_findings", MetricType.COUNTER, ("drill", "kind", "status"), "Findings of the checker in drills, by kind and status."
+DRILL_FINDINGS: Final = counter(
+    "drill_findings", DRILL, "Findings of the checker in drills, by kind and status.", {"kind": Kind, "status": Status}
 )
 
 # About the prober itself. Nothing here says anything about a service.
-INTERNAL_ERRORS: Final = Family(
-    "internal_errors", MetricType.COUNTER, ("component",), "Unexpected exceptions in the prober, by component."
+INTERNAL_ERRORS: Final = counter(
+    "internal_errors", (), "Unexpected exceptions in the prober, by component.", {"component": Component}
 )
-SCHEDULER_SKIPS: Final = Family(
-    "scheduler_skips", MetricType.COUNTER, (*PROBE_INSTANCE, "reason"), "Scheduled runs that did not start, by reason."
+SCHEDULER_SKIPS: Final = counter(
+    "scheduler_skips", PROBE_INSTANCE, "Scheduled runs that did not start, by reason.", {"reason": SkipReason}
 )
-EVENTS_DROPPED: Final = Family(
-    "events_dropped", MetricType.COUNTER, ("component",), "Events dropped because a queue or the spool was full."
+EVENTS_DROPPED: Final = counter(
+    "events_dropped", (), "Events dropped because a queue or the spool was full.", {"component": Component}
 )
-LEFTOVERS: Final = Family(
+LEFTOVERS: Final = gauge(
     "leftover_resources",
-    MetricType.GAUGE,
     ("project",),
     "Topics and subscriptions of probers that are long gone and could not be deleted; NaN while nobody knows.",
 )
-PUSH_REQUESTS: Final = Family(
+PUSH_REQUESTS: Final = counter(
     "push_requests",
-    MetricType.COUNTER,
-    ("outcome",),
+    (),
     "Requests to the endpoint that Pub/Sub pushes to, by what became of them: taken, left over from an earlier run, or refused and why.",
+    {"outcome": PushOutcome},
 )
-HISTORY_FAILURES: Final = Family("history_failures", MetricType.COUNTER, (), "Failed attempts to write the history.")
-STATUS_STORE_UP: Final = Family(
-    "status_store_up", MetricType.GAUGE, (), "1 if the last request to the status store succeeded, else 0."
-)
-STATUS_FAILURES: Final = Family("status_failures", MetricType.COUNTER, (), "Failed attempts to write the status store.")
-LOOP_LAG: Final = Family("loop_lag_seconds", MetricType.HISTOGRAM, (), "How much too late the event loop woke up.")
-NEGATIVE_DURATIONS: Final = Family(
+HISTORY_FAILURES: Final = counter("history_failures", (), "Failed attempts to write the history.")
+STATUS_STORE_UP: Final = gauge("status_store_up", (), "1 if the last request to the status store succeeded, else 0.")
+STATUS_FAILURES: Final = counter("status_failures", (), "Failed attempts to write the status store.")
+LOOP_LAG: Final = histogram("loop_lag_seconds", (), "How much too late the event loop woke up.", bounds=(0.001, *_SHORT))
+NEGATIVE_DURATIONS: Final = counter(
     "negative_durations",
-    MetricType.COUNTER,
-    (*TARGET, "duration"),
+    TARGET,
     "Durations measured as negative and counted as 0, because a clock is wrong.",
+    {"duration": DURATIONS},
 )
-TARGET_ERRORS: Final = Family(
+TARGET_ERRORS: Final = counter(
     "target_errors",
-    MetricType.COUNTER,
-    (*TARGET, "operation", "code"),
+    TARGET,
     "Calls to a target that ended with an error, by what they are for and by gRPC status code.",
+    {"operation": Operation, "code": ErrorCode},
 )
-UNDECIDED_DURATIONS: Final = Family(
+UNDECIDED_DURATIONS: Final = counter(
     "undecided_durations",
-    MetricType.COUNTER,
-    (*TARGET, "duration"),
+    TARGET,
     "Durations that are late, perhaps only because the event loop lagged: left out of their histogram, and neither good nor bad.",
+    {"duration": DURATIONS},
 )
-FOLDED_NAMES: Final = Family(
+FOLDED_NAMES: Final = counter(
     "folded_names",
-    MetricType.COUNTER,
-    (*TARGET, "label"),
+    TARGET,
     "How often the limit of names made a topic or subscription count as `other`.",
+    {"label": ("topic", "subscription")},
 )
-KEYS_FORGOTTEN: Final = Family(
+KEYS_FORGOTTEN: Final = counter(
     "keys_forgotten",
-    MetricType.COUNTER,
     SUBSCRIPTION,
     "Ordering keys of an observed stream that runs forgot because they remember at most `keys_max`: less is proven of what came after.",
+    counters={"keys_forgotten": ()},
 )
-COMPARISON_STANDING: Final = Family(
+COMPARISON_STANDING: Final = gauge(
     "comparison_standing",
-    MetricType.GAUGE,
-    ("baseline", "candidate", "standing"),
+    COMPARED,
     "1 for how the candidate stands beside the baseline, else 0: no_worse, worse or unknown.",
+    {"standing": STANDINGS},
 )
-COMPARISON_RATIO: Final = Family(
+COMPARISON_RATIO: Final = gauge(
     "comparison_difference_ratio",
-    MetricType.GAUGE,
-    ("baseline", "candidate", "aspect", "bound"),
+    (*COMPARED, "aspect"),
     "By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
+    {"bound": Bound},
+    start=None,
 )
-COMPARISON_SECONDS: Final = Family(
+COMPARISON_SECONDS: Final = gauge(
     "comparison_difference_seconds",
-    MetricType.GAUGE,
-    ("baseline", "candidate", "aspect", "bound"),
+    (*COMPARED, "aspect"),
     "By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
+    {"bound": Bound},
+    start=None,
 )
-CONFIG_RELOADED: Final = Family(
+CONFIG_RELOADED: Final = gauge(
     "config_last_reload_successful",
-    MetricType.GAUGE,
     (),
     "1 if the configuration file is in force as it was last seen, 0 if it was refused and the old one stays.",
 )
-CONFIG_RELOADED_AT: Final = Family(
-    "config_last_reload_success_timestamp_seconds",
-    MetricType.GAUGE,
-    (),
-    "When a configuration was last taken over, seconds since 1970.",
+CONFIG_RELOADED_AT: Final = gauge(
+    "config_last_reload_success_timestamp_seconds", (), "When a configuration was last taken over, seconds since 1970."
 )
-START: Final = Family("start_timestamp_seconds", MetricType.GAUGE, (), "When this prober started, seconds since 1970.")
-CLOCK: Final = Family("clock_timestamp_seconds", MetricType.GAUGE, (), "The prober's clock at the scrape, seconds since 1970.")
-BUILD: Final = Family("build", MetricType.INFO, (), "The version that is running.")
+START: Final = gauge("start_timestamp_seconds", (), "When this prober started, seconds since 1970.")
+CLOCK: Final = gauge("clock_timestamp_seconds", (), "The prober's clock at the scrape, seconds since 1970.")
+BUILD: Final = info("build", (), "The version that is running.")
 
-CHECKS: Final = MappingProxyType(
-    {
-        Indicator.ORDER: ORDER_CHECKS,
-        Indicator.REDELIVERY: REDELIVERY_CHECKS,
-        Indicator.AFFINITY: AFFINITY_CHECKS,
-        Indicator.COMPLETENESS: DELIVERY_CHECKS,
-    }
-)
-"""Where the things that a run judges are counted, by indicator."""
-LATENCIES: Final = MappingProxyType(
-    {
-        Indicator.PUBLISH_LATENCY: PUBLISH_LATENCY,
-        Indicator.END_TO_END_LATENCY: END_TO_END_LATENCY,
-        Indicator.REDELIVERY_LATENCY: REDELIVERY_LATENCY,
-        Indicator.CONTROL_PLANE_LATENCY: CONTROL_PLANE_LATENCY,
-        Indicator.HEAD_OF_LINE_DELAY: HEAD_OF_LINE_DELAY,
-    }
-)
-"""Where what takes time is counted, by indicator."""
-NEVER_DONE: Final = MappingProxyType({END_TO_END_LATENCY: OVERDUE, CONTROL_PLANE_LATENCY: CONTROL_PLANE_FAILURES})
-"""Where what never came to an end is counted, which is in no bucket, by the family of what did."""
-
-FIGURES: Final = MappingProxyType({figure: Family(figure.value, MetricType.GAUGE, SUBSCRIPTION, HELP[figure]) for figure in Figure})
+FIGURES: Final = MappingProxyType({figure: gauge(figure.value, SUBSCRIPTION, figure.help, start=None) for figure in Figure})
 """The figures of the last run on a subscription; absent where it has none."""
 
 FAMILIES: Final = (*(value for value in dict(globals()).values() if isinstance(value, Family)), *FIGURES.values())
+
+CHECKS: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and "result" in one.values})
+"""Where the things that a run judges are counted, by indicator."""
+LATENCIES: Final = MappingProxyType({one.indicator: one for one in FAMILIES if one.indicator and one.kind is MetricType.HISTOGRAM})
+"""Where what takes time is counted, by indicator."""
+NEVER_DONE: Final = MappingProxyType(
+    {one.indicator: one for one in FAMILIES if one.indicator in LATENCIES and one.kind is MetricType.COUNTER}
+)
+"""Where what never came to an end is counted, which is in no bucket, by indicator."""

@@ -65,3 +65,12 @@ class Job(StrEnum):
     REVERIFY = "reverify"
     RETENTION = "retention"
     NIGHTLY = "nightly"
+
+
+class Bound(StrEnum):
+    """What is known of a difference: its estimate, the ends of its interval, and the margin that is allowed."""
+
+    ESTIMATE = "estimate"
+    LOW = "low"
+    HIGH = "high"
+    MARGIN = "margin"

@@ -10,37 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from prober.brokers.base import Confirmed, Rejected, Unknown, Vantage
+from prober.brokers.base import Vantage
 from prober.core.events import Delivered, Published, PublishFailed
 from prober.core.findings import Finding
+from prober.core.verdict import Verdict
 from prober.probes.catalogue import DISTURBED, is_fed
 from prober.runs.classification import Latency, Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
 from prober.runs.site import SiteKey
+from prober.sinks.metrics import families
+from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.health import ProberHealth
-from prober.sinks.metrics.label_values import Component, LibraryAnomaly, Outstanding
-from prober.sinks.metrics.store import Exemplar
-from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics, TopicMetrics
+from prober.sinks.metrics.label_values import Component, PublishOutcome
+from prober.sinks.metrics.store import Exemplar, Series
+from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import UNPUBLISHED, UNRECORDED, Indicator
 
 EXEMPLAR_STEP: Final = 1.2
 
-_CONFIRMED: Final = Confirmed("")
-_REJECTED: Final = Rejected("")
-_UNKNOWN: Final = Unknown("")
-_MOVES: Final = {
-    "affinity_moves_outstanding_yes": Outstanding.YES,
-    "affinity_moves_outstanding_no": Outstanding.NO,
-    "affinity_moves_outstanding_unknown": Outstanding.UNKNOWN,
-}
-_ANOMALIES: Final = {
-    "callbacks_overlapping": LibraryAnomaly.CALLBACK_OVERLAP,
-    "publishes_stopped_unexpectedly": LibraryAnomaly.UNEXPLAINED_STOP,
-    "publishes_past_a_failure": LibraryAnomaly.PUBLISH_PAST_FAILURE,
-}
-"""Counters of a run by the anomaly of the client library that they count."""
+_OURS: Final = (families.KEYS_FORGOTTEN, families.LIBRARY_ANOMALIES)
+"""Behaviour of the prober and of its client library, counted of every run: maintenance of the service excuses none of it."""
+_SERVICE: Final = tuple(family for family in families.FAMILIES if family.counters and family not in _OURS)
 
 
 class MetricsSink:
@@ -61,9 +53,9 @@ class MetricsSink:
         self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
         for indicator in UNRECORDED:
             if is_fed(indicator, {probe}):
-                self._subscriptions[0].measures(indicator)
+                self._subscriptions[0].start(families.LATENCIES[indicator])
         if vantage == Vantage.LIBRARY:
-            self._subscriptions[0].through_library()
+            self._subscriptions[0].start(families.LIBRARY_ANOMALIES)
 
     def begin(self, run: RunBegun) -> Measurements:
         """A run begins."""
@@ -78,7 +70,7 @@ class Measurements:
     def __init__(
         self,
         target: TargetMetrics,
-        topic: TopicMetrics,
+        topic: Series,
         subscriptions: Mapping[str, SubscriptionMetrics],
         counters: SloCounters,
         exemplar: Exemplar,
@@ -119,7 +111,7 @@ class Measurements:
             if result.internal_error:
                 self._health.internal_error(Component.PROBE)
         self._count_overdue(end.overdue)
-        self._count_own(result.counters)
+        self._count_up(_OURS, result.counters)
         for indicator, count in end.undecided.items() if not (end.counts and end.cut_short) else ():
             if indicator not in self._disturbed:
                 self._counters.ended(indicator, undecided=count)
@@ -127,16 +119,18 @@ class Measurements:
             for indicator, counts in end.checks.items():
                 self._subscription.checked(indicator, counts)
             return
-        self._target.run(self._site, result.verdict, end.ended_at)
+        site = self._target.site(self._site)
+        site.count(families.PROBE_RUNS, result.verdict.lower())
+        if result.verdict is Verdict.PASS:
+            site.set(families.PROBE_LAST_SUCCESS, end.ended_at)
         self._count(result)
         self._subscription.figures(result.figures)
         for measurement in end.measurements:
-            if (latency := self._measured(measurement)) is not None:
-                self._subscription.took(latency.indicator, latency.seconds, self._exemplar_for(latency))
+            self._measure(self._subscription, measurement)
 
     def _found(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self._at(finding.subscription).finding(finding.kind, finding.status)
+            self._at(finding.subscription).count(families.FINDINGS, finding.kind, finding.status)
 
     def _at(self, subscription: str) -> SubscriptionMetrics:
         return self._subscriptions.get(subscription, self._subscription)
@@ -144,59 +138,56 @@ class Measurements:
     def _count_overdue(self, count: int) -> None:
         if count and Indicator.END_TO_END_LATENCY not in self._disturbed:
             self._counters.ended(Indicator.END_TO_END_LATENCY, bad=count)
-            self._subscription.overdue(count)
+            self._subscription.count(families.OVERDUE, by=count)
 
-    def _count_own(self, counters: Mapping[str, int]) -> None:
-        """Counts behaviour of the prober and of its client library, of every run: maintenance of the service excuses none of it."""
-        self._subscription.forgot(counters.get("keys_forgotten", 0))
-        for name, kind in _ANOMALIES.items():
-            self._subscription.anomalies(kind, counters.get(name, 0))
+    def _count_up(self, added: Iterable[Family], counters: Mapping[str, int]) -> None:
+        for family in added:
+            if family is families.LIBRARY_ANOMALIES and self._site.vantage != Vantage.LIBRARY:
+                continue  # without a library the same behaviour is none
+            for name, values in family.counters.items():
+                self._subscription.count(family, *values, by=counters.get(name, 0))
 
     def _count(self, result: RunResult) -> None:
         self._subscription.reached(not result.unreachable)
         for indicator, counts in result.checks.items():
             if indicator is Indicator.PUBLISH_AVAILABILITY:
-                self._topic.unsent(counts.bad if self._publishes else 0)
+                self._topic.count(families.PUBLISHES_UNSENT, by=counts.bad if self._publishes else 0)
             else:
                 self._subscription.checked(indicator, counts)
-        for name, outstanding in _MOVES.items():
-            self._subscription.moved(outstanding, result.counters.get(name, 0))
-        self._subscription.redelivered_early(result.counters.get("early_redeliveries", 0))
-        self._subscription.unreadable(result.counters.get("deliveries_unreadable", 0))
+        self._count_up(_SERVICE, result.counters)
 
     def _published(self, seen: Observation) -> None:
         self._subscription.reached(True)
         if not self._publishes:
             return
         self._counters.ended(Indicator.PUBLISH_AVAILABILITY, good=1)
-        latency = self._measured(seen.latency)
-        if latency is None:
-            self._topic.published(_CONFIRMED)
-        else:
-            self._topic.published(_CONFIRMED, latency.seconds, self._exemplar_for(latency))
+        self._topic.count(families.PUBLISHES, PublishOutcome.CONFIRMED)
+        self._measure(self._topic, seen.latency)
 
     def _unpublished(self, seen: Observation) -> None:
-        self._topic.published(_REJECTED if isinstance(seen.event, PublishFailed) else _UNKNOWN)
+        outcome = PublishOutcome.REJECTED if isinstance(seen.event, PublishFailed) else PublishOutcome.UNKNOWN
+        self._topic.count(families.PUBLISHES, outcome)
         self._counters.ended(Indicator.PUBLISH_AVAILABILITY, bad=1)
 
     def _delivered(self, seen: Observation) -> None:
         event = seen.event
-        if seen.kind is None or not isinstance(event, Delivered):
-            return
-        latency, subscription = self._measured(seen.latency), self._at(event.subscription)
-        if latency is None:
-            subscription.delivered(seen.kind)
-        else:
-            subscription.delivered(seen.kind, latency.seconds, self._exemplar_for(latency))
+        if seen.kind is not None and isinstance(event, Delivered):
+            subscription = self._at(event.subscription)
+            subscription.count(families.DELIVERIES, seen.kind)
+            self._measure(subscription, seen.latency)
 
-    def _measured(self, latency: Latency | None) -> Latency | None:
-        """A latency that is decided, for the histogram; the others are undecided, for it and for the objectives alike."""
+    def _measure(self, series: Series, latency: Latency | None) -> None:
+        """Adds a latency that is decided to its histogram; others are undecided, for it and for the objectives alike.
+
+        Latencies count from the intended send time, so that a prober that is held up hides nothing; that of a redelivery from the nack
+        or the end of the lease that caused it.
+        """
         if latency is None or latency.indicator in self._disturbed:
-            return None
+            return
         if self._counters.took(*latency):
-            return latency
-        self._target.undecided(latency.indicator)
-        return None
+            series.took(families.LATENCIES[latency.indicator], latency.seconds, exemplar=self._exemplar_for(latency))
+        else:
+            self._target.count(families.UNDECIDED_DURATIONS, latency.indicator)
 
     def _exemplar_for(self, latency: Latency) -> Exemplar | None:
         """The run's own exemplar, for what is much slower than anything of it so far: one per message would cost more than counting."""

@@ -8,82 +8,25 @@ subscriptions takes a third of a second.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import inf
 from typing import Final, TypeAlias
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
 
+from prober.brokers.calls import ErrorCode, Operation
 from prober.clock import monotonic_s
 from prober.config.models import TargetSettings
-from prober.runs.backlog import Backlog
+from prober.sinks.metrics import families
 from prober.sinks.metrics.comparisons import ComparisonMetrics
-from prober.sinks.metrics.families import TARGET
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import Component
-from prober.sinks.metrics.store import BACKLOG_FAMILIES, MetricStore, content_type_for, gauge_of, render
-from prober.sinks.metrics.targets import OTHER, OwnMetrics, TargetErrors, TargetMetrics
-from prober.sinks.metrics.top_keys import KeysSource, TopKeysCollector
+from prober.sinks.metrics.snapshots import BacklogSource, KeysSource, SnapshotCollector, backlog_values, top_key_values
+from prober.sinks.metrics.store import MetricStore, Series, content_type_for, render
+from prober.sinks.metrics.targets import OwnMetrics, TargetMetrics
 from prober.slo.objectives import Objective
-
-# By subscription. Called for each scrape, on the event loop: it must be quick, and need no answer of the service.
-BacklogSource: TypeAlias = Callable[[], Mapping[str, Backlog]]
-
-
-class BacklogCollector(Collector):
-    """Turns the snapshots of all targets into gauges. `look` is for the event loop, `collect` for any thread."""
-
-    def __init__(self, failed: Callable[[], None]) -> None:
-        self._failed: Final = failed
-        self._sources: Final[list[tuple[TargetMetrics, BacklogSource]]] = []
-        self._seen: tuple[GaugeMetricFamily, ...] = tuple(self.describe())  # replaced as a whole, never changed
-
-    def watch(self, target: TargetMetrics, snapshot: BacklogSource) -> None:
-        """Asks a target's snapshot with each `look` from now on."""
-        self._sources.append((target, snapshot))
-
-    def forget(self, target: TargetMetrics) -> None:
-        """Asks it no more."""
-        self._sources[:] = [source for source in self._sources if source[0] is not target]
-
-    def describe(self) -> list[GaugeMetricFamily]:
-        """The families, without asking anybody."""
-        return [gauge_of(family) for family in BACKLOG_FAMILIES]
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges as they were at the last `look`."""
-        return iter(self._seen)
-
-    def look(self) -> None:
-        """Asks all snapshots. One that fails leaves its target out, since 0 would say that all is well, and is reported."""
-        age, undelivered, stalled = gauges = self.describe()
-        for target, snapshot in self._sources:
-            try:
-                backlogs = _folded(target, snapshot())
-            except Exception:
-                self._failed()
-                continue
-            for subscription, backlog in backlogs.items():
-                labels = (*target.labels, subscription)
-                if backlog.oldest_unacked_age_s < 0.0:
-                    target.negative_age()
-                age.add_metric(labels, max(0.0, backlog.oldest_unacked_age_s))
-                undelivered.add_metric(labels, backlog.undelivered)
-                stalled.add_metric(labels, backlog.stalled_keys)
-        self._seen = tuple(gauges)
-
-
-def _folded(target: TargetMetrics, backlogs: Mapping[str, Backlog]) -> dict[str, Backlog]:
-    """One backlog per subscription that has series, nothing owed where none is told; the rest together."""
-    told: dict[str, Backlog] = {}
-    for subscription, backlog in backlogs.items():
-        target.subscription(subscription)
-        name = subscription if subscription in target.subscriptions else OTHER
-        told[name] = told[name].joined(backlog) if name in told else backlog
-    return dict.fromkeys(target.subscriptions, Backlog()) | told
 
 
 class Metrics:
@@ -96,10 +39,8 @@ class Metrics:
         self._store: Final = MetricStore(objectives)
         self.health: Final = ProberHealth(self._store, version, environments)
         self.comparisons: Final = ComparisonMetrics(self._store)
-        self._backlogs: Final = BacklogCollector(lambda: self.health.internal_error(Component.METRICS))
-        self._top_keys: Final = TopKeysCollector(lambda: self.health.internal_error(Component.METRICS))
-        for computed in (self._backlogs, self._top_keys):
-            self._store.registry.register(computed)
+        self._snapshots: Final = SnapshotCollector(lambda: self.health.internal_error(Component.METRICS))
+        self._store.registry.register(self._snapshots)
         for about_process in (ProcessCollector, PlatformCollector, GCCollector):
             about_process(registry=self._store.registry)
 
@@ -115,25 +56,25 @@ class Metrics:
         `backlog` is asked by each `look` what is owed, by subscription.
         """
         metrics = TargetMetrics(self._store, target, topics, subscriptions)
-        self._backlogs.watch(metrics, backlog)
+        self._snapshots.watch(metrics, partial(backlog_values, metrics, backlog))
         return metrics
 
     def watch_keys(self, snapshot: KeysSource) -> None:
         """Asks `snapshot` for the top keys of observed streams with each `look` from now on."""
-        self._top_keys.watch(snapshot)
+        self._snapshots.watch(families.TOP_KEY, partial(top_key_values, snapshot))
 
     def forget(self, target: TargetMetrics) -> None:
         """The target is probed no more: all its series end, as after a restart."""
-        self._backlogs.forget(target)
-        self._store.forget(**dict(zip(TARGET, target.labels, strict=True)))
+        self._snapshots.forget(target)
+        target.forget()
 
     def has_bound(self, objective: Objective) -> bool:
         """Whether the metrics say how many were good for an objective: its threshold is a bucket bound, or it has none."""
         return self._store.has_bound(objective)
 
-    def errors_at(self, target: TargetSettings) -> TargetErrors:
-        """The metrics of calls to a target that end with an error, at 0 from now on."""
-        return TargetErrors(self._store, target)
+    def errors_at(self, target: TargetSettings) -> Callable[[Operation, ErrorCode], None]:
+        """Counts a call to a target that ended with an error; for any thread. All are at 0 from now on."""
+        return partial(Series(self._store, families.TARGET, target.series).count, families.TARGET_ERRORS)
 
     def own(self, watched: Iterable[tuple[TargetSettings, str]]) -> OwnMetrics:
         """The metrics of the user's own subscriptions, each with the target that it is compared with; from now on, and not known yet."""
@@ -144,11 +85,10 @@ class Metrics:
         return DrillMetrics(self._store, names)
 
     def look(self) -> None:
-        """Asks what is owed, and for the top keys, for the pages that are rendered from now on. To be called on the event loop, where
+        """Asks for pending messages and top keys, for the pages that are rendered from now on. To be called on the event loop, where
         both change.
         """
-        self._backlogs.look()
-        self._top_keys.look()
+        self._snapshots.look()
 
     def render(self, content_type: str) -> bytes:
         """A page in one of the formats of `content_type_for`. May be called in any thread, while metrics are counted."""

@@ -1,49 +1,27 @@
-"""Where the numbers are, one registry of its own with one prometheus metric per family, and how they are written for a scrape.
-
-The buckets of a histogram say where a duration may be told apart from a longer one.
-"""
+"""The values of the metrics, in a registry of their own with one prometheus metric per family; and their text for a scrape."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from itertools import product
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES
+from prober.sinks.metrics.families import FAMILIES, TARGET
 from prober.sinks.metrics.family import PREFIX, Family, MetricType
 from prober.slo.objectives import MICROS, Objective, bucket_bounds, whole_micros
 
-_SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_DEFAULT_BOUNDS: Final = MappingProxyType(
-    {
-        families.PUBLISH_LATENCY: _SHORT,
-        families.END_TO_END_LATENCY: _LONG,
-        families.REDELIVERY_LATENCY: _LONG,
-        families.HEAD_OF_LINE_DELAY: _SHORT,
-        families.CONTROL_PLANE_LATENCY: (*_SHORT, 30.0, 60.0),
-        families.LOOP_LAG: (0.001, *_SHORT),
-    }
-)
-BACKLOG_FAMILIES: Final = (families.OLDEST_UNACKED_AGE, families.UNDELIVERED, families.STALLED_KEYS)
-TOP_KEY_FAMILIES: Final = (families.TOP_KEY_BYTES, families.TOP_KEY_SHARE, families.TOP_KEY_AGE)
-SNAPSHOT_FAMILIES: Final = (*BACKLOG_FAMILIES, *TOP_KEY_FAMILIES)
-"""The families that are computed for each scrape."""
 _EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"
 
 
 def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, ...]:
     """The bucket bounds of a histogram in seconds, ascending: the threshold of every objective about it is one of them."""
-    thresholds = [
-        one.threshold_s for one in objectives if families.LATENCIES.get(one.indicator) == family and one.threshold_s is not None
-    ]
-    return tuple(bucket_bounds(_DEFAULT_BOUNDS[family], thresholds))
+    thresholds = [one.threshold_s for one in objectives if one.indicator is family.indicator and one.threshold_s is not None]
+    return tuple(bucket_bounds(family.bounds, thresholds))
 
 
 Exemplar = Mapping[str, str]
@@ -76,7 +54,7 @@ class MetricStore:
         self._bounds: Final[dict[Family, tuple[float, ...]]] = {}
         promises = tuple(objectives)
         for family in FAMILIES:
-            if family not in SNAPSHOT_FAMILIES:
+            if not family.scraped:
                 self._add(family, promises)
 
     def counter(self, family: Family, *labels: str) -> Counter:
@@ -87,8 +65,8 @@ class MetricStore:
         """The gauge with these label values."""
         return self._gauges[family].labels(*labels) if labels else self._gauges[family]
 
-    def take_away(self, family: Family, *labels: str) -> None:
-        """Takes the gauge with these label values away, if it is there."""
+    def remove(self, family: Family, *labels: str) -> None:
+        """Removes the gauge with these label values, if it is there."""
         self._gauges[family].remove(*labels)
 
     def histogram(self, family: Family, *labels: str) -> Histogram:
@@ -131,27 +109,70 @@ class MetricStore:
             self._histograms[family] = Histogram(name, family.help, family.labels, registry=self.registry, buckets=bounds)
 
 
-def gauge_of(family: Family) -> GaugeMetricFamily:
-    """An empty gauge of a family that is computed for each scrape."""
-    return GaugeMetricFamily(f"{PREFIX}_{family.name}", family.help, labels=family.labels)
+class Series:
+    """The series of one thing, such as a target or a subscription: `labels` are its name.
 
+    What may happen to it has series from the start, with the values of the declarations. May be used in any thread; nothing blocks.
+    KeyError for a family of another type. `values` are those of the labels that a family has beside its scope.
+    """
 
-class Stopwatch:
-    """One histogram about a service. A negative duration counts as 0 and is counted apart: it is a fact about our clocks."""
+    def __init__(self, store: MetricStore, scope: tuple[str, ...], labels: tuple[str, ...]) -> None:
+        self.labels: Final = labels
+        self._store, self._scope = store, scope
+        self._counters: dict[tuple[Family | str, ...], Counter] = {}
+        self._histograms: dict[tuple[Family | str, ...], Histogram] = {}
+        for family in FAMILIES:
+            if family.scope == scope and family.start is not None and not family.scraped:
+                self.start(family)
 
-    __slots__ = ("_histogram", "_negative")
+    def start(self, family: Family) -> None:
+        """Makes every series of a family, with its first value."""
+        for values in product(*family.values.values()):
+            if family.kind is MetricType.COUNTER:
+                self.count(family, *values, by=0)
+            elif family.kind is MetricType.HISTOGRAM:
+                self._store.histogram(family, *self.labels, *values)
+            else:
+                gauge = self._store.gauge(family, *self.labels, *values)
+                if family.start:  # all others are 0 when they are made, and keep their values
+                    gauge.set(family.start)
 
-    def __init__(self, histogram: Histogram, negative: Counter) -> None:
-        self._histogram = histogram
-        self._negative = negative
+    def count(self, family: Family, *values: str, by: float = 1) -> None:
+        """Counts."""
+        counter = self._counters.get((family, *values))
+        if counter is None:
+            counter = self._counters[family, *values] = self._store.counter(family, *self.labels, *values)
+        counter.inc(by)
 
-    def took(self, duration_s: float, exemplar: Exemplar | None = None) -> None:
-        """One duration was measured."""
-        if duration_s < 0.0:
-            self._negative.inc()
-            duration_s = 0.0
+    def set(self, family: Family, value: float, *values: str) -> None:
+        """Sets a gauge."""
+        self._store.gauge(family, *self.labels, *values).set(value)
+
+    def choose(self, family: Family, chosen: str) -> None:
+        """Sets a gauge that has a series for each value of a label: 1 for this one, 0 for the others."""
+        (values,) = family.values.values()
+        for value in values:
+            self.set(family, value == chosen, value)
+
+    def took(self, family: Family, seconds: float, *values: str, exemplar: Exemplar | None = None) -> None:
+        """Adds a duration to a histogram. A negative one counts as 0, and of a service is counted apart: a clock of ours is wrong."""
+        if seconds < 0.0:
+            seconds = 0.0
+            if family.indicator is not None:
+                self._store.counter(families.NEGATIVE_DURATIONS, *self.labels[: len(TARGET)], family.indicator).inc()
         # As objectives are judged: what is not longer than a threshold is in its bucket, whatever floats make of it.
-        self._histogram.observe(whole_micros(duration_s) / MICROS, dict(exemplar) if exemplar else None)
+        histogram = self._histograms.get((family, *values))
+        if histogram is None:
+            histogram = self._histograms[family, *values] = self._store.histogram(family, *self.labels, *values)
+        histogram.observe(whole_micros(seconds) / MICROS, dict(exemplar) if exemplar else None)
+
+    def remove(self, family: Family) -> None:
+        """Ends a gauge that has no labels beside the scope."""
+        self._store.remove(family, *self.labels)
+
+    def forget(self) -> None:
+        """Ends every series about it."""
+        self._store.forget(**dict(zip(self._scope, self.labels, strict=True)))
 
 
 # --- how it is written -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.sinks.metrics import DrillMetrics, Metrics, store
+from prober.sinks.metrics import DrillMetrics, Metrics, families, store
 from tests.unit.sinks.metrics.scraping import embedded, page
 
 ACCUSING = (Status.VIOLATION, Status.LIVENESS)
@@ -63,10 +63,10 @@ def test_a_passed_drill_counts_and_a_failed_one_is_no_success() -> None:
 
 def test_what_a_scrape_shows_is_read_by_drill_and_status() -> None:
     drills, _ = drilling()
-    drills.found("drop", Kind.ORDER_GAP, Status.VIOLATION, 2)
-    drills.found("drop", Kind.STUCK, Status.LIVENESS)
-    drills.found("drop", Kind.AFFINITY_MOVE, Status.INFO, 9)
-    drills.found("control", Kind.ORDER_GAP, Status.VIOLATION)
+    drills.of("drop").count(families.DRILL_FINDINGS, Kind.ORDER_GAP, Status.VIOLATION, by=2)
+    drills.of("drop").count(families.DRILL_FINDINGS, Kind.STUCK, Status.LIVENESS)
+    drills.of("drop").count(families.DRILL_FINDINGS, Kind.AFFINITY_MOVE, Status.INFO, by=9)
+    drills.of("control").count(families.DRILL_FINDINGS, Kind.ORDER_GAP, Status.VIOLATION)
     assert drills.scraped("drop", ACCUSING) == 3.0
     assert drills.scraped("control", ACCUSING) == 1.0
 

@@ -6,74 +6,28 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Set
+from itertools import product
 from pathlib import Path
 
 import pytest
+from prometheus_client.samples import Sample
 
-from prober.brokers.base import AdminOperation, Confirmed
-from prober.brokers.calls import ErrorCode, Operation
 from prober.config.loading import load
 from prober.core.findings import Kind, Status
-from prober.probes.catalogue import PROBES
-from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.sinks.metrics import Component, Metrics, SkipReason, exemplar_of
-from prober.sinks.metrics.families import (
-    FAMILIES,
-    FIGURES,
-    HEAD_OF_LINE_DELAY,
-    HOT_KEYS,
-    LEFTOVERS,
-    LIBRARY_ANOMALIES,
-    PROBE_ASSIGNED,
-    REVERIFIED_FINDINGS,
-)
-from prober.sinks.metrics.family import MetricType
-from prober.sinks.metrics.store import SNAPSHOT_FAMILIES
-from prober.slo.indicators import DURATIONS, Indicator
+from prober.sinks.metrics import Metrics, exemplar_of, families
+from prober.sinks.metrics.comparisons import ComparedTargets
+from prober.sinks.metrics.families import FAMILIES
+from prober.sinks.metrics.family import Family, MetricType
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, embedded, page, samples
 
-TARGET = {"target", "environment", "region"}
-PROBE_INSTANCE: dict[str, Set[str] | None] = {"probe": set(PROBES), "vantage": {"wire"}, "part": {""}}
-PROMISED: dict[
-    str, dict[str, Set[str] | None]
-] = {  # as other programs rely on them: name, labels beside target, environment and region, and what these may be
-    "oldest_unacked_message_age_seconds": {"subscription": None},
-    "num_undelivered_messages": {"subscription": None},
-    "stalled_keys": {"subscription": None},
-    "publishes_total": {"topic": None, "outcome": {"confirmed", "rejected", "unknown"}},
-    "deliveries_total": {"subscription": None, "kind": {"first", "redelivery", "publisher_duplicate", "foreign"}},
-    "findings_total": {"subscription": None, "kind": set(Kind), "status": {"violation", "liveness", "indeterminate", "info"}},
-    "order_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
-    "redelivery_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
-    "affinity_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
-    "delivery_checks_total": {"subscription": None, "result": {"good", "bad", "undecided"}},
-    "affinity_moves_total": {"subscription": None, "outstanding": {"yes", "no", "unknown"}},
-    "early_redeliveries_total": {"subscription": None},
-    "keys_forgotten_total": {"subscription": None},
-    "control_plane_failures_total": {"operation": set(AdminOperation)},
-    "deliveries_overdue_total": {"subscription": None},
-    "publish_latency_seconds_bucket": {"topic": None, "le": None},
-    "end_to_end_latency_seconds_bucket": {"subscription": None, "le": None},
-    "redelivery_latency_seconds_bucket": {"subscription": None, "le": None},
-    "control_plane_latency_seconds_bucket": {"operation": set(AdminOperation), "le": None},
-    "target_errors_total": {"operation": set(Operation), "code": set(ErrorCode)},
-    "undecided_durations_total": {"duration": set(DURATIONS)},
-    "probe_runs_total": {**PROBE_INSTANCE, "verdict": {"pass", "fail", "unknown"}},
-    "probe_runs_expected_total": PROBE_INSTANCE,
-    "probe_last_success_timestamp_seconds": PROBE_INSTANCE,
-    "scheduler_skips_total": {**PROBE_INSTANCE, "reason": set(SkipReason)},
+OPEN = {
+    *("target", "environment", "region", "topic", "subscription", "probe", "vantage", "part", "project", "own_subscription"),
+    *("baseline", "candidate", "aspect", "rank", "drill", "step", "job", "job_name"),
 }
-PROMISED_OF_THE_PROBER: dict[str, dict[str, Set[str] | None]] = {
-    "internal_errors_total": {"component": set(Component)},
-    "job_last_success_timestamp_seconds": {
-        "job": {"hot-keys", "slo-burn", "reverify", "retention", "nightly"},
-        "job_name": None,
-        "environment": {"test"},
-    },
-}
+"""Labels whose values the configuration or the code bounds; all others have a closed list of values."""
 
 
 def watching() -> Metrics:
@@ -84,52 +38,42 @@ def watching() -> Metrics:
     return metrics
 
 
-@pytest.mark.parametrize("name", PROMISED)
-def test_a_promised_family_is_there_with_all_its_combinations_at_0(name: str) -> None:
-    check(name, PROMISED[name], TARGET)
+def starting() -> Metrics:
+    """Everything that has series from the start, if it is there."""
+    metrics = watching()
+    metrics.own([(embedded(), "own")])
+    metrics.drills(["drop"])
+    metrics.comparisons.follow([ComparedTargets("a", "b")])
+    return metrics
 
 
-@pytest.mark.parametrize("name", PROMISED_OF_THE_PROBER)
-def test_a_promised_family_of_the_prober_itself_is_there(name: str) -> None:
-    check(name, PROMISED_OF_THE_PROBER[name], set())
+def of(family: Family, found: list[Sample]) -> dict[tuple[str, ...], float]:
+    """The values of its series by those of their labels."""
+    suffix = "_count" if family.kind is MetricType.HISTOGRAM else ""
+    return {
+        tuple(one.labels[label] for label in family.labels): one.value for one in found if one.name == family.full_name + suffix
+    }
 
 
-def check(name: str, promised: dict[str, Set[str] | None], common: set[str]) -> None:
-    found = [sample for sample in samples(watching()) if sample.name == f"pubsub_prober_{name}"]
-    assert found
-    assert {frozenset(sample.labels) for sample in found} == {frozenset({*common, *promised})}
-    assert {sample.value for sample in found} == {0.0}
-    combinations = 1
-    for label, values in promised.items():
-        if values is not None:
-            assert {sample.labels[label] for sample in found} == set(map(str, values))
-            combinations *= len(values)
-    if "le" not in promised:
-        assert len(found) == combinations
+def test_a_family_has_every_combination_of_its_values_with_its_first_value() -> None:
+    found = samples(starting())
+    set_at_once = {families.CLOCK, families.OWN_LATE, families.COMPARISON_STANDING, families.PROBE_INTERVAL, families.LEFTOVERS}
+    for family in set(FAMILIES) - set_at_once:
+        if family.start is None or family.scraped:
+            continue
+        series = of(family, found)
+        things = {labels[: len(family.scope)] for labels in series}
+        assert things, family.name
+        wanted = {(*thing, *map(str, values)) for thing in things for values in product(*family.values.values())}
+        assert series.keys() == wanted, family.name
+        assert all(str(value) == str(float(family.start)) for value in series.values()), family.name
 
 
-MEASURED = {*FIGURES.values(), HEAD_OF_LINE_DELAY, LIBRARY_ANOMALIES}
-"""Only where a probe measures it, or at the library vantage."""
-ABSENT_AT_FIRST = {
-    HOT_KEYS,
-    LEFTOVERS,
-    PROBE_ASSIGNED,
-    REVERIFIED_FINDINGS,
-    *MEASURED,
-    *(family for family in FAMILIES if {"drill", "own_subscription", "candidate", "rank"} & set(family.labels)),
-}
-"""No report was read, nothing swept, assigned, measured, drilled or observed, no own subscription or comparison configured: nothing is not
-0."""
-
-
-def test_every_family_is_there_from_the_start() -> None:
-    metrics = Metrics(environments=["test"])
-    metrics.watch(embedded(), ["t"], ["s"])
-    metrics.errors_at(embedded())
-    found = {sample.name for sample in samples(metrics)}
-    for family in set(FAMILIES) - ABSENT_AT_FIRST:
-        suffix = "_count" if family.kind is MetricType.HISTOGRAM else ""
-        assert family.full_name + suffix in found
+def test_what_is_not_measured_yet_has_no_series() -> None:
+    found = samples(starting())
+    given = {families.TARGET_INFO, families.BUILD, families.COMPARISON_RATIO, families.COMPARISON_SECONDS}
+    absent = {family for family in FAMILIES if family.start is None} - given
+    assert {family.name: of(family, found) for family in absent if of(family, found)} == {}
 
 
 def test_times_of_creation_do_not_double_the_series() -> None:
@@ -185,8 +129,8 @@ def series_after(keys: int) -> int:
     topic, subscription = target.topic("t"), target.subscription("s")
     for number in range(keys):
         exemplar = exemplar_of(f"run-{number}")
-        topic.published(Confirmed(str(number)), number / 1000, exemplar)
-        subscription.delivered(DeliveryKind.FIRST, number / 1000, exemplar)
+        topic.took(families.PUBLISH_LATENCY, number / 1000, exemplar=exemplar)
+        subscription.took(families.END_TO_END_LATENCY, number / 1000, exemplar=exemplar)
         subscription.checked(Indicator.ORDER, SliCounts(1))
     return len(samples(metrics, OPENMETRICS))
 
@@ -199,7 +143,7 @@ def test_names_beyond_the_limit_are_counted_together() -> None:
     metrics = Metrics()
     target = metrics.watch(embedded())
     for number in range(150):
-        target.subscription(f"s{number}").finding(Kind.ORDER_GAP, Status.VIOLATION)
+        target.subscription(f"s{number}").count(families.FINDINGS, Kind.ORDER_GAP, Status.VIOLATION)
         target.topic(f"t{number}")
     found = [sample for sample in samples(metrics) if sample.name == "pubsub_prober_findings_total" and sample.value]
     assert len(found) == 101
@@ -208,48 +152,6 @@ def test_names_beyond_the_limit_are_counted_together() -> None:
         sample.labels["label"]: sample.value for sample in samples(metrics) if sample.name == "pubsub_prober_folded_names_total"
     }
     assert folded == {"topic": 50, "subscription": 50}
-
-
-def test_every_label_is_a_name_of_ours_or_one_of_a_few_words() -> None:
-    named = {
-        "target",
-        "environment",
-        "region",
-        "topic",
-        "subscription",
-        "probe",
-        "part",
-        "component",
-        "job",
-        "job_name",
-        "drill",
-        "step",
-        "class",
-        "project",
-        "own_subscription",
-        "baseline",
-        "candidate",
-        "aspect",
-        "rank",
-    }
-    words = {
-        "outcome",
-        "kind",
-        "status",
-        "result",
-        "outstanding",
-        "operation",
-        "verdict",
-        "reason",
-        "duration",
-        "label",
-        "code",
-        "vantage",
-        "who",
-        "standing",
-        "bound",
-    }
-    assert {label for family in FAMILIES for label in family.labels} == named | words
 
 
 # --------------------------------------------------------------------------------------------------------------- promtool
@@ -283,7 +185,10 @@ def test_promtool_would_say_it() -> None:
     assert checked(b"# HELP waiting_ms Waiting.\n# TYPE waiting_ms counter\nwaiting_ms 1\n").returncode != 0
 
 
+def test_no_other_label_may_have_any_value() -> None:
+    assert {label for family in FAMILIES for label in family.scope} == OPEN
+
+
 def test_families_are_listed_once() -> None:
     assert len({family.full_name for family in FAMILIES}) == len(FAMILIES)
-    assert set(SNAPSHOT_FAMILIES) <= set(FAMILIES)
     assert all(family.help.endswith(".") for family in FAMILIES)

@@ -252,14 +252,14 @@ class Measuring:
     """The metrics and counters of a site where delays are measured, run after run."""
 
     def __init__(self, vantage: str = "wire") -> None:
-        self._metrics = Metrics(CONFIG.objectives)
+        self._metrics, self._vantage = Metrics(CONFIG.objectives), vantage
         self.counters = SloCounters(CONFIG.objectives)
         target = self._metrics.watch(CONFIG.targets[0])
         self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation", vantage)
         self.subscription = target.subscription("s")
 
     def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, counters: Mapping[str, int] = NONE) -> None:
-        site = Site("embedded", "isolation", "wire", 10.0)
+        site = Site("embedded", "isolation", self._vantage, 10.0)
         listener = self._sink.begin(RunBegun("r", site, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
         result = replace(RESULT, counters=counters, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
         listener.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, counts=counts, measurements=taken))

@@ -12,10 +12,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from prober.config.loading import load
-from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.service import Service
-from prober.sinks.metrics import Metrics, Scrapes
+from prober.sinks.metrics import Metrics, Scrapes, families
 from prober.sinks.metrics.service import FRESH_S
 from prober.sinks.metrics.store import content_type_for
 from tests.unit.sinks.metrics.scraping import OPENMETRICS, PATIENCE_S, Renderings, embedded, samples
@@ -144,7 +143,7 @@ def test_pages_are_whole_while_series_come_and_are_counted() -> None:
     with ThreadPoolExecutor(1) as thread:
         rendering = thread.submit(render)
         for number in range(20):
-            target.subscription(f"s{number}").delivered(DeliveryKind.FIRST, 0.1)
+            target.subscription(f"s{number}").took(families.END_TO_END_LATENCY, 0.1)
             metrics.look()
         rendering.result(PATIENCE_S)
     for page in pages:

@@ -8,16 +8,16 @@ from random import Random
 
 import pytest
 
-from prober.brokers.base import AdminOperation, Confirmed, Rejected, Unknown, Vantage
+from prober.brokers.base import AdminOperation, Vantage
 from prober.clock import Machine, on_machine
 from prober.config.loading import load
 from prober.core.findings import Kind, Status
-from prober.core.verdict import Verdict
 from prober.probes.catalogue import ProbeName
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
 from prober.runs.site import SiteKey
-from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of
+from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of, families
+from prober.sinks.metrics.label_values import PublishOutcome
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
 from tests.unit.sinks.metrics.scraping import HERE, ON_S, OPENMETRICS, embedded, page, samples, value
@@ -47,11 +47,10 @@ def target(metrics: Metrics) -> TargetMetrics:
 
 def test_publishes(metrics: Metrics, target: TargetMetrics) -> None:
     topic = target.topic("t")
-    topic.published(Confirmed("m1"), 0.4)
-    topic.published(Confirmed("m2"), 0.6)
-    topic.published(Rejected("too large"))
-    topic.published(Unknown("deadline"))
-    topic.published(Unknown("deadline"))
+    for outcome, times in ((PublishOutcome.CONFIRMED, 2), (PublishOutcome.REJECTED, 1), (PublishOutcome.UNKNOWN, 2)):
+        topic.count(families.PUBLISHES, outcome, by=times)
+    topic.took(families.PUBLISH_LATENCY, 0.4)
+    topic.took(families.PUBLISH_LATENCY, 0.6)
     assert [value(metrics, "publishes_total", **HERE, outcome=outcome) for outcome in ("confirmed", "rejected", "unknown")] == [
         2,
         1,
@@ -63,10 +62,10 @@ def test_publishes(metrics: Metrics, target: TargetMetrics) -> None:
 
 def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
     subscription = target.subscription("s")
-    subscription.delivered(DeliveryKind.FIRST, 0.2)
-    subscription.delivered(DeliveryKind.FIRST)
-    subscription.delivered(DeliveryKind.REDELIVERY, 12.0)
-    subscription.delivered(DeliveryKind.FOREIGN, 3.0)
+    subscription.count(families.DELIVERIES, DeliveryKind.FIRST, by=2)
+    subscription.count(families.DELIVERIES, DeliveryKind.FOREIGN)
+    subscription.took(families.END_TO_END_LATENCY, 0.2)
+    subscription.took(families.REDELIVERY_LATENCY, 12.0)
     assert value(metrics, "deliveries_total", **ON_S, kind="first") == 2
     assert value(metrics, "deliveries_total", **ON_S, kind="foreign") == 1
     assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1
@@ -75,10 +74,10 @@ def test_deliveries(metrics: Metrics, target: TargetMetrics) -> None:
 
 def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
     subscription = target.subscription("s")
-    subscription.finding(Kind.ORDER_GAP, Status.VIOLATION)
+    subscription.count(families.FINDINGS, Kind.ORDER_GAP, Status.VIOLATION)
     subscription.checked(Indicator.ORDER, SliCounts(40))
     subscription.checked(Indicator.COMPLETENESS, SliCounts(undecided=1))
-    subscription.moved(Outstanding.YES)
+    subscription.count(families.AFFINITY_MOVES, Outstanding.YES)
     assert value(metrics, "findings_total", **ON_S, kind="ORDER_GAP", status="violation") == 1
     assert value(metrics, "order_checks_total", **ON_S, result="good") == 40
     assert value(metrics, "delivery_checks_total", **ON_S, result="undecided") == 1
@@ -86,17 +85,13 @@ def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
 
 
 def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
-    target.expected(ORDERING)
-    target.expected(ORDERING)
-    target.skipped(ORDERING, SkipReason.OVERLAP)
-    target.run(ORDERING, Verdict.PASS, 1000.0)
-    target.run(ORDERING, Verdict.FAIL, 2000.0)
-    target.run(ORDERING._replace(probe="affinity"), Verdict.UNKNOWN, 3000.0)
+    site = target.site(ORDERING)
+    site.count(families.PROBE_RUNS_EXPECTED, by=2)
+    site.count(families.SCHEDULER_SKIPS, SkipReason.OVERLAP)
+    site.count(families.PROBE_RUNS, "pass")
     assert value(metrics, "probe_runs_expected_total", **HERE, probe="ordering") == 2
     assert value(metrics, "scheduler_skips_total", **HERE, probe="ordering", reason="overlap") == 1
     assert value(metrics, "probe_runs_total", **HERE, probe="ordering", verdict="pass") == 1
-    assert value(metrics, "probe_runs_total", **HERE, probe="affinity", verdict="unknown") == 1
-    assert value(metrics, "probe_last_success_timestamp_seconds", probe="ordering") == 1000.0  # only a pass is a success
     assert value(metrics, "probe_last_success_timestamp_seconds", probe="affinity") == 0.0
 
 
@@ -105,7 +100,7 @@ def test_runs_are_counted_by_vantage_and_part() -> None:
     ordering = config.targets[0].probes[ProbeName.ORDERING].model_copy(update={"vantages": tuple(Vantage)})
     metrics = Metrics()
     target = metrics.watch(config.targets[0].model_copy(update={"probes": {ProbeName.ORDERING: ordering}}))
-    target.run(ORDERING._replace(vantage="library", part="2/2"), Verdict.UNKNOWN, 1000.0)
+    target.site(ORDERING._replace(vantage="library", part="2/2")).count(families.PROBE_RUNS, "unknown")
     counted = {
         (sample.labels["vantage"], sample.labels["part"]): sample.value
         for sample in samples(metrics)
@@ -115,9 +110,9 @@ def test_runs_are_counted_by_vantage_and_part() -> None:
 
 
 def test_a_probe_that_is_given_up_is_assigned_no_more(metrics: Metrics, target: TargetMetrics) -> None:
-    target.assigned(ORDERING, 1000.0)
+    target.site(ORDERING).set(families.PROBE_ASSIGNED, 1000.0)
     assert value(metrics, "probe_assigned_timestamp_seconds", **HERE, probe="ordering", vantage="wire") == 1000.0
-    target.given_up(ORDERING)
+    target.site(ORDERING).remove(families.PROBE_ASSIGNED)
     assert "pubsub_prober_probe_assigned_timestamp_seconds" not in {sample.name for sample in samples(metrics)}
 
 
@@ -128,15 +123,15 @@ def test_a_scrape_has_the_clock_of_that_moment(metrics: Metrics) -> None:
 
 
 def test_administration(metrics: Metrics, target: TargetMetrics) -> None:
-    target.administered(AdminOperation.CREATE_TOPIC, 0.3)
+    target.took(families.CONTROL_PLANE_LATENCY, 0.3, AdminOperation.CREATE_TOPIC)
     assert value(metrics, "control_plane_latency_seconds_count", **HERE, operation="create_topic") == 1
 
 
 def test_the_prober_itself(metrics: Metrics) -> None:
     metrics.health.internal_error(Component.RECORDER)
     metrics.health.dropped(Component.HISTORY, 7)
-    metrics.health.history_failed()
-    metrics.health.lagged(0.02)
+    metrics.health.count(families.HISTORY_FAILURES)
+    metrics.health.took(families.LOOP_LAG, 0.02)
     metrics.health.job_succeeded(Job.HOT_KEYS, 5000.0)
     assert value(metrics, "internal_errors_total", component="recorder") == 1
     assert value(metrics, "events_dropped_total", component="history") == 7
@@ -148,10 +143,10 @@ def test_the_prober_itself(metrics: Metrics) -> None:
 
 
 def test_a_negative_duration_is_counted_and_not_dropped(metrics: Metrics, target: TargetMetrics) -> None:
-    target.topic("t").published(Confirmed("m1"), -0.5)
-    target.subscription("s").delivered(DeliveryKind.FIRST, -2.0)
-    target.subscription("s").delivered(DeliveryKind.REDELIVERY, -1e-9)
-    target.administered(AdminOperation.DELETE, -1.0)
+    target.topic("t").took(families.PUBLISH_LATENCY, -0.5)
+    target.subscription("s").took(families.END_TO_END_LATENCY, -2.0)
+    target.subscription("s").took(families.REDELIVERY_LATENCY, -1e-9)
+    target.took(families.CONTROL_PLANE_LATENCY, -1.0, AdminOperation.DELETE)
     for duration in ("publish_latency", "end_to_end_latency", "redelivery_latency", "control_plane_latency"):
         assert value(metrics, "negative_durations_total", **HERE, duration=duration) == 1
     assert value(metrics, "end_to_end_latency_seconds_count", **ON_S) == 1
@@ -239,8 +234,9 @@ def test_the_newer_text_format_is_there_too(metrics: Metrics) -> None:
 
 
 def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target: TargetMetrics) -> None:
-    target.subscription("s").delivered(DeliveryKind.FIRST, 3.0, exemplar_of("run-7", "4bf92f3577b34da6a3ce929d0e0e4736"))
-    target.topic("t").published(Confirmed("m"), 0.1, exemplar_of("run-7"))
+    slow = exemplar_of("run-7", "4bf92f3577b34da6a3ce929d0e0e4736")
+    target.subscription("s").took(families.END_TO_END_LATENCY, 3.0, exemplar=slow)
+    target.topic("t").took(families.PUBLISH_LATENCY, 0.1, exemplar=exemplar_of("run-7"))
     found = [sample for sample in samples(metrics, OPENMETRICS) if sample.exemplar]
     assert {(sample.name, sample.labels["le"]) for sample in found} == {
         ("pubsub_prober_end_to_end_latency_seconds_bucket", "5.0"),
@@ -255,7 +251,7 @@ def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target:
 def test_an_exemplar_that_is_too_long_is_left_out(metrics: Metrics, target: TargetMetrics) -> None:
     assert exemplar_of("x" * 122) == {"run_id": "x" * 122}
     assert exemplar_of("x" * 123) == {}
-    target.topic("t").published(Confirmed("m"), 0.1, exemplar_of("x" * 500))
+    target.topic("t").took(families.PUBLISH_LATENCY, 0.1, exemplar=exemplar_of("x" * 500))
     assert value(metrics, "publish_latency_seconds_count", topic="t") == 1
 
 
@@ -297,7 +293,7 @@ def test_probes_and_subscriptions_that_are_gone_have_no_series() -> None:
     assert named(metrics, topic="a")
     assert named(metrics, subscription="a")
     target.follow(embedded())
-    target.subscription("b").overdue(1)
+    target.subscription("b").count(families.OVERDUE)
     assert {sample.labels["probe"] for sample in samples(metrics) if "probe" in sample.labels} == set(ProbeName) - {
         ProbeName.OBSERVE
     }
