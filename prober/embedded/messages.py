@@ -47,7 +47,6 @@ class Message:
     sequence      its place in the order in which this service received messages: unique, ascending.
     id            what clients see; unique in its topic (unless a fault makes it otherwise).
     publish_time  seconds since the epoch.
-    encoded       room in which the network side keeps the encoded form, so that it is computed once; the state never looks at it.
     """
 
     sequence: int
@@ -57,7 +56,6 @@ class Message:
     data: bytes
     attributes: Mapping[str, str]
     size: int
-    encoded: bytes | None = None
 
 
 @dataclass(slots=True)

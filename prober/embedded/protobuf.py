@@ -1,22 +1,20 @@
-"""Between the message classes of google-cloud-pubsub and the values of this service: messages as bytes and back, settings and back.
-
-A message is encoded once, when it is sent for the first time; each delivery then only puts the acknowledgement id in front of it. That
-is a valid encoding of `ReceivedMessage`, for protocol buffers are sequences of tagged fields, and ten times as fast as building objects.
-"""
+"""Between the message classes of google-cloud-pubsub and the values of this service: messages, answers and settings, there and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 from google.pubsub_v1 import types
 
 from prober.embedded import errors, resources
-from prober.embedded.messages import Confirm, Delivery, Message, PublishDraft
+from prober.embedded.messages import Confirm, Delivery, Message, PublishDraft, Send
 
 StreamingPullRequest: Final[Any] = types.StreamingPullRequest.pb()
 StreamingPullResponse: Final[Any] = types.StreamingPullResponse.pb()
+PublishResponse: Final[Any] = types.PublishResponse.pb()
+PullResponse: Final[Any] = types.PullResponse.pb()
+ReceivedMessage: Final[Any] = types.ReceivedMessage.pb()
 PubsubMessage: Final[Any] = types.PubsubMessage.pb()
 Topic: Final[Any] = types.Topic.pb()
 Subscription: Final[Any] = types.Subscription.pb()
@@ -25,11 +23,6 @@ Snapshot: Final[Any] = types.Snapshot.pb()
 _ACTIVE: Final = 1
 _ACK_DEADLINE_EXACTLY_ONCE_S: Final = 60  # documentation, "Exactly-once delivery": the default deadline there
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
-
-# Tags of length-delimited fields: number << 3 | 2. Of a number: number << 3.
-_FIRST: Final = b"\x0a"  # ReceivedMessage.ack_id; the list in StreamingPullResponse, PullResponse, PublishResponse
-_RECEIVED_MESSAGE: Final = b"\x12"
-_RECEIVED_ATTEMPT: Final = b"\x18"
 
 
 def drafts(request: Any) -> list[PublishDraft]:
@@ -42,48 +35,40 @@ def _attributes(given: Any) -> Mapping[str, str]:
     return {name: given[name] for name in given} if given else _NO_ATTRIBUTES
 
 
-def publish_response(ids: Iterable[str]) -> bytes:
-    """A PublishResponse."""
-    return b"".join(field for message_id in ids for field in _field(_FIRST, message_id.encode()))
+def received(deliveries: Iterable[Delivery]) -> list[Any]:
+    """Deliveries as `ReceivedMessage`s."""
+    return [
+        ReceivedMessage(ack_id=one.ack_id, message=_message_to(one.message), delivery_attempt=one.delivery_attempt)
+        for one in deliveries
+    ]
 
 
-def received(deliveries: Iterable[Delivery]) -> bytes:
-    """A PullResponse, or the messages of a StreamingPullResponse."""
-    parts: list[bytes] = []
-    for delivery in deliveries:
-        message = delivery.message.encoded or encoded(delivery.message)
-        ack_id = delivery.ack_id.encode()
-        inner = b"".join((_FIRST, _varint(len(ack_id)), ack_id, _RECEIVED_MESSAGE, _varint(len(message)), message))
-        if delivery.delivery_attempt:
-            inner += _RECEIVED_ATTEMPT + _varint(delivery.delivery_attempt)
-        parts += (_FIRST, _varint(len(inner)), inner)
-    return b"".join(parts)
-
-
-def encoded(message: Message) -> bytes:
-    """The message as clients see it; kept with it."""
-    built = PubsubMessage(data=message.data, ordering_key=message.ordering_key, message_id=message.id)
-    attributes = built.attributes
-    for name, value in message.attributes.items():
-        attributes[name] = value
+def _message_to(message: Message) -> Any:
+    built = PubsubMessage(
+        data=message.data, attributes=message.attributes, ordering_key=message.ordering_key, message_id=message.id
+    )
     built.publish_time.seconds = int(message.publish_time)
     built.publish_time.nanos = int(message.publish_time % 1 * 1_000_000) * 1_000
-    message.encoded = built.SerializeToString()
-    return message.encoded
+    return built
 
 
-@cache
-def properties(*, exactly_once: bool, ordering: bool) -> bytes:
-    """What every response on a stream says about its subscription; clients take its absence for a no."""
+def stream_response(effect: Send | Confirm | None, settings: resources.Subscription) -> Any:
+    """What is written on a stream: deliveries, confirmations or, without an effect, a keep-alive.
+
+    Every response has the properties of the subscription; clients take their absence for a no.
+    """
     response = StreamingPullResponse()
-    response.subscription_properties.exactly_once_delivery_enabled = exactly_once
-    response.subscription_properties.message_ordering_enabled = ordering
-    return bytes(response.SerializeToString())
+    if isinstance(effect, Send):
+        response.received_messages.extend(received(effect.deliveries))
+    elif effect is not None:
+        _confirm(response, effect)
+    response.subscription_properties.exactly_once_delivery_enabled = settings.enable_exactly_once_delivery
+    response.subscription_properties.message_ordering_enabled = settings.enable_message_ordering
+    return response
 
 
-def confirmation(effect: Confirm) -> bytes:
+def _confirm(response: Any, effect: Confirm) -> None:
     """What became of answers on a stream."""
-    response = StreamingPullResponse()
     if effect.acked or effect.failed:
         acks = response.acknowledge_confirmation
         acks.ack_ids.extend(effect.acked)
@@ -94,35 +79,10 @@ def confirmation(effect: Confirm) -> bytes:
         modified = response.modify_ack_deadline_confirmation
         modified.ack_ids.extend(effect.modified)
         modified.invalid_ack_ids.extend(_ids_for(effect.modify_failed, errors.INVALID_ACK_ID))
-    return bytes(response.SerializeToString())
 
 
 def _ids_for(reasons: Mapping[str, str], reason: str) -> Sequence[str]:
     return [ack_id for ack_id, own in reasons.items() if own == reason]
-
-
-def _field(tag: bytes, content: bytes) -> tuple[bytes, bytes, bytes]:
-    return tag, _varint(len(content)), content
-
-
-def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first (Protocol Buffers, "Encoding")."""
-    if value < _SMALL:
-        return _VARINTS[value]
-    return _slow_varint(value)
-
-
-def _slow_varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_SMALL: Final = 4_096
-_VARINTS: Final = [_slow_varint(value) for value in range(_SMALL)]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------------------

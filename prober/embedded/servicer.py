@@ -1,7 +1,7 @@
 """google.pubsub.v1.Publisher and Subscriber over gRPC, around the state.
 
 Handlers translate and nothing else: a request becomes a call on the state, its result a response, a `ServiceError` a status. They are
-registered by name on raw messages and bytes, without generated service classes.
+registered by name, without generated service classes.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
-from google.protobuf import any_pb2
+from google.protobuf import any_pb2, empty_pb2
 from google.pubsub_v1 import types
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from prober.embedded import errors, protobuf, resources
-from prober.embedded.messages import Send
 from prober.embedded.pump import Outlet, Pump
 from prober.embedded.state import PULL_WAIT_S, StreamAnswers, StreamRequest
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 Method: TypeAlias = Callable[[Any], Any]
 
-_EMPTY: Final = b""
+_EMPTY: Final = empty_pb2.Empty()
 _KEEPALIVE_S: Final = 30.0
 _STREAM_MESSAGES_MAX: Final = 100_000  # for clients that set no limit of their own
 _STREAM_BYTES_MAX: Final = 1_000_000_000
@@ -51,6 +50,7 @@ class Servicer:
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
             self._streaming_pull,
             request_deserializer=protobuf.StreamingPullRequest.FromString,
+            response_serializer=protobuf.StreamingPullResponse.SerializeToString,
         )
         health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Check": grpc.unary_unary_rpc_method_handler(_healthy)}
         return (
@@ -67,10 +67,10 @@ class Servicer:
             methods[name] = _handler(self._answering(name, own), getattr(types, request).pb())
         return methods
 
-    def _answering(self, name: str, method: Method) -> Callable[[Any, Context], Awaitable[bytes]]:
+    def _answering(self, name: str, method: Method) -> Callable[[Any, Context], Awaitable[Any]]:
         """A method of the state as a handler: it cannot wait, so everything it asks for happens at once. A fault may delay the answer."""
 
-        async def handle(request: Any, context: Context) -> bytes:
+        async def handle(request: Any, context: Context) -> Any:
             try:
                 self._refuse(name)
                 response = method(request)
@@ -81,7 +81,7 @@ class Servicer:
             late_s = self._answered_after(name, request)
             if late_s:
                 await asyncio.sleep(late_s)
-            return response if isinstance(response, bytes) else bytes(response.SerializeToString())
+            return response
 
         return handle
 
@@ -99,8 +99,9 @@ class Servicer:
 
     # --- Publisher --------------------------------------------------------------------------------------------------------------
 
-    def _publish(self, request: Any) -> bytes:
-        return protobuf.publish_response(self._state.publish(request.topic, protobuf.drafts(request), self._pump.now()))
+    def _publish(self, request: Any) -> Any:
+        ids = self._state.publish(request.topic, protobuf.drafts(request), self._pump.now())
+        return protobuf.PublishResponse(message_ids=ids)
 
     def _create_topic(self, request: Any) -> Any:
         return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
@@ -112,7 +113,7 @@ class Servicer:
         wanted = protobuf.topic_from(request.topic)
         return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 
-    def _delete_topic(self, request: Any) -> bytes:
+    def _delete_topic(self, request: Any) -> Any:
         self._registry.delete_topic(request.topic)
         return _EMPTY
 
@@ -130,7 +131,7 @@ class Servicer:
         page, token = self._registry.page(self._registry.topic(request.topic).snapshots, request.page_size, request.page_token)
         return types.ListTopicSnapshotsResponse.pb()(snapshots=page, next_page_token=token)
 
-    def _detach_subscription(self, request: Any) -> bytes:
+    def _detach_subscription(self, request: Any) -> Any:
         self._registry.detach_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
@@ -147,14 +148,14 @@ class Servicer:
         wanted = protobuf.subscription_from(request.subscription)
         return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
 
-    def _modify_push_config(self, request: Any) -> bytes:
+    def _modify_push_config(self, request: Any) -> Any:
         queue = self._registry.subscription(request.subscription)
         config = protobuf.push_config_from(request.push_config)
         wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
         self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
         return _EMPTY
 
-    def _delete_subscription(self, request: Any) -> bytes:
+    def _delete_subscription(self, request: Any) -> Any:
         self._registry.delete_subscription(request.subscription, self._pump.now())
         return _EMPTY
 
@@ -181,7 +182,7 @@ class Servicer:
         wanted = protobuf.snapshot_from(request.snapshot)
         return protobuf.snapshot_to(self._registry.update_snapshot(wanted, request.update_mask.paths))
 
-    def _delete_snapshot(self, request: Any) -> bytes:
+    def _delete_snapshot(self, request: Any) -> Any:
         self._registry.delete_snapshot(request.snapshot)
         return _EMPTY
 
@@ -191,7 +192,7 @@ class Servicer:
         found = [protobuf.snapshot_to(self._registry.snapshots[name].description) for name in page]
         return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
 
-    def _seek(self, request: Any) -> bytes:
+    def _seek(self, request: Any) -> Any:
         if request.WhichOneof("target") == "snapshot":
             self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
         else:
@@ -200,22 +201,22 @@ class Servicer:
 
     # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
 
-    def _acknowledge(self, request: Any) -> bytes:
+    def _acknowledge(self, request: Any) -> Any:
         self._state.acknowledge(request.subscription, request.ack_ids, self._pump.now())
         return _EMPTY
 
-    def _modify_ack_deadline(self, request: Any) -> bytes:
+    def _modify_ack_deadline(self, request: Any) -> Any:
         self._state.modify_ack_deadline(request.subscription, request.ack_ids, request.ack_deadline_seconds, self._pump.now())
         return _EMPTY
 
-    async def _pull(self, request: Any, context: Context) -> bytes:
+    async def _pull(self, request: Any, context: Context) -> Any:
         pull = f"pull {next(self._numbers)}"
         wait_s = 0.0 if request.return_immediately else _patience_s(context)
         answer = self._pump.await_pull(pull)
         try:
             self._state.pull(pull, request.subscription, request.max_messages, self._pump.now(), wait_s=wait_s)
             self._pump.ask()
-            return protobuf.received(await answer)
+            return protobuf.PullResponse(received_messages=protobuf.received(await answer))
         except errors.ServiceError as error:
             await _abort(context, error)
         finally:
@@ -289,14 +290,7 @@ class Servicer:
         queue = self._registry.subscription(first.subscription)
         idle_s = _KEEPALIVE_S if first.protocol_version > 0 else None
         async for effect in outlet.take(idle_s):
-            properties = protobuf.properties(
-                exactly_once=queue.settings.enable_exactly_once_delivery, ordering=queue.settings.enable_message_ordering
-            )
-            if effect is None:
-                body = _EMPTY
-            else:
-                body = protobuf.received(effect.deliveries) if isinstance(effect, Send) else protobuf.confirmation(effect)
-            await context.write(body + properties)
+            await context.write(protobuf.stream_response(effect, queue.settings))
 
 
 _DATA_METHODS: Final = frozenset({"Publish", "Acknowledge", "ModifyAckDeadline"})
@@ -346,8 +340,10 @@ class UnimplementedMethods(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(refuse)
 
 
-def _handler(method: Callable[[Any, Context], Awaitable[bytes]], request: Any) -> grpc.RpcMethodHandler[Any, Any]:
-    return grpc.unary_unary_rpc_method_handler(method, request_deserializer=request.FromString)
+def _handler(method: Callable[[Any, Context], Awaitable[Any]], request: Any) -> grpc.RpcMethodHandler[Any, Any]:
+    return grpc.unary_unary_rpc_method_handler(
+        method, request_deserializer=request.FromString, response_serializer=lambda response: response.SerializeToString()
+    )
 
 
 async def _healthy(request: bytes, context: Context) -> bytes:

@@ -115,7 +115,7 @@ class State:
     def _repeated(self, message: Message, now: float) -> Message:
         """A second record of a message under its id, with a later publish time (documentation, "Exactly-once delivery")."""
         later = max(now, message.publish_time + _REPEATED_AFTER_S)
-        return replace(message, sequence=self._engine.next_serial(), publish_time=later, encoded=None)
+        return replace(message, sequence=self._engine.next_serial(), publish_time=later)
 
     def _forward(self, queue: SubscriptionQueue, entry: QueueEntry, now: float) -> bool:
         """Send a message to its dead-letter topic; False, and it is delivered again, when there is no such topic."""
