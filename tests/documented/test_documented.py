@@ -15,7 +15,7 @@ from tests.documented.freedoms import SWITCHED_OFF, Freedom
 from tests.documented.service import History, legal_history
 from tests.judging import FAILURES, judge
 
-SEEDS = {Mode.STREAMING: 400, Mode.PULL: 260, Mode.PUSH: 400}
+SEEDS = {Mode.STREAMING: 120, Mode.PULL: 100, Mode.PUSH: 80}
 BATCH = 20
 EXCLUDED: dict[tuple[Mode, int], str] = {}
 """Seeds whose history the checker wrongly reports, with the class of `disputed.md`."""

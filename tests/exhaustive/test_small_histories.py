@@ -2,7 +2,8 @@
 
 The claims are those of `oracle`: no violation of order or redelivery where a legal send order exists, everything found in a
 single session, and no violation of any kind where the service as a whole can have behaved legally, or where streams of one
-owner raced. `FULL_EXHAUSTIVE=1` widens the grids from steady gaps to all mixtures of them and lifts the limits on length.
+owner raced. `FULL_EXHAUSTIVE=1` widens the grids from steady gaps to all mixtures of them and lifts the limits on length; what is
+marked as nightly is the same claim on longer histories, which are hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.judging import judge, kinds
 
 FULL = bool(os.environ.get("FULL_EXHAUSTIVE"))
 pytestmark = pytest.mark.timeout(7200 if FULL else 1200)
-LENGTH = 6
+SHORT, LENGTH = 4, 6
 LONG = ("none certain", "three apart", "two apart")
 MIXTURES = (0.3, 0.8, 1.2)
 HOLDER = {Kind.AFFINITY_SPLIT, Kind.PULL_OVERLAP, Kind.PUSH_OVERLAP}
@@ -73,28 +74,27 @@ def check_step(arrivals: Iterable[Arrival], confirmed: bool = True) -> Counter[s
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
 def test_first_received_in_log_order(grid: Grid) -> None:
     seen: Counter[str] = Counter()
-    for length in lengths(LENGTH if FULL else LENGTH - 1):
+    for length in lengths(SHORT):
         seen += check_step(in_log_order(length, [grid]))
     assert seen["legal"]
     assert seen["found"]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("grid", [grid for grid in GRIDS if grid.name in LONG], ids=lambda grid: grid.name)
+@pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid.name)
 def test_longer_ones_first_received_in_log_order(grid: Grid) -> None:
-    seen = check_step(in_log_order(LENGTH, [grid]))
-    assert seen["legal"]
-    assert seen["found"]
+    for length in range(SHORT + 1, LENGTH + 1 if FULL or grid.name in LONG else LENGTH):
+        check_step(in_log_order(length, [grid]))
 
 
-@pytest.mark.parametrize("length", lengths(LENGTH if FULL else 4))
+@pytest.mark.parametrize("length", lengths(LENGTH if FULL else SHORT))
 def test_mixtures_of_gaps(length: int) -> None:
     check_step(in_log_order(length, mixtures(length)))
 
 
 @pytest.mark.parametrize("grid", GRIDS[1:3], ids=lambda grid: grid.name)
 def test_unconfirmed_publishes_change_nothing(grid: Grid) -> None:
-    for length in lengths(LENGTH if FULL else 4):
+    for length in lengths(LENGTH if FULL else SHORT):
         check_step(in_log_order(length, [grid]), confirmed=False)
 
 
@@ -109,11 +109,11 @@ def test_one_session_is_decided_exactly(length: int, one_batch: bool) -> None:
         assert bool(found) != step_legal(arrival.receipts()), (arrival, found)
 
 
-@pytest.mark.parametrize("grid", GRIDS[:6], ids=lambda grid: grid.name)
+@pytest.mark.parametrize("grid", [GRIDS[0], GRIDS[3]], ids=lambda grid: grid.name)
 def test_streams_of_one_owner_race(grid: Grid) -> None:
     """Also where messages are first received out of order: what a send order explains is no violation."""
     seen: Counter[str] = Counter()
-    for length in lengths(LENGTH - 1 if FULL else 4):
+    for length in lengths(LENGTH - 1 if FULL else SHORT):
         for positions, sessions in product(product(range(1, length + 1), repeat=length), growth(length, 3)):
             arrival = Arrival(sessions, positions, grid)
             legal = step_legal(arrival.receipts())
@@ -156,7 +156,7 @@ def test_the_log_of_a_single_session(layout: str) -> None:
     publishes = LAYOUTS[layout]
     settings = Rules(stall_deadline_s=inf, unacked_deadline_s=inf, delivery_deadline_s=100.0)
     primaries = {publish.primary for publish in publishes if publish.primary}
-    for length in lengths(LENGTH if FULL else 4):
+    for length in lengths(LENGTH if FULL else SHORT):
         for ids in product(RECORDS, repeat=length):
             legal = record_legal(RECORDS, publishes, ids)
             findings = judge(settings, record_events(publishes, ids))
@@ -316,6 +316,6 @@ def test_nothing_is_held_against_a_legal_service(service: str) -> None:
     for length in lengths(3 if FULL else 2):
         seen += check_service(stories(mode, length), mode, limits)
     for length in range(3, 6):
-        seen += check_service(drawn(mode, length, 50_000 if FULL else 1_500), mode, limits)
+        seen += check_service(drawn(mode, length, 50_000 if FULL else 800), mode, limits)
     assert seen["legal"] > 300
     assert seen["found"] > 100

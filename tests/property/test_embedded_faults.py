@@ -34,7 +34,7 @@ UNSEEN = (
 )
 """Those which the model does not see: it does not look at ids, nor for what never comes, and there is one subscription with streams
 alone, without exactly-once delivery and dead letters."""
-SEEDS = 15
+SEEDS = 6
 LATEST_S = 2.0
 """When what a fault keeps back has been stored."""
 LOGGED = ("duplicate_publish_same_id", "zombie_publish")

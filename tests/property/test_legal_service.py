@@ -25,7 +25,7 @@ from tests.simulation.service import simulate_run
 from tests.simulation.situations import SITUATIONS
 from tests.simulation.trace import show
 
-EXAMPLES = 10_000 if os.environ.get("FULL_PROPERTIES") else 400
+EXAMPLES = 10_000 if os.environ.get("FULL_PROPERTIES") else 100
 
 
 @pytest.mark.timeout(3600)

@@ -75,9 +75,9 @@ def test_the_command_counts_what_happened(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_processes_do_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--histories", "120", "--processes", "2"])
+    main(["--histories", "30", "--processes", "2"])
     two = capsys.readouterr().out
-    main(["--histories", "120"])
+    main(["--histories", "30"])
     assert two == capsys.readouterr().out
 
 

@@ -28,18 +28,8 @@ from tests.simulation.service import simulate_run
 from tests.unit.sinks.status.examples import PROBER, SITE, START, result
 
 VECTORS = sorted((Path(__file__).parents[3] / "vectors").glob("*.jsonl"))
-SEEDS = range(2)
-BROKEN = (
-    Fault.SKIP_FIRST,
-    Fault.BATCH_SWAP,
-    Fault.LOST_WRITE,
-    Fault.REDELIVER_UNACKED_ONLY,
-    Fault.REORDER_RUN,
-    Fault.RESUME_PAST,
-    Fault.STALL_RUN,
-    Fault.SPLIT,
-    Fault.WRONG_KEY,
-)
+BROKEN = (Fault.SKIP_FIRST, Fault.REORDER_RUN, Fault.STALL_RUN, Fault.SPLIT)
+"""One of each sort of proof: a first delivery, a redelivery, a wait, a holder."""
 COMPARED_PER_SORT = 2
 
 
@@ -98,9 +88,8 @@ def test_of_a_trace(path: Path) -> None:
 
 @pytest.mark.parametrize("fault", BROKEN)
 def test_of_a_run_with_a_fault(fault: Fault) -> None:
-    for seed in SEEDS:
-        run = simulate_run(seed, Mode.STREAMING, fault)
-        check_alike(Judged(run.events, run.rules_by_subscription))
+    run = simulate_run(1, Mode.STREAMING, fault)
+    check_alike(Judged(run.events, run.rules_by_subscription))
 
 
 def long(messages: int, then: str) -> Judged:
