@@ -9,10 +9,12 @@ from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, h
 from dashboards.queries import BY, RANGE, Query, increase, quantile, select, slower_share
 from dashboards.thresholds import Thresholds, red_below
 from prober.alerting.catalogue import limits
-from prober.alerting.promql import aggregate, ratio
+from prober.alerting.findings import OVERDUE, VIOLATED
+from prober.alerting.promql import PROCESS, aggregate, ratio
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
+from prober.sinks.metrics.families import PROBE_INSTANCE
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import SkipReason
 from prober.slo.indicators import Indicator
@@ -24,49 +26,40 @@ BUDGET: Final = ("PubsubErrorBudgetBurn",)
 
 @dataclass(frozen=True, slots=True)
 class DurationKind:
-    """What is known of a kind of duration: its histogram, its name in titles, what it counts, and the alerts about it."""
+    """What is known of a kind of duration beside its declaration: its name in titles, and what it counts."""
 
     name: str
-    family: Family
     indicator: Indicator
     meaning: str
-    runbooks: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> Family:
+        """Its histogram."""
+        return families.LATENCIES[self.indicator]
 
 
 PUBLISH: Final = DurationKind(
     "Publish latency",
-    families.PUBLISH_LATENCY,
     Indicator.PUBLISH_LATENCY,
     "From the time at which a message was to be sent to the service's confirmation.",
-    BUDGET,
 )
 END_TO_END: Final = DurationKind(
     "End-to-end latency",
-    families.END_TO_END_LATENCY,
     Indicator.END_TO_END_LATENCY,
     "From the time at which a message was to be sent to its first receipt.",
-    BUDGET,
 )
 REDELIVERY: Final = DurationKind(
-    "Redelivery latency",
-    families.REDELIVERY_LATENCY,
-    Indicator.REDELIVERY_LATENCY,
-    "From a refusal or the end of a lease to the next receipt.",
-    BUDGET,
+    "Redelivery latency", Indicator.REDELIVERY_LATENCY, "From a refusal or the end of a lease to the next receipt."
 )
 CONTROL_PLANE: Final = DurationKind(
     "Administration latency",
-    families.CONTROL_PLANE_LATENCY,
     Indicator.CONTROL_PLANE_LATENCY,
     "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
-    BUDGET,
 )
 HEAD_OF_LINE: Final = DurationKind(
     "Head-of-line delay",
-    families.HEAD_OF_LINE_DELAY,
     Indicator.HEAD_OF_LINE_DELAY,
     "How much longer messages of other keys take while one key is held unacknowledged.",
-    BUDGET,
 )
 
 
@@ -129,7 +122,7 @@ def _too_slow(durations: DurationKind, thresholds: Thresholds) -> tuple[Panel, .
         f"{durations.name}: share above {threshold_s:g} s",
         f"{durations.meaning} The share that took longer than the objective's threshold, exact, broken down by what is chosen above. "
         "Above the dashed line the error budget does not last its period.",
-        durations.runbooks,
+        BUDGET,
     )
     look = Look(SHARE, thresholds.bad_share(durations.indicator))
     return (graph_panel(words, look, Query(slower_share(durations.family, threshold_s, BY))),)
@@ -141,7 +134,7 @@ def _line(durations: DurationKind, thresholds: Thresholds) -> str:
 
 def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...]:
     """Those about the objective, if there is one."""
-    return () if thresholds.threshold_s(durations.indicator) is None else durations.runbooks
+    return () if thresholds.threshold_s(durations.indicator) is None else BUDGET
 
 
 # --- checks ------------------------------------------------------------------------------------------------------------------
@@ -149,52 +142,57 @@ def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """A kind of check: what is judged one by one, what is said when it went wrong, and which findings say so."""
+    """What is known of a kind of check beside its declaration: its name, what is said when it went wrong, and the promise."""
 
     name: str
     broken: str
-    family: Family
     indicator: Indicator
+    promise: Promise
     meaning: str
-    kinds: tuple[Kind, ...]
-    runbooks: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> Family:
+        """Where the checks are counted."""
+        return families.CHECKS[self.indicator]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The findings that say that it went wrong."""
+        return breaking(self.promise)
+
+    @property
+    def runbooks(self) -> tuple[str, ...]:
+        """The alert that says so."""
+        return (VIOLATED[self.promise][0] if self.promise in VIOLATED else OVERDUE,)
 
 
 ORDER: Final = CheckKind(
     "Order",
     "Messages out of order",
-    families.ORDER_CHECKS,
     Indicator.ORDER,
+    Promise.ORDER,
     "Messages of a key are first received in the order in which the service received them.",
-    breaking(Promise.ORDER),
-    ("PubsubOrderViolated",),
 )
 REDELIVERED: Final = CheckKind(
     "Redelivery",
     "Incomplete redeliveries",
-    families.REDELIVERY_CHECKS,
     Indicator.REDELIVERY,
+    Promise.REDELIVERY,
     "A message that comes again brings all later ones of its key along, acknowledged or not.",
-    breaking(Promise.REDELIVERY),
-    ("PubsubRedeliveryViolated",),
 )
 AFFINITY: Final = CheckKind(
     "Affinity",
     "Keys moved too early",
-    families.AFFINITY_CHECKS,
     Indicator.AFFINITY,
+    Promise.ONE_HOLDER,
     "While messages of a key are outstanding, the key stays at one subscriber.",
-    breaking(Promise.ONE_HOLDER),
-    ("PubsubAffinityViolated",),
 )
 COMPLETENESS: Final = CheckKind(
     "Completeness",
     "Messages late or lost",
-    families.DELIVERY_CHECKS,
     Indicator.COMPLETENESS,
+    Promise.LIVENESS,
     "What was confirmed is delivered by the deadline.",
-    breaking(Promise.LIVENESS),
-    ("PubsubDeliveryOverdue",),
 )
 CHECKS: Final = (ORDER, REDELIVERED, AFFINITY, COMPLETENESS)
 INTEGRITY_KINDS: Final = breaking(Promise.INTEGRITY)
@@ -206,7 +204,7 @@ OVERLAP_KINDS: Final = breaking(Promise.ONE_OUTSTANDING)
 
 COMPLETED: Final = red_below(limits("prober")["coverage"])
 JUDGED: Final = red_below(1 - limits("prober")["unknown_share"])
-RUN_BY: Final = "target, environment, region, probe, vantage, part, job, instance"
+RUN_BY: Final = ", ".join((*PROBE_INSTANCE, *PROCESS))
 """A probe instance and its prober. Shares over fewer labels hide one that fails among others that work."""
 
 

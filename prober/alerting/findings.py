@@ -32,7 +32,6 @@ from prober.alerting.rules import (
     RuleGroup,
     Severity,
     Summary,
-    measured_alert,
     value_of,
 )
 from prober.core.findings import Kind, Status
@@ -170,16 +169,18 @@ def _rising(objectives: Iterable[Objective]) -> AlertingRule:
     age = series(families.OLDEST_UNACKED_AGE)
     slope = outside_maintenance(f"deriv({age}[{prom_duration(RISING_FOR_S)}])")
     rising = f"{aggregate(slope, SUBSCRIPTION, 'max')} > {prom_number(RISING_MIN)}"
-    return measured_alert(
+    return AlertingRule(
         "PubsubOldestUnackedAgeRising",
         binary("and", f"{aggregate(outside_maintenance(age), SUBSCRIPTION, 'max')} > {prom_number(limit_s)}", rising),
         Severity.WARNING,
+        Owner.SERVICE,
         Summary("The oldest unacknowledged message is old and grows older.", DURATION),
         f"The oldest message {ON_SUBSCRIPTION} without an acknowledgement is {{{{ $value | humanizeDuration }}}} old, more than "
         f"{prom_number(limit_s)} s, and has been growing older for {prom_duration(RISING_FOR_S)}.",
         Dashboard.KEYS,
         SUBSCRIPTION,
         RISING_FOR_S,
+        {"evidence": str(AlertBasis.MEASUREMENT)},
     )
 
 

@@ -163,31 +163,6 @@ class RuleGroup:
     rules: tuple[RecordingRule | AlertingRule, ...]
 
 
-def measured_alert(
-    name: str,
-    expression: str,
-    severity: Severity,
-    summary: Summary,
-    description: str,
-    dashboard: Dashboard,
-    by: tuple[str, ...],
-    for_s: float,
-) -> AlertingRule:
-    """An alert for the owners of a service, about rates and ages."""
-    return AlertingRule(
-        name,
-        expression,
-        severity,
-        Owner.SERVICE,
-        summary,
-        description,
-        dashboard,
-        by,
-        for_s,
-        {"evidence": str(AlertBasis.MEASUREMENT)},
-    )
-
-
 def as_yaml(groups: tuple[RuleGroup, ...], options: Options, remark: str = "") -> str:
     """A rule file, with one more line of comment at its head. The same arguments give the same text."""
     document = {"groups": [_group(group, options) for group in groups]}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Final
 
@@ -44,58 +45,8 @@ NOTHING: Final[Mapping[str, float]] = {}
 
 INFO: Final = Status.INFO
 
-COUNTED: Final = (
-    "acks",
-    "acks_confirmed",
-    "affinity_moves_outstanding_no",
-    "affinity_moves_outstanding_unknown",
-    "affinity_moves_outstanding_yes",
-    "chances_affinity",
-    "chances_confirmed",
-    "chances_dead_letter",
-    "chances_divergence",
-    "chances_order",
-    "chances_outstanding",
-    "chances_overlap",
-    "chances_push_failed",
-    "chances_redelivery",
-    "chances_redelivery_acked",
-    "chances_seek",
-    "dead_lettered",
-    "deliveries_among_several",
-    "deliveries_first",
-    "deliveries_foreign",
-    "deliveries_redelivery",
-    "deliveries_unnumbered",
-    "deliveries_unplaced",
-    "deliveries_unrecorded",
-    "early_redeliveries",
-    "interruptions",
-    "keys",
-    "keys_forgotten",
-    "lease_expiries",
-    "nacks",
-    "numberings",
-    "numbers_repeated",
-    "numbers_unjudged",
-    "publisher_duplicates",
-    "publishes_abandoned",
-    "publishes_confirmed",
-    "publishes_invoked",
-    "publishes_rejected",
-    "publishes_unknown",
-    "pulls_concurrent",
-    "redeliveries_of_acked",
-    "rewinds",
-    "rewinds_inside_a_run",
-    "rewinds_to_acked",
-    "seeks",
-    "service_duplicates",
-    "sessions_closed",
-)
-"""What is counted, but for the findings."""
 
-
+@dataclass(slots=True)
 class Counts:
     """Plain attributes, since several are counted with every event; `by_name` is what others read.
 
@@ -103,25 +54,54 @@ class Counts:
     findings    by their status, named `findings_violation` and so on.
     """
 
-    __slots__ = (*COUNTED, "findings")
-
-    def __init__(self) -> None:
-        self.findings = dict.fromkeys(Status, 0)
-        self.keys = self.keys_forgotten = self.interruptions = self.seeks = self.sessions_closed = self.pulls_concurrent = 0
-        self.publishes_invoked = self.publishes_confirmed = 0
-        self.publishes_rejected = self.publishes_unknown = self.publishes_abandoned = 0
-        self.deliveries_first = self.deliveries_redelivery = self.deliveries_foreign = self.deliveries_unplaced = 0
-        self.deliveries_unrecorded = self.deliveries_unnumbered = 0
-        self.numberings = self.numbers_repeated = self.numbers_unjudged = 0
-        self.deliveries_among_several = self.redeliveries_of_acked = self.lease_expiries = 0
-        self.acks = self.acks_confirmed = self.nacks = self.dead_lettered = 0
-        self.rewinds = self.rewinds_inside_a_run = self.rewinds_to_acked = self.early_redeliveries = 0
-        self.affinity_moves_outstanding_no = self.affinity_moves_outstanding_yes = self.affinity_moves_outstanding_unknown = 0
-        self.publisher_duplicates = self.service_duplicates = 0
-        self.chances_order = self.chances_redelivery = self.chances_redelivery_acked = self.chances_affinity = 0
-        self.chances_divergence = 0
-        self.chances_overlap = self.chances_confirmed = self.chances_outstanding = self.chances_dead_letter = self.chances_seek = 0
-        self.chances_push_failed = 0
+    acks: int = 0
+    acks_confirmed: int = 0
+    affinity_moves_outstanding_no: int = 0
+    affinity_moves_outstanding_unknown: int = 0
+    affinity_moves_outstanding_yes: int = 0
+    chances_affinity: int = 0
+    chances_confirmed: int = 0
+    chances_dead_letter: int = 0
+    chances_divergence: int = 0
+    chances_order: int = 0
+    chances_outstanding: int = 0
+    chances_overlap: int = 0
+    chances_push_failed: int = 0
+    chances_redelivery: int = 0
+    chances_redelivery_acked: int = 0
+    chances_seek: int = 0
+    dead_lettered: int = 0
+    deliveries_among_several: int = 0
+    deliveries_first: int = 0
+    deliveries_foreign: int = 0
+    deliveries_redelivery: int = 0
+    deliveries_unnumbered: int = 0
+    deliveries_unplaced: int = 0
+    deliveries_unrecorded: int = 0
+    early_redeliveries: int = 0
+    interruptions: int = 0
+    keys: int = 0
+    keys_forgotten: int = 0
+    lease_expiries: int = 0
+    nacks: int = 0
+    numberings: int = 0
+    numbers_repeated: int = 0
+    numbers_unjudged: int = 0
+    publisher_duplicates: int = 0
+    publishes_abandoned: int = 0
+    publishes_confirmed: int = 0
+    publishes_invoked: int = 0
+    publishes_rejected: int = 0
+    publishes_unknown: int = 0
+    pulls_concurrent: int = 0
+    redeliveries_of_acked: int = 0
+    rewinds: int = 0
+    rewinds_inside_a_run: int = 0
+    rewinds_to_acked: int = 0
+    seeks: int = 0
+    service_duplicates: int = 0
+    sessions_closed: int = 0
+    findings: dict[Status, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
 
     def by_name(self) -> Counter[str]:
         """Everything that was counted at least once."""
@@ -132,6 +112,10 @@ class Counts:
             yield name, getattr(self, name)
         for status, count in self.findings.items():
             yield f"findings_{status}", count
+
+
+COUNTED: Final = tuple(one.name for one in fields(Counts) if one.name != "findings")
+"""What is counted, but for the findings."""
 
 
 class FindingsCollector:
