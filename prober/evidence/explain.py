@@ -1,7 +1,7 @@
 """Findings in plain English, for the person on call: what happened, which promise that breaks, and how sure it is.
 
-One template per kind, filled from the finding's facts. The words only say what the facts say; nothing is decided here. How messages,
-holders and moments are named says `naming`.
+One template per kind, filled from the finding's facts. A sentence repeats the facts; nothing is decided here. How messages,
+holders and moments are named is in `naming`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def explain(finding: Finding, wall: float | None = None) -> str:
 
     `wall` is what turns its times into seconds since 1970 (these are `t + wall`), where that is known: then it also names times of day.
     """
-    sentences = [_WORDS[finding.kind](Told(finding, wall)), KINDS[finding.kind].broken]
+    sentences = [_WORDS[finding.kind](Wording(finding, wall)), KINDS[finding.kind].broken]
     if finding.status is Status.INDETERMINATE:
         sentences = [sentences[0], f"This is not certain: {finding.doubt}."]
     if wall is not None and not KINDS[finding.kind].is_wait:
@@ -52,8 +52,8 @@ def reasons_heading(finding: Finding) -> str:
     return "Assumed by the best explanation" if finding.doubt else "Alternatives that were tried, and what rules each out"
 
 
-class Told:
-    """What the template of a kind says things with: the names of messages, holders and times of one finding."""
+class Wording:
+    """The names of messages, holders and times of one finding, as the templates use them."""
 
     def __init__(self, finding: Finding, wall: float | None) -> None:
         self.facts = finding.facts
@@ -93,95 +93,95 @@ class Told:
         return value if isinstance(value, int | float) else 0.0
 
 
-def _order_gap(told: Told) -> str:
-    seq, missing = told.one(), told.several("missing", "missing_count")
+def _order_gap(text: Wording) -> str:
+    seq, missing = text.one(), text.several("missing", "missing_count")
     return f"Pub/Sub delivered {seq} but had not delivered {missing}, published before it and confirmed."
 
 
-def _order_inversion(told: Told) -> str:
-    return f"Pub/Sub delivered {told.one()} for the first time after {told.one('after')}, which was published later."
+def _order_inversion(text: Wording) -> str:
+    return f"Pub/Sub delivered {text.one()} for the first time after {text.one('after')}, which was published later."
 
 
-def _realtime_inversion(told: Told) -> str:
-    seq, after = told.one(), told.one("after")
+def _realtime_inversion(text: Wording) -> str:
+    seq, after = text.one(), text.one("after")
     return (
-        f"Pub/Sub delivered {seq} for the first time after {after}, although it confirmed {seq} at {told.at('confirmed_t')}, "
-        f"before the publish of {after} began at {told.at('invoked_t')}."
+        f"Pub/Sub delivered {seq} for the first time after {after}, although it confirmed {seq} at {text.at('confirmed_t')}, "
+        f"before the publish of {after} began at {text.at('invoked_t')}."
     )
 
 
-def _divergence(told: Told) -> str:
-    here = f"Two subscriptions saw different orders: this one received {told.one()}"
-    if "other_seq" not in told.facts:
-        return f"{here} at another place than subscription {told.facts['other']} did."
-    return f"{here} where subscription {told.facts['other']} received {told.one('other_seq')}."
+def _divergence(text: Wording) -> str:
+    here = f"Two subscriptions saw different orders: this one received {text.one()}"
+    if "other_seq" not in text.facts:
+        return f"{here} at another place than subscription {text.facts['other']} did."
+    return f"{here} where subscription {text.facts['other']} received {text.one('other_seq')}."
 
 
-def _delivered_out_of_order(told: Told) -> str:
-    sentence = f"Pub/Sub delivered {_with_id(told)} for the first time after {_ahead(told)}"
-    if "stored_at" not in told.facts:
+def _delivered_out_of_order(text: Wording) -> str:
+    sentence = f"Pub/Sub delivered {_with_id(text)} for the first time after {_ahead(text)}"
+    if "stored_at" not in text.facts:
         return f"{sentence}."
-    return f"{sentence}, and had stored the first of the two at {told.stored('stored_at')}, the second at {told.stored('after_stored_at')}."
+    return f"{sentence}, and had stored the first of the two at {text.stored('stored_at')}, the second at {text.stored('after_stored_at')}."
 
 
-def _published_out_of_order(told: Told) -> str:
+def _published_out_of_order(text: Wording) -> str:
     return (
-        f"{capital(_ahead(told))} reached Pub/Sub before {_with_id(told)}: it stored them at {told.stored('after_stored_at')} and "
-        f"{told.stored('stored_at')}, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the "
+        f"{capital(_ahead(text))} reached Pub/Sub before {_with_id(text)}: it stored them at {text.stored('after_stored_at')} and "
+        f"{text.stored('stored_at')}, and delivered them so. Pub/Sub kept the order; the publishers did not send the two in the "
         "order of their numbers, or sent the lower one once more after an attempt that had failed."
     )
 
 
-def _ahead(told: Told) -> str:
-    return f"{told.one('after')} (id {told.facts['after_message_id']})"
+def _ahead(text: Wording) -> str:
+    return f"{text.one('after')} (id {text.facts['after_message_id']})"
 
 
-def _redelivery_skip(told: Told) -> str:
-    sent = told.sent(told.one())
-    if "sought_t" in told.facts:
-        skipped = told.several("skipped", "skipped_count")
-        return f"{sent} and skipped {skipped}, which the seek back at {told.at('sought_t')} restored and which should have come before it."
-    if not told.facts["after"]:
-        return f"{sent} and skipped {told.several('skipped', 'skipped_count')}, which should have come again before it."
-    after = told.one("after")
-    skipped = told.several("skipped", "skipped_count")
+def _redelivery_skip(text: Wording) -> str:
+    sent = text.sent(text.one())
+    if "sought_t" in text.facts:
+        skipped = text.several("skipped", "skipped_count")
+        return f"{sent} and skipped {skipped}, which the seek back at {text.at('sought_t')} restored and which should have come before it."
+    if not text.facts["after"]:
+        return f"{sent} and skipped {text.several('skipped', 'skipped_count')}, which should have come again before it."
+    after = text.one("after")
+    skipped = text.several("skipped", "skipped_count")
     return f"{sent} right after {after} and skipped {skipped}, which should have come again in between."
 
 
-def _pull_batch(told: Told) -> str:
-    seq, after = told.one(), told.one("after") if told.facts["after"] else "an earlier message"
-    inside = f"Inside {told.holder('subscriber')} Pub/Sub"
-    if not told.facts.get("skipped_count"):
+def _pull_batch(text: Wording) -> str:
+    seq, after = text.one(), text.one("after") if text.facts["after"] else "an earlier message"
+    inside = f"Inside {text.holder('subscriber')} Pub/Sub"
+    if not text.facts.get("skipped_count"):
         return f"{inside} went back from {after} to {seq}."
-    return f"{inside} went from {after} straight to {seq} and skipped {told.several('skipped', 'skipped_count')}."
+    return f"{inside} went from {after} straight to {seq} and skipped {text.several('skipped', 'skipped_count')}."
 
 
-def _push_past_nack(told: Told) -> str:
-    nacked = told.one("nacked")
-    return f"The push request for {nacked} failed, but Pub/Sub sent {told.one()} next."
+def _push_past_nack(text: Wording) -> str:
+    nacked = text.one("nacked")
+    return f"The push request for {nacked} failed, but Pub/Sub sent {text.one()} next."
 
 
-def _split(told: Told) -> str:
-    if "held_t" in told.facts:
-        return _overtook(told)
-    return f"{told.sent(told.one())} while {_holding(told)}."
+def _split(text: Wording) -> str:
+    if "held_t" in text.facts:
+        return _overtook(text)
+    return f"{text.sent(text.one())} while {_holding(text)}."
 
 
-def _overtook(told: Told) -> str:
+def _overtook(text: Wording) -> str:
     """Two deliveries by different ways, in the wrong order: nobody recorded which of them was sent first."""
-    one, held, holder = told.one(), told.several("held"), told.holder("holder")
-    came = f"{told.sent(one)} before {held} {'to' if told.mode is Mode.STREAMING else 'in'} {holder}, which came at {told.at('held_t')}"
+    one, held, holder = text.one(), text.several("held"), text.holder("holder")
+    came = f"{text.sent(one)} before {held} {'to' if text.mode is Mode.STREAMING else 'in'} {holder}, which came at {text.at('held_t')}"
     together = {
         Mode.STREAMING: f"while {held} {_were(held)} on the way to {holder}",
         Mode.PULL: f"while {holder} was outstanding",
         Mode.PUSH: f"while {holder} was open",
     }
-    return f"{came}. It was sent first, or {together[told.mode]}."
+    return f"{came}. It was sent first, or {together[text.mode]}."
 
 
-def _holding(told: Told) -> str:
-    holder, held = told.holder("holder"), told.several("held")
-    match told.mode:
+def _holding(text: Wording) -> str:
+    holder, held = text.holder("holder"), text.several("held")
+    match text.mode:
         case Mode.STREAMING:
             return f"{holder} was still holding {held}" if held else f"{holder} may still have been holding messages of the key"
         case Mode.PULL:
@@ -192,27 +192,27 @@ def _holding(told: Told) -> str:
             return f"{holder} for {held} was still open" if held else f"{holder} may still have been open"
 
 
-def _move(told: Told) -> str:
-    return f"The key moved from {told.facts['holder']} to {told.facts['subscriber']} with {told.one()}; nothing was outstanding."
+def _move(text: Wording) -> str:
+    return f"The key moved from {text.facts['holder']} to {text.facts['subscriber']} with {text.one()}; nothing was outstanding."
 
 
-def _stuck(told: Told) -> str:
-    seqs = told.several("seqs", "count")
-    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, and the key stood still {told.wait()}."
+def _stuck(text: Wording) -> str:
+    seqs = text.several("seqs", "count")
+    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, and the key stood still {text.wait()}."
 
 
-def _lost(told: Told) -> str:
-    seq, by = told.one(), told.one("by")
-    return f"{capital(seq)} was published and confirmed but not delivered {told.wait(f'{by} overtook it at ')}."
+def _lost(text: Wording) -> str:
+    seq, by = text.one(), text.one("by")
+    return f"{capital(seq)} was published and confirmed but not delivered {text.wait(f'{by} overtook it at ')}."
 
 
-def _run_stalled(told: Told) -> str:
-    if "sought_t" in told.facts:
-        restored = f"A seek back at {told.at('sought_t')} restored {told.one('target')}, which had been delivered before"
-        return f"{restored}, but it did not come again, and the key stood still {told.wait()}."
+def _run_stalled(text: Wording) -> str:
+    if "sought_t" in text.facts:
+        restored = f"A seek back at {text.at('sought_t')} restored {text.one('target')}, which had been delivered before"
+        return f"{restored}, but it did not come again, and the key stood still {text.wait()}."
     return (
-        f"A redelivery began but did not reach {told.one('target')}, which had been delivered before, "
-        f"and the key stood still {told.wait()}."
+        f"A redelivery began but did not reach {text.one('target')}, which had been delivered before, "
+        f"and the key stood still {text.wait()}."
     )
 
 
@@ -223,49 +223,49 @@ _BEGAN: Final = {
 }
 
 
-def _unacked(told: Told) -> str:
-    seqs, began = told.several("seqs", "count"), _BEGAN.get(str(told.facts.get("since")), "")
-    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {told.wait(began)}."
+def _unacked(text: Wording) -> str:
+    seqs, began = text.several("seqs", "count"), _BEGAN.get(str(text.facts.get("since")), "")
+    return f"{capital(seqs)} {_were(seqs)} never acknowledged and had to come again, but did not {text.wait(began)}."
 
 
 def _were(messages: str) -> str:
     return "were" if messages.startswith("messages") or " and " in messages else "was"
 
 
-def _phantom(told: Told) -> str:
-    facts = told.facts
+def _phantom(text: Wording) -> str:
+    facts = text.facts
     return (
         f"Pub/Sub delivered message {facts['seq']} (id {facts['message_id']}), which was never published in epoch {facts['epoch']}."
     )
 
 
-def _ghost(told: Told) -> str:
-    what = _with_id(told) if "message_id" in told.facts else told.one()
+def _ghost(text: Wording) -> str:
+    what = _with_id(text) if "message_id" in text.facts else text.one()
     return f"Pub/Sub delivered {what}, although every attempt to publish it had definitely failed."
 
 
-def _id_conflict(told: Told) -> str:
-    facts = told.facts
+def _id_conflict(text: Wording) -> str:
+    facts = text.facts
     if "defect" in facts:
-        return f"Pub/Sub delivered {_with_id(told)}, but not as it was published: its {facts['defect']} is wrong."
+        return f"Pub/Sub delivered {_with_id(text)}, but not as it was published: its {facts['defect']} is wrong."
     if "confirmed_seq" in facts:
         under = f"id {facts['message_id']}, with which" if "message_id" in facts else "the id with which"
-        return f"Pub/Sub delivered {told.one()} under {under} it confirmed the publish of {told.one('confirmed_seq')}."
-    return f"Pub/Sub delivered id {facts['message_id']} first as {told.one('first_seq')} and then as {told.one()}."
+        return f"Pub/Sub delivered {text.one()} under {under} it confirmed the publish of {text.one('confirmed_seq')}."
+    return f"Pub/Sub delivered id {facts['message_id']} first as {text.one('first_seq')} and then as {text.one()}."
 
 
-def _filter_leak(told: Told) -> str:
-    return f"Pub/Sub delivered {_with_id(told)}, which the subscription's filter excludes."
+def _filter_leak(text: Wording) -> str:
+    return f"Pub/Sub delivered {_with_id(text)}, which the subscription's filter excludes."
 
 
-def _eod(told: Told) -> str:
-    confirmed = f"Pub/Sub confirmed the acknowledgement of {_with_id(told)} at {told.at('confirmed_t')}"
+def _eod(text: Wording) -> str:
+    confirmed = f"Pub/Sub confirmed the acknowledgement of {_with_id(text)} at {text.at('confirmed_t')}"
     return f"{confirmed} and delivered the message again after that."
 
 
-def _eod_while_held(told: Told) -> str:
-    sent, holder = told.sent(_with_id(told)), told.holder("holder")
-    match told.mode:
+def _eod_while_held(text: Wording) -> str:
+    sent, holder = text.sent(_with_id(text)), text.holder("holder")
+    match text.mode:
         case Mode.STREAMING:
             return f"{sent} again while {holder} was still holding it."
         case Mode.PULL:
@@ -274,23 +274,23 @@ def _eod_while_held(told: Told) -> str:
             return f"{sent} again while {holder} for it was still open."
 
 
-def _stored_twice(told: Told) -> str:
-    return f"Pub/Sub stored {told.one()} twice under one id ({told.facts['message_id']}), with different publish times."
+def _stored_twice(text: Wording) -> str:
+    return f"Pub/Sub stored {text.one()} twice under one id ({text.facts['message_id']}), with different publish times."
 
 
-def _duplicate(told: Told) -> str:
-    return f"Pub/Sub stored {told.one()} once more, under another id ({told.facts['message_id']})."
+def _duplicate(text: Wording) -> str:
+    return f"Pub/Sub stored {text.one()} once more, under another id ({text.facts['message_id']})."
 
 
-def _late_duplicate(told: Told) -> str:
-    return f"Pub/Sub stored {told.one()} once more, after later messages, under another id ({told.facts['message_id']})."
+def _late_duplicate(text: Wording) -> str:
+    return f"Pub/Sub stored {text.one()} once more, after later messages, under another id ({text.facts['message_id']})."
 
 
-def _with_id(told: Told) -> str:
-    return f"{told.one()} (id {told.facts['message_id']})"
+def _with_id(text: Wording) -> str:
+    return f"{text.one()} (id {text.facts['message_id']})"
 
 
-_WORDS: Final[Mapping[Kind, Callable[[Told], str]]] = {
+_WORDS: Final[Mapping[Kind, Callable[[Wording], str]]] = {
     Kind.ORDER_GAP: _order_gap,
     Kind.ORDER_INVERSION: _order_inversion,
     Kind.REALTIME_INVERSION: _realtime_inversion,
