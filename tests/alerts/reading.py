@@ -20,16 +20,24 @@ FROM_PROMETHEUS = {
 }
 
 
+def nodes(node: Any) -> Iterator[Any]:
+    """The tree of an expression, from the top down."""
+    yield node
+    for name in ("expr", "lhs", "rhs", "vector_selector", "args", "param"):
+        child = getattr(node, name, None)
+        for one in child if isinstance(child, list) else [] if child is None else [child]:
+            yield from nodes(one)
+
+
+def selectors_in(node: Any) -> Iterator[Any]:
+    """Every vector selector of a tree."""
+    return (one for one in nodes(node) if isinstance(one, promql_parser.VectorSelector))
+
+
 def selectors(expression: str) -> Iterator[tuple[str, set[str]]]:
     """Every metric that an expression reads, with the labels that it matches."""
-    found: list[Any] = [promql_parser.parse(expression)]
-    while found:
-        node = found.pop()
-        if isinstance(node, promql_parser.VectorSelector):
-            yield str(node.name), {matcher.name for matcher in node.matchers.matchers}
-        for name in ("expr", "lhs", "rhs", "vector_selector", "args", "param"):
-            child = getattr(node, name, None)
-            found += child if isinstance(child, list) else [child] if child is not None else []
+    for selector in selectors_in(promql_parser.parse(expression)):
+        yield str(selector.name), {matcher.name for matcher in selector.matchers.matchers}
 
 
 @cache

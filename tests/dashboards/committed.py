@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 FOLDER = Path(__file__).parents[2] / "dashboards"
 FILES = sorted(FOLDER.glob("*.json"))
 NAMES = [path.stem for path in FILES]
@@ -43,13 +41,6 @@ class Asked:
 def dashboard(name: str) -> Json:
     """A dashboard by the name of its file."""
     return dict(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
-
-
-def rules() -> list[Json]:
-    """The committed rules, recordings and alerts."""
-    files = sorted((FOLDER.parent / "alerts").glob("*.rules.yaml"))
-    read = (yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader) for path in files)
-    return [rule for document in read for group in document["groups"] for rule in group["rules"]]
 
 
 def panels(board: Json) -> list[Json]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import promql_parser as promql
 
+from tests.alerts.reading import nodes, selectors_in
 from tests.dashboards.committed import Asked, Json, breakdowns, interpolated, panels, queries
 
 Complaints = Iterator[tuple[str, str]]  # panel's title or "", what is wrong
@@ -149,20 +150,10 @@ RULES: Final[dict[str, Callable[[Json], Complaints]]] = {
 }
 
 
-def selectors(expr: str) -> Iterator[Any]:
-    """Every vector selector of a query that has no variables any more."""
-    yield from selectors_below(_parsed(expr))
-
-
-def selectors_below(node: Any) -> Iterator[Any]:
-    """Every vector selector of a part of a query."""
-    yield from (one for one in nodes(node) if isinstance(one, promql.VectorSelector))
-
-
 def _matched(board: Json, label: str) -> Complaints:
     for asked in queries(board):
         written = re.sub(r"\$\{by:csv\}", "x", asked.expr).replace("$__rate_interval", "5m").replace("$__range", "6h")
-        for selector in selectors(written):
+        for selector in selectors_in(_parsed(written)):
             values = [one.value for one in selector.matchers.matchers if one.name == label]
             if values != [f"${label}"]:
                 yield asked.where[1], f"{selector.name} is not narrowed by ${label}"
@@ -179,23 +170,3 @@ def _calls(board: Json) -> Iterator[tuple[Asked, Any]]:
 
 def _parsed(expr: str) -> Any:
     return promql.parse(expr)
-
-
-def nodes(node: Any) -> Iterator[Any]:
-    """A query's tree, from the top down."""
-    yield node
-    children = {
-        promql.AggregateExpr: ("expr",),
-        promql.BinaryExpr: ("lhs", "rhs"),
-        promql.ParenExpr: ("expr",),
-        promql.UnaryExpr: ("expr",),
-        promql.MatrixSelector: ("vector_selector",),
-        promql.SubqueryExpr: ("expr",),
-    }
-    for kind, names in children.items():
-        if isinstance(node, kind):
-            for name in names:
-                yield from nodes(getattr(node, name))
-    if isinstance(node, promql.Call):
-        for argument in node.args:
-            yield from nodes(argument)

@@ -11,38 +11,24 @@ import pytest
 
 from dashboards.queries import ALERTS, FIRING_SINCE, RATE_WINDOW, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, rate, slower_share
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES
-from prober.sinks.metrics.family import MetricType
-from tests.dashboards import linter
-from tests.dashboards.committed import NAMES, Json, breakdowns, choices, dashboard, interpolated, queries, rules
+from tests.alerts.reading import nodes, recorded, scraped, selectors_in
+from tests.alerts.stories import WRITTEN
+from tests.dashboards.committed import NAMES, Json, breakdowns, choices, dashboard, interpolated, queries
 
 OF_SCRAPES = {"job", "instance"}
-SUFFIXES = {MetricType.HISTOGRAM: ("_bucket", "_count", "_sum")}
-
-# Labels that are facts about the thing, not part of the family: the info families, and what a query itself makes.
-FACTS = {families.BUILD.full_name: {"version"}}
 
 
 def known() -> dict[str, set[str]]:
-    """Every series that there may be, with its labels."""
-    series = dict.fromkeys((UP, SCRAPE_DURATION, SCRAPE_SAMPLES), OF_SCRAPES) | dict.fromkeys((ALERTS, FIRING_SINCE), of_alerts())
-    for family in FAMILIES:
-        for suffix in SUFFIXES.get(family.kind, ("",)):
-            extra = {"le"} if suffix == "_bucket" else set()
-            series[family.full_name + suffix] = {*family.labels, *OF_SCRAPES, *extra, *FACTS.get(family.full_name, set())}
-    return series | recorded()
-
-
-def recorded() -> dict[str, set[str]]:
-    """The series that the committed recording rules make; those of the Helm chart have the job, too."""
-    found = [rule for rule in rules() if "record" in rule]
-    return {rule["record"]: {"target", "environment", "region", "job", *rule.get("labels", {})} for rule in found}
-
-
-def of_alerts() -> set[str]:
-    """The labels of what Prometheus says about the committed alerts."""
-    written = {label for rule in rules() if "alert" in rule for label in rule["labels"]}
-    return {"alertname", "alertstate", "target", "environment", "region", "job", *written}
+    """Every series that there may be, with its labels; the recorded ones of the Helm chart have the job, too."""
+    written = {label for alert in WRITTEN for label in alert["labels"]}
+    of_alerts = {"alertname", "alertstate", "target", "environment", "region", "job", *written}
+    return {
+        **dict.fromkeys((UP, SCRAPE_DURATION, SCRAPE_SAMPLES), OF_SCRAPES),
+        **dict.fromkeys((ALERTS, FIRING_SINCE), of_alerts),
+        **scraped(),
+        families.BUILD.full_name: {"version", *OF_SCRAPES},
+        **{name: {"job", *labels} for name, labels in recorded().items()},
+    }
 
 
 def labels_of(node: Any) -> Iterator[str]:
@@ -56,14 +42,14 @@ def labels_of(node: Any) -> Iterator[str]:
 def strangers(expr: str, series: dict[str, set[str]]) -> list[str]:
     """Metrics that do not exist, labels that a metric does not have, and labels of groups that no metric below has."""
     found = []
-    for selector in linter.selectors(expr):
+    for selector in selectors_in(promql.parse(expr)):
         if selector.name not in series:
             found.append(f"metric {selector.name}")
         else:
             found += [f"{selector.name}: {label}" for label in set(labels_of(selector)) - series[selector.name]]
-    for node in linter.nodes(promql.parse(expr)):
+    for node in nodes(promql.parse(expr)):
         if isinstance(node, promql.AggregateExpr):
-            below = set().union(*(series.get(one.name, set()) for one in linter.selectors_below(node.expr)))
+            below = set().union(*(series.get(one.name, set()) for one in selectors_in(node.expr)))
             made = {"vantage"} if "label_replace" in expr else set()
             found += [f"by {label}" for label in set(labels_of(node)) - below - made]
     return found

@@ -9,11 +9,12 @@ import pytest
 
 from prober.config.loading import load
 from prober.slo.objectives import Objective
-from tests.dashboards.committed import NAMES, Json, dashboard, panels, rules
+from tests.alerts.stories import RULES
+from tests.dashboards.committed import NAMES, Json, dashboard, panels
 
 OBJECTIVES: tuple[Objective, ...] = load(None, {}).objectives
-EXPRESSIONS = [(rule["alert"], rule["expr"]) for rule in rules() if "alert" in rule]
-HELD = {rule["record"]: rule["expr"] for rule in rules() if rule.get("record", "").endswith(":held")}
+EXPRESSIONS = [(rule["alert"], rule["expr"]) for rule in RULES if "alert" in rule]
+HELD = {rule["record"]: rule["expr"] for rule in RULES if rule.get("record", "").endswith(":held")}
 """Series that decide for an alert, which then only says how long."""
 
 # Panels without a runbook that have thresholds, and why: what they count is bad by definition, or unknown.

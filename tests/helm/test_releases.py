@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from prober.config.models import Sharding
+from tests.alerts.reading import selectors_in
 from tests.alerts.tools import said
 from tests.commands import ROOT
-from tests.dashboards import linter
 from tests.helm.chart import CASES, LINKS, NAMESPACE, Document, Values, boards_of, chart, documents, merged, rules_of
 from tests.helm.test_refusals import POSTGRESQL, at
 
@@ -101,7 +101,7 @@ def test_the_uids_of_the_documentation_can_be_kept() -> None:
 def jobs_of(expr: str) -> set[str]:
     """By which job each selector of an expression chooses; what Prometheus says about itself is not ours."""
     found = set()
-    for selector in linter.selectors(expr):
+    for selector in selectors_in(promql.parse(expr)):
         if not selector.name.startswith("prometheus_"):
             (job,) = {one.value for one in selector.matchers.matchers if one.name == "job"}
             found.add(job)
