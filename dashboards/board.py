@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models.dashboard import VariableOption, VariableRefresh, VariableSort
 
 from dashboards.panels import DATASOURCE, Panel
-from dashboards.queries import NARROWED, increase, select
+from dashboards.queries import NARROWED, increase_of, select
 from prober.alerting.promql import PROCESS, aggregate
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
@@ -208,7 +208,7 @@ def _annotations() -> Iterable[builders.AnnotationQuery]:
     """What is drawn across the panels of every dashboard: deployments, drills, maintenance."""
     now, before = (aggregate(f"{select(families.BUILD)}{offset}", "version", "count") for offset in ("", " offset 5m"))
     yield _annotation("Deployments", f"{now} unless on (version) {before}", "blue", "Deployed", "{{version}}")
-    drills = aggregate(increase(select(families.DRILL_RUNS), ANNOTATION_WINDOW), "drill, verdict")
+    drills = increase_of(families.DRILL_RUNS, "drill, verdict", ANNOTATION_WINDOW)
     yield _annotation("Drills", f"{drills} > 0", "purple", "Drill ended", "{{drill}}: {{verdict}}")
     maintained = aggregate(select(families.UNDER_MAINTENANCE), "target", "max")
     yield _annotation("Maintenance", f"{maintained} > 0", "yellow", "Maintenance", "{{target}}")

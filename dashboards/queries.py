@@ -88,6 +88,16 @@ def increase(selected: str, window: str = RATE_WINDOW) -> str:
     return promql.increase(selected, window)
 
 
+def rate_of(family: Family, by: str = "", **labels: Matcher) -> str:
+    """How much the counters of a family grew a second, added up."""
+    return aggregate(rate(select(family, **labels)), by)
+
+
+def increase_of(family: Family, by: str = "", window: str = RATE_WINDOW, **labels: Matcher) -> str:
+    """How much the counters of a family grew within a window, added up."""
+    return aggregate(increase(select(family, **labels), window), by)
+
+
 def quantile(at: float, histogram: Family, by: str = "") -> str:
     """A quantile of the durations, estimated from the buckets."""
     buckets = rate(select(histogram, "_bucket"))

@@ -9,9 +9,10 @@ from typing import Final
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import CONTROL_PLANE, END_TO_END, HEAD_OF_LINE, PUBLISH, REDELIVERY, duration_panels
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Look, Panel, TableColumn, Words, graph_panel, table_panel
-from dashboards.queries import RANGE, Query, increase, quantile, rate, select
+from dashboards.queries import RANGE, Query, increase, increase_of, quantile, rate, select
 from dashboards.thresholds import Thresholds
 from prober.alerting.promql import aggregate
+from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
 from prober.slo.indicators import Indicator
 
@@ -22,7 +23,7 @@ FAILED: Final = "Calls of any kind to a target that ended with an error, repetit
 def latency_board(thresholds: Thresholds) -> Board:
     """The dashboard of latency."""
     return Board(
-        "okp-latency",
+        Dashboard.LATENCY,
         "Ordering keys / Latency",
         "How long things take, from the time at which they were to begin: a prober that is held up hides nothing.",
         tuple(
@@ -36,7 +37,7 @@ def latency_board(thresholds: Thresholds) -> Board:
 def control_plane_board(thresholds: Thresholds) -> Board:
     """The dashboard of the control plane."""
     return Board(
-        "okp-control-plane",
+        Dashboard.CONTROL_PLANE,
         "Ordering keys / Control plane",
         "How long administration calls take: topics and subscriptions created, listed, deleted, seeks. And which calls of any kind fail.",
         (
@@ -81,7 +82,7 @@ def _errors_by_code() -> Panel:
 
 
 def _failed(by: str) -> str:
-    return aggregate(increase(select(families.TARGET_ERRORS)), by)
+    return increase_of(families.TARGET_ERRORS, by)
 
 
 def _operations(thresholds: Thresholds) -> Panel:
@@ -95,7 +96,7 @@ def _operations(thresholds: Thresholds) -> Panel:
     steps = thresholds.duration(Indicator.CONTROL_PLANE_LATENCY)
     columns = [
         TableColumn("Calls", aggregate(increase(select(families.CONTROL_PLANE_LATENCY, "_count"), RANGE), by), COUNT),
-        TableColumn("Failed", aggregate(increase(select(families.CONTROL_PLANE_FAILURES), RANGE), by), COUNT),
+        TableColumn("Failed", increase_of(families.CONTROL_PLANE_FAILURES, by, RANGE), COUNT),
         *(TableColumn(f"{at:.0%}", f"histogram_quantile({at:g}, {buckets})", SECONDS, steps) for at in (0.5, 0.95, 0.99)),
     ]
     headings = {"operation": "Operation", "target": "Target", "environment": "Environment", "region": "Region"}

@@ -10,6 +10,7 @@ from dashboards.queries import BY, Query, select
 from dashboards.thresholds import ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate
+from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
 
 AGE: Final = red_above(limits("prober")["job_late_s"])
@@ -20,7 +21,7 @@ def jobs_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     del thresholds  # the jobs have no objectives
     return Board(
-        "okp-jobs",
+        Dashboard.JOBS,
         "Ordering keys / Nightly jobs",
         "Did the nightly jobs run, and what did they find? The reports themselves are on the status page.",
         (

@@ -24,9 +24,10 @@ from dashboards.panels import (
     table_panel,
     text_panel,
 )
-from dashboards.queries import BY, RANGE, Query, increase, select
+from dashboards.queries import BY, RANGE, Query, increase_of, select
 from dashboards.thresholds import ANY_IS_BAD, BAD, GOOD, UNKNOWN, Thresholds
 from prober.alerting.promql import aggregate
+from prober.alerting.rules import Dashboard
 from prober.core.findings import Kind, Status
 from prober.monitoring.comparison import Late
 from prober.sinks.metrics import families
@@ -41,7 +42,7 @@ _CODES = {Late.UNKNOWN: 0, Late.NOBODY: 1, Late.ONLY_YOURS: 2, Late.SERVICE: 3, 
 def keys_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
-        "okp-keys",
+        Dashboard.KEYS,
         "Ordering keys / Keys",
         "Which messages are not acknowledged yet and for how long, which keys stand still, and which keys are hot.",
         (
@@ -93,7 +94,7 @@ def _own_subscriptions() -> Panel:
         TableColumn("Acknowledged a minute", aggregate(select(families.OWN_ACKED), by, how="max"), COUNT),
         TableColumn("Deadlines expired a minute", aggregate(select(families.OWN_EXPIRED), by, how="max"), COUNT),
         TableColumn("Age of the point", f"time() - {aggregate(point, by, how='max')}", SECONDS),
-        TableColumn("Failed reads", aggregate(increase(select(families.OWN_READ_FAILURES), RANGE), by), COUNT),
+        TableColumn("Failed reads", increase_of(families.OWN_READ_FAILURES, by, RANGE), COUNT),
     )
     return table_panel(words, Look(PLAIN, width=24, height=6), {"own_subscription": "Subscription"}, columns)
 
@@ -130,7 +131,7 @@ def _standing_still() -> Panel:
         "Messages that were not delivered, or not redelivered, by their deadline, in the time range. Leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
-    found = aggregate(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS), RANGE))
+    found = increase_of(families.FINDINGS, window=RANGE, kind=STANDING_STILL, status=Status.LIVENESS)
     address = f"{EVIDENCE}&status={Status.LIVENESS}"
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(found, instant=True), address=address)
 
@@ -169,7 +170,7 @@ def _liveness() -> Panel:
         "Messages that were not delivered, or not redelivered, by their deadline. A click leads to the evidence.",
         ("PubsubDeliveryOverdue",),
     )
-    found = aggregate(increase(select(families.FINDINGS, kind=STANDING_STILL, status=Status.LIVENESS)), "kind")
+    found = increase_of(families.FINDINGS, "kind", kind=STANDING_STILL, status=Status.LIVENESS)
     return graph_panel(words, Look(COUNT, bars=True), Query(found), address=EVIDENCE_OF_KIND)
 
 

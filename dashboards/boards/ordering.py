@@ -5,9 +5,10 @@ from __future__ import annotations
 from dashboards.board import Board, PanelRow
 from dashboards.boards.subjects import AFFINITY, CHECKS, EVIDENCE, EVIDENCE_OF_KIND, INTEGRITY_KINDS, OVERLAP_KINDS, CheckKind
 from dashboards.panels import COUNT, PER_SECOND, SHARE, Look, Panel, TableColumn, Words, graph_panel, stat_panel, table_panel
-from dashboards.queries import BY, RANGE, Query, increase, rate, select, vantage_of
+from dashboards.queries import BY, RANGE, Query, increase_of, rate, rate_of, select, vantage_of
 from dashboards.thresholds import ANY_IS_BAD, Thresholds
 from prober.alerting.promql import aggregate, ratio
+from prober.alerting.rules import Dashboard
 from prober.core.findings import Kind, Status
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import CheckResult
@@ -19,7 +20,7 @@ DECIDED = (CheckResult.GOOD, CheckResult.BAD)
 def ordering_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
-        "okp-ordering",
+        Dashboard.ORDERING,
         "Ordering keys / Ordering",
         "Are messages received in order, redelivered together, and kept at one subscriber? By subscription, and by vantage.",
         (
@@ -63,7 +64,7 @@ def _integrity() -> Panel:
 
 
 def _proven(words: Words, kinds: tuple[Kind, ...]) -> Panel:
-    found = aggregate(increase(select(families.FINDINGS, kind=kinds, status=SURE), RANGE))
+    found = increase_of(families.FINDINGS, window=RANGE, kind=kinds, status=SURE)
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True), address=EVIDENCE)
 
 
@@ -73,7 +74,7 @@ def _subscriptions(thresholds: Thresholds) -> Panel:
         "What was checked on each subscription in the time range: how much, and which share was bad. A share of nothing is not known.",
     )
     by = "environment, region, target, subscription"
-    judged = [aggregate(increase(select(checks.family, result=DECIDED), RANGE), by) for checks in CHECKS]
+    judged = [increase_of(checks.family, by, RANGE, result=DECIDED) for checks in CHECKS]
     columns = [TableColumn("Checked for order", judged[0], COUNT)]
     columns += [
         TableColumn(checks.broken, _share_in(RANGE, checks, by), SHARE, thresholds.bad_share(checks.indicator)) for checks in CHECKS
@@ -94,8 +95,8 @@ def _bad(checks: CheckKind, thresholds: Thresholds) -> Panel:
         "dashed line the error budget does not last its period. A gap: nothing was decided.",
         checks.runbooks,
     )
-    bad = aggregate(rate(select(checks.family, result=CheckResult.BAD)), BY)
-    decided = aggregate(rate(select(checks.family, result=DECIDED)), BY)
+    bad = rate_of(checks.family, BY, result=CheckResult.BAD)
+    decided = rate_of(checks.family, BY, result=DECIDED)
     return graph_panel(words, Look(SHARE, thresholds.bad_share(checks.indicator), width=10, height=9), Query(ratio(bad, decided)))
 
 
@@ -106,7 +107,7 @@ def _judged(checks: CheckKind) -> Panel:
         "Undecided ones count neither for nor against the service. Counted when "
         "a run has ended.",
     )
-    judged = aggregate(rate(select(checks.family)), "result")
+    judged = rate_of(checks.family, "result")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=7, height=9), Query(judged, "{{result}}"))
 
 
@@ -117,7 +118,7 @@ def _found(checks: CheckKind) -> Panel:
         "leads to the evidence, which explains the kind.",
         checks.runbooks,
     )
-    found = aggregate(increase(select(families.FINDINGS, kind=checks.kinds, status=SURE)), "kind")
+    found = increase_of(families.FINDINGS, "kind", kind=checks.kinds, status=SURE)
     return graph_panel(words, Look(COUNT, bars=True, width=7, height=9), Query(found), address=EVIDENCE_OF_KIND)
 
 
@@ -127,8 +128,8 @@ def _moves() -> Panel:
         "Keys that moved to another subscriber, by whether messages were still outstanding at the first: only then it is unusual. Early "
         "redeliveries went to another subscriber while the first held the messages: allowed, but twice the work.",
     )
-    moved = aggregate(rate(select(families.AFFINITY_MOVES)), "outstanding")
-    early = Query(aggregate(rate(select(families.EARLY_REDELIVERIES))), "early redeliveries")
+    moved = rate_of(families.AFFINITY_MOVES, "outstanding")
+    early = Query(rate_of(families.EARLY_REDELIVERIES), "early redeliveries")
     return graph_panel(words, Look(PER_SECOND, bars=True, width=24, height=6), Query(moved, "outstanding: {{outstanding}}"), early)
 
 
@@ -152,7 +153,7 @@ def _deliveries() -> Panel:
         "Deliveries by kind",
         "Messages received per second: for the first time, again, as a copy that a retry of the publisher made, or of somebody else.",
     )
-    return graph_panel(words, Look(PER_SECOND, bars=True), Query(aggregate(rate(select(families.DELIVERIES)), "kind")))
+    return graph_panel(words, Look(PER_SECOND, bars=True), Query(rate_of(families.DELIVERIES, "kind")))
 
 
 def _anomalies() -> Panel:
@@ -162,10 +163,10 @@ def _anomalies() -> Panel:
         "past a failed one. Not the service's doing.",
         ("PubsubClientLibraryAnomaly",),
     )
-    found = aggregate(increase(select(families.LIBRARY_ANOMALIES)), "kind")
+    found = increase_of(families.LIBRARY_ANOMALIES, "kind")
     return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True, width=24, height=6), Query(found))
 
 
 def _share_in(window: str, checks: CheckKind, by: str = "") -> str:
-    bad = aggregate(increase(select(checks.family, result=CheckResult.BAD), window), by)
-    return ratio(bad, aggregate(increase(select(checks.family, result=DECIDED), window), by))
+    bad = increase_of(checks.family, by, window, result=CheckResult.BAD)
+    return ratio(bad, increase_of(checks.family, by, window, result=DECIDED))

@@ -20,11 +20,12 @@ from dashboards.panels import (
     state_timeline_panel,
     table_panel,
 )
-from dashboards.queries import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, recorded_series, select
+from dashboards.queries import ALERTS, FIRING_SINCE, RANGE, Query, firing, increase, increase_of, recorded_series, select
 from dashboards.thresholds import ANY_IS_BAD, ANY_IS_UNKNOWN, BAD, BUDGET_LEFT, GOOD, NO_JUDGEMENT, UNKNOWN, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.objectives import OBJECTIVE, REMAINING, burn_rate_series
 from prober.alerting.promql import aggregate
+from prober.alerting.rules import Dashboard
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.sinks.metrics import families
@@ -45,7 +46,7 @@ BURNS: Final = {"Burn, 1 h": HOUR_S, "Burn, 6 h": 6 * HOUR_S, "Burn, 3 d": 3 * D
 def overview_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
-        "okp-overview",
+        Dashboard.OVERVIEW,
         "Ordering keys / Overview",
         "Are the promises about ordering keys kept, how much of the error budgets is left, and does the prober see enough to say so?",
         (
@@ -97,8 +98,8 @@ def _liveness() -> Panel:
 
 
 def _findings_number(words: Words, status: Status) -> Panel:
-    found = aggregate(increase(select(families.FINDINGS, status=status), RANGE))
-    judged = " + ".join(aggregate(increase(select(checks.family), RANGE)) for checks in CHECKS)
+    found = increase_of(families.FINDINGS, window=RANGE, status=status)
+    judged = " + ".join(increase_of(checks.family, window=RANGE) for checks in CHECKS)
     address = f"{EVIDENCE}&status={status}"
     return stat_panel(
         words, Look(COUNT, ANY_IS_BAD, width=6, height=4), Query(f"{found} and ({judged}) > 0", instant=True), address=address
@@ -220,15 +221,15 @@ def _verdicts() -> Panel:
         ),
     )
     by = f"{SITE}, probe"
-    ended = {verdict: aggregate(increase(select(families.PROBE_RUNS, verdict=verdict.lower())), by) for verdict in Verdict}
-    any_ended = aggregate(increase(select(families.PROBE_RUNS)), by)
+    ended = {verdict: increase_of(families.PROBE_RUNS, by, verdict=verdict.lower()) for verdict in Verdict}
+    any_ended = increase_of(families.PROBE_RUNS, by)
     expr = f"(2 * ({ended[Verdict.FAIL]} > bool 0) + ({ended[Verdict.UNKNOWN]} > bool 0)) and {any_ended} > 0"
     return state_timeline_panel(words, Look(PLAIN), VERDICTS, Query(expr, "{{target}} {{probe}}"))
 
 
 def _findings() -> Panel:
     words = Words("Findings by kind", "What the checker found: violations and missed deadlines. A click leads to the evidence.")
-    found = aggregate(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS))), "kind")
+    found = increase_of(families.FINDINGS, "kind", status=(Status.VIOLATION, Status.LIVENESS))
     return graph_panel(words, Look(COUNT, bars=True), Query(f"{found} > 0"), address=EVIDENCE_OF_KIND)
 
 
@@ -239,7 +240,7 @@ def _evidence() -> Panel:
         "events that prove it.",
     )
     by = f"{SITE}, kind, status"
-    found = aggregate(increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE), by)
+    found = increase_of(families.FINDINGS, by, RANGE, status=(Status.VIOLATION, Status.LIVENESS))
     headings = {"kind": "Kind", "status": "Status", "target": "Target", "environment": "Environment", "region": "Region"}
     address = f"{EVIDENCE}&kind=${{__value.text}}&target=${{__data.fields.Target}}"
     columns = [TableColumn("Findings", f"{found} > 0", COUNT)]
@@ -275,7 +276,7 @@ def _targets() -> Panel:
         "last one, could not reach it. The target's name leads to its findings.",
         ("PubsubTargetUnreachable", "PubsubKeysStalled"),
     )
-    runs = {verdict: aggregate(increase(select(families.PROBE_RUNS, verdict=verdict.lower()), RANGE), SITE) for verdict in Verdict}
+    runs = {verdict: increase_of(families.PROBE_RUNS, SITE, RANGE, verdict=verdict.lower()) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
     columns = [
         TableColumn("PASS", runs[Verdict.PASS], COUNT),

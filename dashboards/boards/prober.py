@@ -19,10 +19,11 @@ from dashboards.panels import (
     stat_panel,
     table_panel,
 )
-from dashboards.queries import RANGE, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, Query, increase, quantile, scraped, select
+from dashboards.queries import RANGE, SCRAPE_DURATION, SCRAPE_SAMPLES, UP, Query, increase, increase_of, quantile, scraped, select
 from dashboards.thresholds import ALL_NEEDED, ANY_IS_BAD, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate, percent
+from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
 
 LIMITS: Final = limits("prober")
@@ -36,7 +37,7 @@ def prober_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     del thresholds  # objectives are about services
     return Board(
-        "okp-prober",
+        Dashboard.PROBER,
         "Ordering keys / Prober health",
         "Is the prober itself well, and does it do what the schedule asks for? Nothing here says anything about a service.",
         (
@@ -77,7 +78,7 @@ def _errors_now() -> Panel:
         "Errors of the prober itself, in the time range. The log has the tracebacks.",
         ("PubsubProberInternalErrors",),
     )
-    found = aggregate(increase(select(families.INTERNAL_ERRORS), RANGE))
+    found = increase_of(families.INTERNAL_ERRORS, window=RANGE)
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(found, instant=True))
 
 
@@ -87,7 +88,7 @@ def _dropped_now() -> Panel:
         "Recorded events that the prober dropped in the time range because it could not write them.",
         ("PubsubProberEventsDropped",),
     )
-    dropped = aggregate(increase(select(families.EVENTS_DROPPED), RANGE))
+    dropped = increase_of(families.EVENTS_DROPPED, window=RANGE)
     return stat_panel(words, Look(COUNT, ANY_IS_BAD, width=4, height=4), Query(dropped, instant=True))
 
 
@@ -106,7 +107,7 @@ def _ended() -> Panel:
         "Finished runs, by verdict. UNKNOWN says that the run could not judge; the log gives the reason.",
         ("PubsubProberVerdictsUnknown",),
     )
-    ended = aggregate(increase(select(families.PROBE_RUNS)), "verdict")
+    ended = increase_of(families.PROBE_RUNS, "verdict")
     return graph_panel(words, Look(COUNT, bars=True), Query(ended, "{{verdict}}"))
 
 
@@ -117,7 +118,7 @@ def _skipped() -> Panel:
         "(misfire), or the target was under maintenance.",
         ("PubsubProberRunsMissing",),
     )
-    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS)), "reason")
+    skipped = increase_of(families.SCHEDULER_SKIPS, "reason")
     return graph_panel(words, Look(COUNT, bars=True), Query(skipped))
 
 
@@ -128,8 +129,8 @@ def _probes() -> Panel:
         "of maintenance, the share that ended, the share of these that ended with PASS or FAIL, and the age of the last PASS.",
         ("PubsubProberStale", "PubsubProberCoverageLow", "PubsubProberVerdictsUnknown"),
     )
-    unknown = aggregate(increase(select(families.PROBE_RUNS, verdict="unknown"), RANGE), RUN_BY)
-    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS), RANGE), RUN_BY)
+    unknown = increase_of(families.PROBE_RUNS, RUN_BY, RANGE, verdict="unknown")
+    skipped = increase_of(families.SCHEDULER_SKIPS, RUN_BY, RANGE)
     passed = aggregate(f"{select(families.PROBE_LAST_SUCCESS)} > 0", RUN_BY, "max")
     columns = [
         TableColumn("Due", _run_now(due()), COUNT),
@@ -178,7 +179,7 @@ def _pushes() -> Panel:
         "Push requests by outcome",
         "Requests to the endpoint that Pub/Sub pushes to: taken, left over from an earlier run, or refused, with the reason.",
     )
-    pushed = aggregate(increase(select(families.PUSH_REQUESTS)), "outcome")
+    pushed = increase_of(families.PUSH_REQUESTS, "outcome")
     return graph_panel(words, Look(COUNT, bars=True, width=12, height=6), Query(pushed))
 
 
@@ -193,9 +194,7 @@ def _errors() -> Panel:
         "Errors of the prober itself. Each is in the log with its traceback; the run is UNKNOWN.",
         ("PubsubProberInternalErrors",),
     )
-    return graph_panel(
-        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(aggregate(increase(select(families.INTERNAL_ERRORS)), "component"))
-    )
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(increase_of(families.INTERNAL_ERRORS, "component")))
 
 
 def _dropped() -> Panel:
@@ -204,9 +203,7 @@ def _dropped() -> Panel:
         "Recorded events that the prober dropped, by the component that could not write them. Verdicts do not depend on them.",
         ("PubsubProberEventsDropped",),
     )
-    return graph_panel(
-        words, Look(COUNT, ANY_IS_BAD, bars=True), Query(aggregate(increase(select(families.EVENTS_DROPPED)), "component"))
-    )
+    return graph_panel(words, Look(COUNT, ANY_IS_BAD, bars=True), Query(increase_of(families.EVENTS_DROPPED, "component")))
 
 
 def _writes() -> Panel:
@@ -219,7 +216,7 @@ def _writes() -> Panel:
         ),
     )
     asked = [
-        Query(aggregate(increase(select(family))), name)
+        Query(increase_of(family), name)
         for name, family in (("history", families.HISTORY_FAILURES), ("status store", families.STATUS_FAILURES))
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
@@ -233,9 +230,9 @@ def _oddities() -> Panel:
         ("PubsubProberClockWrong", "PubsubProberNamesFolded"),
     )
     asked = [
-        Query(aggregate(increase(select(families.NEGATIVE_DURATIONS)), "duration"), "negative {{duration}}"),
-        Query(aggregate(increase(select(families.FOLDED_NAMES)), "label"), "merged {{label}}"),
-        Query(aggregate(increase(select(families.KEYS_FORGOTTEN)), "target"), "forgotten keys {{target}}"),
+        Query(increase_of(families.NEGATIVE_DURATIONS, "duration"), "negative {{duration}}"),
+        Query(increase_of(families.FOLDED_NAMES, "label"), "merged {{label}}"),
+        Query(increase_of(families.KEYS_FORGOTTEN, "target"), "forgotten keys {{target}}"),
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
 
@@ -274,7 +271,7 @@ def _undecided() -> Panel:
     return graph_panel(
         words,
         Look(COUNT, bars=True, width=24, height=6),
-        Query(aggregate(increase(select(families.UNDECIDED_DURATIONS)), "duration")),
+        Query(increase_of(families.UNDECIDED_DURATIONS, "duration")),
     )
 
 
@@ -315,10 +312,10 @@ def _drills() -> Panel:
     )
     passed = aggregate(f"{select(families.DRILL_LAST_SUCCESS)} > 0", "drill", "max")
     columns = [
-        TableColumn("Passed", aggregate(increase(select(families.DRILL_RUNS, verdict="pass"), RANGE), "drill"), COUNT),
+        TableColumn("Passed", increase_of(families.DRILL_RUNS, "drill", RANGE, verdict="pass"), COUNT),
         TableColumn(
             "Not passed",
-            aggregate(increase(select(families.DRILL_RUNS, verdict=("fail", "unknown")), RANGE), "drill"),
+            increase_of(families.DRILL_RUNS, "drill", RANGE, verdict=("fail", "unknown")),
             COUNT,
             ANY_IS_BAD,
             0,
@@ -335,5 +332,5 @@ def _drill_steps() -> Panel:
 
 def _drill_findings() -> Panel:
     words = Words("Fire drills: findings", "What the checker found in drills: the planted faults, by kind.")
-    found = aggregate(increase(select(families.DRILL_FINDINGS)), "drill, kind")
+    found = increase_of(families.DRILL_FINDINGS, "drill, kind")
     return graph_panel(words, Look(COUNT, bars=True, width=24, height=6), Query(f"{found} > 0"))

@@ -19,10 +19,11 @@ from dashboards.panels import (
     stat_panel,
     table_panel,
 )
-from dashboards.queries import BY, RANGE, Query, increase, rate, select
+from dashboards.queries import BY, RANGE, Query, increase, increase_of, rate, rate_of, select
 from dashboards.thresholds import ANY_IS_UNKNOWN, NO_JUDGEMENT, Thresholds, red_above
 from prober.alerting.catalogue import limits
 from prober.alerting.promql import aggregate, ratio
+from prober.alerting.rules import Dashboard
 from prober.brokers.calls import Operation
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import families
@@ -33,7 +34,7 @@ from prober.slo.indicators import Indicator
 def publisher_board(thresholds: Thresholds) -> Board:
     """The dashboard."""
     return Board(
-        "okp-publisher",
+        Dashboard.PUBLISHER,
         "Ordering keys / Publisher",
         "Does the service take messages, how fast, and how often does nobody know whether it did?",
         (
@@ -61,9 +62,7 @@ def _confirmed(thresholds: Thresholds) -> Panel:
 
 def _published() -> Panel:
     words = Words("Messages published", "Messages that the prober tried to publish in the time range, whatever the outcome.")
-    return stat_panel(
-        words, Look(COUNT, width=8, height=4), Query(aggregate(increase(select(families.PUBLISHES), RANGE)), instant=True)
-    )
+    return stat_panel(words, Look(COUNT, width=8, height=4), Query(increase_of(families.PUBLISHES, window=RANGE), instant=True))
 
 
 def _rejected(thresholds: Thresholds) -> Panel:
@@ -78,7 +77,7 @@ def _unsent(thresholds: Thresholds) -> Panel:
         "The share of the publishes that the schedule wanted which were not sent, in the time range, since the target was unreachable.",
         ("PubsubTargetUnreachable", "PubsubErrorBudgetBurn"),
     )
-    share = ratio(aggregate(increase(select(families.PUBLISHES_UNSENT), RANGE)), _wanted(_increase_in_range))
+    share = ratio(increase_of(families.PUBLISHES_UNSENT, window=RANGE), _wanted(_increase_in_range))
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY), width=8, height=4)
     return stat_panel(words, look, Query(share, instant=True))
 
@@ -89,7 +88,7 @@ def _unknown() -> Panel:
         "Publishes without a definite answer, in the time range: the service may have stored them or not.",
         ("PubsubPublishesUnknown",),
     )
-    unknown = aggregate(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE))
+    unknown = increase_of(families.PUBLISHES, window=RANGE, outcome=PublishOutcome.UNKNOWN)
     return stat_panel(words, Look(COUNT, ANY_IS_UNKNOWN, width=8, height=4), Query(unknown, instant=True))
 
 
@@ -97,15 +96,15 @@ def _duplicates() -> Panel:
     words = Words(
         "Duplicates received", "Messages received that a retry of the publisher stored a second time. Allowed, and worth knowing."
     )
-    copies = aggregate(increase(select(families.DELIVERIES, kind=DeliveryKind.PUBLISHER_DUPLICATE), RANGE))
+    copies = increase_of(families.DELIVERIES, window=RANGE, kind=DeliveryKind.PUBLISHER_DUPLICATE)
     return stat_panel(words, Look(COUNT, NO_JUDGEMENT, width=8, height=4), Query(copies, instant=True))
 
 
 def _outcomes() -> Panel:
     words = Words("Publishes by outcome", "Publishes that the schedule wanted, per second, by what became of them.")
     asked = [
-        Query(aggregate(rate(select(families.PUBLISHES)), "outcome"), "{{outcome}}"),
-        Query(aggregate(rate(select(families.PUBLISHES_UNSENT))), "never sent"),
+        Query(rate_of(families.PUBLISHES, "outcome"), "{{outcome}}"),
+        Query(rate_of(families.PUBLISHES_UNSENT), "never sent"),
     ]
     return graph_panel(words, Look(PER_SECOND, bars=True), *asked)
 
@@ -117,7 +116,7 @@ def _not_confirmed(thresholds: Thresholds) -> Panel:
         "above. Above the dashed line the error budget does not last its period.",
         ("PubsubErrorBudgetBurn",),
     )
-    lost = aggregate(rate(select(families.PUBLISHES, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))), BY)
+    lost = rate_of(families.PUBLISHES, BY, outcome=(PublishOutcome.REJECTED, PublishOutcome.UNKNOWN))
     look = Look(SHARE, thresholds.bad_share(Indicator.PUBLISH_AVAILABILITY))
     return graph_panel(words, look, Query(ratio(_with_unsent(lost, rate, BY), _wanted(rate, BY))))
 
@@ -140,14 +139,14 @@ def _errors() -> Panel:
         "above show publishes.",
         ("PubsubProberNotPermitted", "PubsubProberQuotaExceeded"),
     )
-    failed = aggregate(increase(select(families.TARGET_ERRORS, operation=Operation.PUBLISH)), "code")
+    failed = increase_of(families.TARGET_ERRORS, "code", operation=Operation.PUBLISH)
     return graph_panel(words, Look(COUNT, bars=True), Query(f"{failed} > 0", "{{code}}"))
 
 
 def _topics(thresholds: Thresholds) -> Panel:
     words = Words("Topics", "What was published to each topic in the time range, and how fast that was.")
     by = "environment, region, target, topic"
-    published = aggregate(increase(select(families.PUBLISHES), RANGE), by)
+    published = increase_of(families.PUBLISHES, by, RANGE)
     latency = select(families.PUBLISH_LATENCY, "_bucket")
     columns = [
         TableColumn("Published", published, COUNT),
@@ -156,7 +155,7 @@ def _topics(thresholds: Thresholds) -> Panel:
         ),
         TableColumn(
             "Unknown",
-            aggregate(increase(select(families.PUBLISHES, outcome=PublishOutcome.UNKNOWN), RANGE), by),
+            increase_of(families.PUBLISHES, by, RANGE, outcome=PublishOutcome.UNKNOWN),
             COUNT,
             ANY_IS_UNKNOWN,
         ),
@@ -172,7 +171,7 @@ def _topics(thresholds: Thresholds) -> Panel:
 
 
 def _share_in_range(outcome: PublishOutcome, by: str = "") -> str:
-    return ratio(aggregate(increase(select(families.PUBLISHES, outcome=outcome), RANGE), by), _wanted(_increase_in_range, by))
+    return ratio(increase_of(families.PUBLISHES, by, RANGE, outcome=outcome), _wanted(_increase_in_range, by))
 
 
 def _increase_in_range(selector: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dashboards.panels import SECONDS, SHARE, Look, Panel, Words, graph_panel, heatmap_panel, stat_panel
-from dashboards.queries import BY, RANGE, Query, increase, quantile, select, slower_share
+from dashboards.queries import BY, RANGE, Query, increase, increase_of, quantile, select, slower_share
 from dashboards.thresholds import Thresholds, red_below
 from prober.alerting.catalogue import limits
 from prober.alerting.findings import OVERDUE, VIOLATED
@@ -210,8 +210,8 @@ RUN_BY: Final = ", ".join((*PROBE_INSTANCE, *PROCESS))
 
 def due() -> str:
     """Runs of each probe instance that the schedule asked for in the time range, without those that maintenance kept from starting."""
-    skipped = aggregate(increase(select(families.SCHEDULER_SKIPS, reason=SkipReason.MAINTENANCE), RANGE), RUN_BY)
-    return f"{aggregate(increase(select(families.PROBE_RUNS_EXPECTED), RANGE), RUN_BY)} - {skipped}"
+    skipped = increase_of(families.SCHEDULER_SKIPS, RUN_BY, RANGE, reason=SkipReason.MAINTENANCE)
+    return f"{increase_of(families.PROBE_RUNS_EXPECTED, RUN_BY, RANGE)} - {skipped}"
 
 
 def completed_panel(width: int) -> Panel:
@@ -229,13 +229,13 @@ def completed_panel(width: int) -> Panel:
 
 def completed_share() -> str:
     """The share of the runs due that ended, by whatever verdict, of each probe instance."""
-    return ratio(aggregate(increase(select(families.PROBE_RUNS), RANGE), RUN_BY), f"({due()})")
+    return ratio(increase_of(families.PROBE_RUNS, RUN_BY, RANGE), f"({due()})")
 
 
 def judged_share() -> str:
     """The share of the runs that ended which ended with PASS or FAIL, of each probe instance."""
-    judged = aggregate(increase(select(families.PROBE_RUNS, verdict=("pass", "fail")), RANGE), RUN_BY)
-    return ratio(judged, aggregate(increase(select(families.PROBE_RUNS), RANGE), RUN_BY))
+    judged = increase_of(families.PROBE_RUNS, RUN_BY, RANGE, verdict=("pass", "fail"))
+    return ratio(judged, increase_of(families.PROBE_RUNS, RUN_BY, RANGE))
 
 
 # --- findings ----------------------------------------------------------------------------------------------------------------
