@@ -195,6 +195,11 @@ class _Call:
         """The request has arrived at the service."""
         self._task = self.loop.create_task(self._handle(handling))
 
+    def sent(self, response: Any) -> bytes:
+        """Return a response of the handler as it goes over the network."""
+        serialize = self.handler.response_serializer
+        return bytes(response if serialize is None else serialize(response))
+
     def raise_end(self) -> NoReturn:
         """Raises how it ended badly, as `grpc.aio` does."""
         if self.is_cancelled:
@@ -257,7 +262,8 @@ class UnaryCall:
         if after_s := call.network.handled_after_s():
             await asyncio.sleep(after_s)
         response = await call.handler.unary_unary(call.handler.request_deserializer(self._content), _Context(call))
-        call.channel.back.put(lambda: self._answered(response))
+        content = call.sent(response)
+        call.channel.back.put(lambda: self._answered(content))
 
     def _answered(self, response: bytes) -> None:
         self._response = response
@@ -374,8 +380,9 @@ class _Context:
         if self._stream is not None:
             self._call.channel.back.put(self._stream.greeted)
 
-    async def write(self, response: bytes) -> None:
+    async def write(self, response: Any) -> None:
         """Sends a response on a stream."""
         stream = self._stream
         assert stream is not None
-        self._call.channel.back.put(lambda: stream.respond(response))
+        content = self._call.sent(response)
+        self._call.channel.back.put(lambda: stream.respond(content))
