@@ -14,7 +14,8 @@ from typing import Final
 from dashboards.board import LinkTargets
 from dashboards.boards import files
 from prober.alerting.files import groups_by_file
-from prober.alerting.rules import AlertingRule, Options
+from prober.alerting.options import Options
+from prober.alerting.rules import AlertingRule
 from prober.config.loading import load
 from prober.sinks.metrics.families import FAMILIES, TARGET
 from prober.sinks.metrics.family import PREFIX, Family

@@ -17,6 +17,7 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 
 from prober.alerting import promql
+from prober.alerting.options import Options
 from prober.alerting.rules import (
     COUNT,
     DURATION,
@@ -25,7 +26,6 @@ from prober.alerting.rules import (
     SHARE,
     AlertingRule,
     Dashboard,
-    Options,
     Owner,
     RecordingRule,
     RuleGroup,

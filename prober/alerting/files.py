@@ -10,7 +10,8 @@ from typing import Any, Final
 from prober.alerting.catalogue import groups_of
 from prober.alerting.findings import age_group, finding_group, late_kinds
 from prober.alerting.objectives import objective_groups
-from prober.alerting.rules import Options, RuleGroup, as_yaml
+from prober.alerting.options import Options
+from prober.alerting.rules import RuleGroup, as_yaml
 from prober.slo.objectives import Objective
 
 OBJECTIVES: Final = "objectives.rules.yaml"

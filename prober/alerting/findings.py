@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from prober.alerting.options import Options
 from prober.alerting.promql import (
     Matcher,
     aggregate,
@@ -26,7 +27,6 @@ from prober.alerting.rules import (
     AlertBasis,
     AlertingRule,
     Dashboard,
-    Options,
     Owner,
     RecordingRule,
     RuleGroup,

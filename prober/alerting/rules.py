@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
+from prober.alerting.options import Options
 from prober.alerting.promql import PROCESS, prom_duration
 from prober.sinks.metrics.families import TARGET
 
@@ -22,14 +23,6 @@ FINDINGS_INTERVAL_S: Final = 10.0
 INTERVAL_S: Final = 30.0
 LINE_WIDTH: Final = 4096  # no folded strings: a diff shows what changed
 
-# What an installation may set; these are the defaults.
-RUNBOOKS: Final = "docs/runbooks"
-"""Where the runbooks are in this repository; an installation names the address under which people find them."""
-DASHBOARDS: Final = "http://localhost:3000"
-PAGES: Final = "http://localhost:8080"
-SCRAPE_JOB: Final = "ordering-keys-prober"
-NEWS_S: Final = 3600.0
-
 
 # How descriptions name what an alert is about.
 ON_TARGET: Final = "{{ $labels.target }} ({{ $labels.environment }}, {{ $labels.region }})"
@@ -39,25 +32,6 @@ PROBE: Final = "{{ $labels.probe }} ({{ $labels.vantage }}{{ with $labels.part }
 COUNT: Final = '{{ $value | printf "%.0f" }}'
 DURATION: Final = "{{ $value | humanizeDuration }}"
 SHARE: Final = "{{ $value | humanizePercentage }}"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
-
-    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md?LABEL=VALUE&...`, with the labels of the alert.
-    dashboards  base URL of Grafana.
-    pages       base URL of the prober's status page.
-    scrape_job  the label `job` that Prometheus gives to the prober's series.
-    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes. What is found again within this time is
-                the same page.
-    """
-
-    runbooks: str = RUNBOOKS
-    dashboards: str = DASHBOARDS
-    pages: str = PAGES
-    scrape_job: str = SCRAPE_JOB
-    news_s: float = NEWS_S
 
 
 class Severity(StrEnum):

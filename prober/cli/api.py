@@ -10,8 +10,6 @@ from typing import Annotated
 import typer
 
 from prober.cli.process import own_version
-from prober.config.following import ConfigurationFile
-from prober.logs import set_up as set_up_logs
 
 
 def api(
@@ -20,7 +18,9 @@ def api(
     ] = None,
 ) -> None:
     """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
-    from api.standalone import run_alone  # takes a second to import: not for `--help`
+    from api.standalone import run_alone
+    from prober.config.following import ConfigurationFile
+    from prober.logs import set_up as set_up_logs
 
     file = ConfigurationFile.read(config, os.environ)
     set_up_logs(file.config.telemetry, sys.stderr)

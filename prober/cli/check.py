@@ -12,30 +12,25 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.brokers.base import Vantage
-from prober.brokers.connect import connect
-from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.clock import monotonic_s
-from prober.config.loading import load_with_warnings
-from prober.config.models import Config, TargetSettings
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
 from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.evidence.explain import explain, reasons
-from prober.probes.catalogue import DECLARED, PROBES
-from prober.runs.resources import Provisioner
-from prober.runs.result import RunResult
-from prober.runs.runner import Run
-from prober.schedule.connections import PushReceivers, endpoint_of
-from prober.schedule.instances import PlannedSite, is_embedded
 from prober.slo.figures import name_of, value_as_text
+
+if TYPE_CHECKING:
+    from prober.config.models import Config, TargetSettings
+    from prober.runs.result import RunResult
+    from prober.schedule.instances import PlannedSite
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
 
@@ -82,6 +77,10 @@ def check(
 
     Exit code 0: all pass. 1: a promise was broken. 2: wrong usage or configuration. 3: undecided, or the service cannot be reached.
     """
+    from prober.config.loading import load_with_warnings
+    from prober.probes.catalogue import PROBES
+    from prober.schedule.instances import is_embedded
+
     settings, warnings = load_with_warnings(config, os.environ, opens_store=False)
     warn(warnings)
     must_know("probe", probe or (), PROBES)
@@ -130,6 +129,12 @@ async def run_checks(
 
     Raises BrokerError or ConfigError before the first run if a target cannot be used at all; later troubles make a run UNKNOWN.
     """
+    from prober.brokers.connect import connect
+    from prober.brokers.push.nowhere import NOWHERE
+    from prober.runs.resources import Provisioner
+    from prober.runs.runner import Run
+    from prober.schedule.connections import PushReceivers, endpoint_of
+
     results: list[RunResult] = []
     give_up_t = monotonic_s() + request.for_s
     for settings in (each for each in config.targets if _wanted(each, request)):
@@ -211,6 +216,9 @@ def _row(result: RunResult) -> dict[str, object]:
 
 def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:
     """The probes of a target that are asked for, as far as the vantage makes sense for them; none of a target that is not."""
+    from prober.probes.catalogue import DECLARED
+    from prober.schedule.instances import PlannedSite
+
     if request.targets and settings.name not in request.targets:
         return []
     return [

@@ -15,24 +15,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.brokers.base import Admin, Vantage
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.cli.process import ExitCode, must_know
 from prober.clock import wall_s
-from prober.config.loading import load
-from prober.config.models import Config, TargetSettings
 from prober.durations import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
 from prober.runs.resources import CleanupBounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name
-from prober.schedule.instances import is_embedded, sites_of
-from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.queries import StatusQueries
+
+if TYPE_CHECKING:
+    from prober.config.models import Config, TargetSettings
 
 DEFAULT_AGE: Final = "24h"
 
@@ -75,6 +72,8 @@ def cleanup(
     Only what carries the prober's label and a name as probers give it. Exit code 0: done, or nothing to do. 2: wrong usage or
     configuration. 3: a service cannot be reached, or something could not be deleted.
     """
+    from prober.config.loading import load
+
     settings = load(config, os.environ, opens_store=False)
     places = projects_of(settings, target or [], os.environ)
     bounds = CleanupBounds(duration_s(older_than), _living(settings), in_use)
@@ -93,6 +92,8 @@ def cleanup(
 
 def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Project]:
     """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
+    from prober.schedule.instances import is_embedded
+
     must_know("target", wanted, [one.name for one in config.targets])
     remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
     if not remote:
@@ -108,6 +109,9 @@ def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str
 
 def _living(config: Config) -> frozenset[str] | None:
     """The probers that the status store of the configuration says live; None, with a word about it, if it cannot be asked."""
+    from prober.sinks.status.database import Database, StatusError
+    from prober.sinks.status.queries import StatusQueries
+
     database = Database(config.status.url.get_secret_value())
     try:
         if database.is_sqlite and not Path(database.engine.url.database or "").exists():
@@ -152,6 +156,8 @@ def _sorted_out(place: Project, names: Iterable[str], bounds: CleanupBounds, now
 
 def _of_targets(names: Iterable[str], wanted: Set[str], targets: Sequence[TargetSettings]) -> list[str]:
     """The names that belong to the wanted targets, or all. Names of targets may end alike: the longest one counts."""
+    from prober.schedule.instances import sites_of
+
     if not wanted:
         return list(names)
     ends = {site.resource_name(""): target.name for target in targets for site in sites_of(target)}
@@ -200,6 +206,8 @@ async def _delete_all(found: Iterable[Found], failures: list[BrokerError]) -> in
 
 @asynccontextmanager
 async def _admin(place: Project) -> AsyncIterator[Admin]:
+    from prober.brokers.connect import connect
+
     broker = await connect(place.endpoint, Vantage.WIRE)
     try:
         yield broker.admin

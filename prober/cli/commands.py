@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.alerting.files import rule_files
-from prober.alerting.promql import prom_duration
-from prober.alerting.rules import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
+from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
 from prober.cli.process import Format, warn
-from prober.config.loading import load, load_with_warnings, show, written_objectives
-from prober.durations import duration_s
+from prober.durations import duration_s, write_duration
 from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
-from prober.probes.catalogue import PROBES, ProbeName
-from prober.probes.power import SURE, one_in, power_as_text
-from prober.schedule.forecast import between, check_budget, detectable_on, monthly_cost, price_as_text, price_of
-from prober.schedule.instances import PlannedSite, sites_of
+
+if TYPE_CHECKING:
+    from prober.schedule.instances import PlannedSite
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
@@ -30,6 +27,12 @@ def faults() -> None:
 
 def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None) -> None:
     """List the probes, the promise that each tests, how rare a fault may be and still be found, and what each costs on the real service."""
+    from prober.config.loading import load
+    from prober.probes.catalogue import PROBES, ProbeName
+    from prober.probes.power import SURE, one_in, power_as_text
+    from prober.schedule.forecast import between, detectable_on, price_as_text, price_of
+    from prober.schedule.instances import sites_of
+
     settings = load(config, os.environ, opens_store=False)
     sites = {site.probe: site for target in reversed(settings.targets) for site in sites_of(target)}
     for known in PROBES.values():
@@ -57,6 +60,8 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
 
 
 def _cost_as_text(site: PlannedSite) -> str:
+    from prober.schedule.forecast import between, monthly_cost
+
     cost = monthly_cost(site)
     return (
         f"    a run publishes {cost.traffic.published:,} messages and receives {cost.traffic.delivered:,}; a month on one target has "
@@ -69,6 +74,8 @@ def slos(
     output: Annotated[Format, typer.Option("--format", help="Text, or JSON as the nightly jobs read it.")] = Format.TEXT,
 ) -> None:
     """List the objectives, what each counts, and when a counted thing is bad."""
+    from prober.config.loading import load
+
     objectives = load(config, os.environ, opens_store=False).objectives
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
@@ -79,12 +86,17 @@ config_app = typer.Typer(help="Show or validate the configuration.", rich_markup
 @config_app.command("show")
 def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
     """Print the complete configuration, secrets masked."""
+    from prober.config.loading import load, show
+
     print(show(load(file, os.environ, opens_store=False)), end="")
 
 
 @config_app.command("check")
 def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     """Validate a configuration file; all problems are listed together. Warnings go to standard error and change nothing."""
+    from prober.config.loading import load_with_warnings
+    from prober.schedule.forecast import check_budget
+
     settings, warnings = load_with_warnings(file, os.environ)
     check_budget(settings, os.environ)
     warn(warnings)
@@ -92,7 +104,7 @@ def config_check(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     print(f"{file}: valid{told}")
 
 
-NEWS: Final = prom_duration(NEWS_S)
+NEWS: Final = write_duration(timedelta(seconds=NEWS_S))
 
 
 def alerts(
@@ -117,6 +129,9 @@ def alerts(
     --dashboards, --pages and --runbooks as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or
     with --check a file that is not up to date.
     """
+    from prober.alerting.files import rule_files
+    from prober.config.loading import load, written_objectives
+
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
     texts = rule_files(load(config, os.environ, opens_store=False).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():

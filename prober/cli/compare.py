@@ -17,33 +17,28 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
-from prober.brokers.base import Broker, Vantage
-from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint
 from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
 from prober.cli.process import ExitCode, Format, must_know, warn
 from prober.clock import monotonic_s, wall_s
-from prober.comparison.comparison import Comparison, compare_pairs, comparison_as_json, comparison_as_text
-from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns, common_to, targets_of
-from prober.comparison.stored import compare_stored
-from prober.config.comparisons import ComparisonSettings
-from prober.config.loading import load_with_warnings
-from prober.config.models import Config, TargetSettings
 from prober.durations import duration_s
 from prober.errors import ConfigError
-from prober.runs.resources import Provisioner
-from prober.runs.result import RunResult
-from prober.runs.runner import Run
-from prober.schedule.connections import PushReceivers, endpoint_of
-from prober.schedule.instances import PlannedSite, sites_of
-from prober.sinks.status.database import Database, StatusError
-from prober.sinks.status.queries import StatusQueries
 from prober.slo.comparison import Standing
+
+if TYPE_CHECKING:
+    from prober.brokers.base import Broker, Vantage
+    from prober.brokers.endpoint import Endpoint
+    from prober.comparison.comparison import Comparison
+    from prober.comparison.pairs import CommonExperiments, ComparedExperiment, PairOfRuns
+    from prober.config.comparisons import ComparisonSettings
+    from prober.config.models import Config, TargetSettings
+    from prober.runs.result import RunResult
+    from prober.schedule.connections import PushReceivers
+    from prober.schedule.instances import PlannedSite
 
 _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
@@ -72,6 +67,9 @@ def compare(
 
     Exit code 0: it is no worse. 1: it is worse. 2: wrong usage or configuration. 3: nobody can tell yet, and it says for how long.
     """
+    from prober.comparison.comparison import comparison_as_json, comparison_as_text
+    from prober.config.loading import load_with_warnings
+
     settings, warnings = load_with_warnings(config, os.environ, opens_store=stored)
     warn(warnings)
     planned = plan(settings, baseline, candidate, probe or (), duration_s(duration) if duration else None)
@@ -88,6 +86,9 @@ def compare(
 
 def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], for_s: float | None) -> Planned:
     """What is to be compared. Raises ConfigError for what is not configured, and if there is nothing to compare."""
+    from prober.comparison.pairs import CommonExperiments, common_to, targets_of
+    from prober.config.comparisons import ComparisonSettings
+
     must_know("target", (baseline, candidate), [target.name for target in config.targets])
     if baseline == candidate:
         raise ConfigError(f"{baseline} cannot be compared with itself: name another target as --candidate")
@@ -106,6 +107,10 @@ def plan(config: Config, baseline: str, candidate: str, probes: Sequence[str], f
 
 def _compare_stored(config: Config, planned: Planned) -> Comparison:
     """Raises ConfigError if there is no store; ends the command with 3 if it does not answer."""
+    from prober.comparison.stored import compare_stored
+    from prober.sinks.status.database import Database, StatusError
+    from prober.sinks.status.queries import StatusQueries
+
     database = Database(config.status.url.get_secret_value())
     try:
         if database.is_sqlite and not Path(database.engine.url.database or "").exists():  # asking would make it
@@ -135,6 +140,10 @@ async def compare_side_by_side(config: Config, planned: Planned, environ: Mappin
 
     Raises BrokerError or ConfigError if a target cannot be used at all; one that does not answer makes runs that say so.
     """
+    from prober.comparison.comparison import compare_pairs
+    from prober.comparison.pairs import PairOfRuns
+    from prober.schedule.connections import PushReceivers
+
     pairs: list[PairOfRuns] = []
     experiments = tuple(planned.common.apart_max_s)
     began_t = monotonic_s()
@@ -162,6 +171,9 @@ class _Reached(NamedTuple):
 
     async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
         """Carries out one run, which never raises: whatever is wrong makes it UNKNOWN."""
+        from prober.runs.resources import Provisioner
+        from prober.runs.runner import Run
+
         site = self.sites[experiment]
         target = site.at(self.endpoint)
         provisioner = Provisioner(target, site.resource_name(INSTANCE), site.experiment.subscriptions, lasting=False)
@@ -176,6 +188,11 @@ async def _reached(
     environ: Mapping[str, str],
     receivers: PushReceivers,
 ) -> AsyncIterator[_Reached]:
+    from prober.brokers.connect import connect
+    from prober.comparison.pairs import ComparedExperiment
+    from prober.schedule.connections import endpoint_of
+    from prober.schedule.instances import sites_of
+
     every = {ComparedExperiment(str(site.probe), str(site.vantage), site.part_shown): site for site in sites_of(target)}
     sites = {experiment: every[experiment] for experiment in experiments}
     brokers: dict[Vantage, Broker] = {}

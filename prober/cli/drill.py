@@ -6,21 +6,21 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.cli.bars import while_running
 from prober.cli.process import Format, code_of, overall_verdict, own_version
 from prober.clock import wall_s
-from prober.config.loading import load
-from prober.config.sections import Drills, overlaid
 from prober.core.verdict import Verdict
-from prober.drills.chain import Step, StepName, open_chain
-from prober.drills.drill import Drill, DrillResult
-from prober.drills.plans import PLANS, DrillPlan, chosen
 from prober.errors import ConfigError
-from prober.sinks.metrics import Metrics, Scrapes, families
+
+if TYPE_CHECKING:
+    from prober.config.sections import Drills
+    from prober.drills.chain import Step
+    from prober.drills.drill import DrillResult
+    from prober.drills.plans import DrillPlan
 
 _CELL: Final = 7
 """Characters of the longest cell; so the table fits into a terminal of 80."""
@@ -50,6 +50,10 @@ def drill(
 
     Exit code 0: all pass. 1: a fault was missed, or nobody got the page. 2: wrong usage or configuration. 3: undecided.
     """
+    from prober.config.loading import load
+    from prober.config.sections import overlaid
+    from prober.drills.plans import PLANS, chosen
+
     if every and fault:
         raise ConfigError("write --all or --fault, not both")
     given = {"faults": fault, "prometheus": prometheus, "alertmanager": alertmanager, "port": port}
@@ -96,6 +100,10 @@ async def run_drills(
     While it goes on, `/metrics` is where pages arrive, for Prometheus to scrape. Raises ConfigError if it cannot be scraped although
     Prometheus is to be asked, and for a port that is taken.
     """
+    from prober.drills.chain import open_chain
+    from prober.drills.drill import Drill
+    from prober.sinks.metrics import Metrics, Scrapes, families
+
     if settings.prometheus is not None and settings.port is None:
         raise ConfigError("Prometheus must scrape this process: set its port with --port or drills.port")
     metrics = Metrics(version=version)
@@ -111,6 +119,8 @@ async def run_drills(
 
 def heading(plans: Sequence[DrillPlan]) -> str:
     """The head of the table."""
+    from prober.drills.chain import StepName
+
     return _row(_width(plans), ("drill", "verdict", *StepName))
 
 
@@ -170,6 +180,8 @@ def _width(plans: Sequence[DrillPlan]) -> int:
 
 
 def _row(width: int, cells: Sequence[str]) -> str:
+    from prober.drills.chain import StepName
+
     name, verdict, *steps = cells
     widths = (max(_CELL, len(step)) for step in StepName)
     return f"{name:<{width}}  {verdict:<{_CELL}}" + "".join(f" {step:>{size}}" for step, size in zip(steps, widths, strict=True))

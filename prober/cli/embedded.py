@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from prober.embedded.faults import FaultError, parse_fault
-from prober.embedded.server import serve_embedded
 from prober.errors import ConfigError
 
 
@@ -21,6 +20,8 @@ def embedded(
     admin_port: Annotated[int | None, typer.Option(help="Also take faults over HTTP on this port; 0 takes a free one.")] = None,
 ) -> None:
     """Run only the embedded Pub/Sub server, with the faults that you inject."""
+    from prober.embedded.server import serve_embedded
+
     try:
         asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
     except FaultError as error:

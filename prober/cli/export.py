@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from textwrap import fill
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,8 +15,10 @@ from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of, pri
 from prober.core.findings import Status
 from prober.durations import duration_s
 from prober.errors import ConfigError
-from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement, judge_export
-from prober.exports.sources import ExportedMessage, MessageFields, field_path, is_table, places, rows, table_rows
+
+if TYPE_CHECKING:
+    from prober.exports.judgement import ExportAssumptions, ExportFinding, ExportJudgement
+    from prober.exports.sources import ExportedMessage, MessageFields
 
 MESSAGES_MAX: Final = 2_000_000
 FILES_SAY: Final = "In a file the messages of a key must be in order. Over several files they need not be: files are not compared."
@@ -67,6 +69,9 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     Exit code 0: pass. 1: a promise was broken. 2: wrong usage, or an export that cannot be read. 3: otherwise undecided.
     """
+    from prober.exports.judgement import ExportAssumptions
+    from prober.exports.sources import MessageFields, field_path, is_table
+
     fields = MessageFields(field_path(key), None if number is None else field_path(number))
     assumptions = ExportAssumptions(duration_s(clock_error), numbers_follow_publishing)
     tables = [source for source in sources if is_table(source)]
@@ -86,18 +91,24 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
 
 def _of_files(sources: Sequence[str], fields: MessageFields) -> Iterator[ExportedMessage]:
+    from prober.exports.sources import places, rows
+
     for place in places(sources):
         for at, row in enumerate(rows(place), 1):
             yield fields.message(row, place.name, at)
 
 
 def _of_table(source: str, fields: MessageFields, since: str | None, until: str | None) -> Iterator[ExportedMessage]:
+    from prober.exports.sources import table_rows
+
     limits = [None if text is None else time_of(text, 0.0) for text in (since, until)]
     for at, row in enumerate(table_rows(source, fields, *limits), 1):
         yield fields.message(row, source, at)
 
 
 def _judged(messages: Iterator[ExportedMessage], assumptions: ExportAssumptions, most: int, *, has_order: bool) -> ExportJudgement:
+    from prober.exports.judgement import judge_export
+
     taken = list(islice(messages, most))
     cut = next(messages, None) is not None
     return judge_export(taken, assumptions, has_order=has_order, cut=cut)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,15 +15,18 @@ from prober.cli.bars import while_judging
 from prober.cli.process import ExitCode, Format, Since, Until, time_of
 from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
 from prober.core.verdict import Verdict
-from prober.sinks.history.export import export_traces
-from prober.sinks.history.reader import HistoryReader, TimeSpan
-from prober.sinks.history.rejudge import HistorySelection, Rejudged, rejudge
+
+if TYPE_CHECKING:
+    from prober.sinks.history.reader import TimeSpan
+    from prober.sinks.history.rejudge import HistorySelection, Rejudged
 
 history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
 
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:
     """A span of time as it is written on the command line; what is left out has no bound. Raises ConfigError."""
+    from prober.sinks.history.reader import TimeSpan
+
     return TimeSpan(*(time_of(text, default) for text, default in ((since, float("-inf")), (until, float("inf")))))
 
 
@@ -40,6 +43,9 @@ def export_key(
     run: Annotated[str | None, typer.Option(metavar="RUN", help="Only this run.")] = None,
 ) -> None:
     """Write what was recorded about a key as trace files, one per run."""
+    from prober.sinks.history.export import export_traces
+    from prober.sinks.history.reader import HistoryReader
+
     reader = HistoryReader(location)
     written = export_traces(reader, key, output, subscription=subscription, span=span_of(since, until), run_id=run)
     for one in written:
@@ -53,6 +59,9 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
     are event numbers of the run. A damaged file is named on standard error and left out. A run that ended because the prober was
     stopped does not make the exit code that of an undecided run. Raises `HistoryError` if the history cannot be read.
     """
+    from prober.sinks.history.reader import HistoryReader
+    from prober.sinks.history.rejudge import rejudge
+
     reader, judged = HistoryReader(location, skip_unreadable=True), []
     reader.must_be_history()
     with while_judging() as watched:

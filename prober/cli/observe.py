@@ -14,42 +14,39 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from prober.brokers.base import Broker, Vantage
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
-from prober.cli.observe_report import StreamObservation
 from prober.cli.process import Format
 from prober.clock import wall_s
-from prober.config.models import ProbeSettings, Schedule, TargetSettings
-from prober.config.problems import validated
-from prober.config.sections import Monitoring, Observe, OwnSubscription
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.durations import duration_s
 from prober.errors import ConfigError
-from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
 from prober.probes.catalogue import ProbeName
 from prober.probes.observe import observed_key, observing, stream_of
-from prober.probes.observed import ObservedStream
-from prober.runs.recorder import Recording
 from prober.runs.resources import Provisioner
-from prober.runs.result import RunResult
-from prober.runs.runner import Run
-from prober.schedule.instances import PlannedSite
-from prober.sinks.top_keys import KeyTraffic
 from prober.traces.header import TraceHeader
-from prober.traces.judgement import RecordJudgement, judge_with, read_records
 from prober.traces.trace import TraceError, write_trace
+
+if TYPE_CHECKING:
+    from prober.brokers.base import Broker
+    from prober.cli.observe_report import StreamObservation
+    from prober.config.sections import Observe, OwnSubscription
+    from prober.probes.observed import ObservedStream
+    from prober.runs.recorder import Recording
+    from prober.runs.result import RunResult
+    from prober.runs.runner import Run
+    from prober.schedule.instances import PlannedSite
+    from prober.traces.judgement import RecordJudgement
 
 SHOWN_EVERY_S: Final = 0.5
 INSTANCE: Final = "observe"
@@ -111,6 +108,9 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
 
     Ctrl-C ends it sooner. Exit code 0: nothing is out of order. 1: something is. 2: wrong usage. 3: undecided, or nobody answers.
     """
+    from prober.config.problems import validated
+    from prober.config.sections import Observe
+
     written = {"topic": topic, "group": group, "sequence": sequence or None, "duration": duration}
     settings = validated(Observe, written | dict(map(_assigned, setting or ())))
     clock_error_s = duration_s(record_clock_error)
@@ -150,6 +150,10 @@ async def observe_once(
     Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
     at all.
     """
+    from prober.cli.observe_report import StreamObservation
+    from prober.runs.runner import Run
+    from prober.sinks.top_keys import KeyTraffic
+
     site = _site(settings, endpoint)
     where, broker = await _connected(settings, endpoint, environ)
     target = site.at(where)
@@ -183,6 +187,9 @@ async def observe_once(
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:
+    from prober.config.problems import validated
+    from prober.config.sections import OwnSubscription
+
     return validated(OwnSubscription, {"name": name, "late_after": late_after}) if name else None
 
 
@@ -195,6 +202,9 @@ def _assigned(text: str) -> tuple[str, str]:
 
 async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str]) -> tuple[Endpoint, Broker]:
     """Where the stream is, and who reads it."""
+    from prober.brokers.base import Vantage
+    from prober.brokers.connect import connect
+
     if is_nats(endpoint):
         if settings.unordered:
             raise ConfigError("--set unordered: a stream of NATS has one order, with which every consumer reads it")
@@ -205,6 +215,11 @@ async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str
 
 def _site(settings: Observe, endpoint: str) -> PlannedSite:
     """The one site of it, in the project of the topic; a stream of NATS is in none."""
+    from prober.brokers.base import Vantage
+    from prober.config.models import ProbeSettings, Schedule, TargetSettings
+    from prober.config.problems import validated
+    from prober.schedule.instances import PlannedSite
+
     _, _, project = settings.topic.rpartition("/topics/")[0].rpartition("projects/")
     project = project or (NO_PROJECT if is_nats(endpoint) else "")
     if not project:
@@ -273,6 +288,9 @@ async def _who_is_late(
 
     That Cloud Monitoring says nothing makes it unknown who is late, and is no error.
     """
+    from prober.config.sections import Monitoring
+    from prober.monitoring.cloud import CloudMonitoring, MonitoringError
+
     now = wall_s()
     stream.waits.ran(result.started_at, now, received=bool(stream.ages.count))
     failure, reading = "", Reading()
@@ -297,6 +315,8 @@ def _judged_with_records(
 
     `recording`: that of the run, `rules` those of its subscription.
     """
+    from prober.traces.judgement import judge_with, read_records
+
     events = recording.events[: recording.judge.judged]
     opened_t = next((event.t for event in events if isinstance(event, Opened)), None)
     if not records.paths or opened_t is None:

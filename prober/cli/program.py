@@ -1,5 +1,8 @@
 """The command line, `ordering-prober`: what the commands are called and take. What they do stands elsewhere.
 
+`COMMAND --help` answers in less than half a second. So a command's module imports at its top only modules that load quickly; functions
+import the configuration, the brokers, the store and the servers.
+
 Every error that a user can cause is one line on standard error; the exit codes are 0 pass, 1 a violation, 2 wrong usage or input,
 3 undecided.
 """

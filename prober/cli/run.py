@@ -7,16 +7,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.cli.process import favour_the_loop, own_version
-from prober.config.following import ConfigurationFile
-from prober.config.models import Config
-from prober.logs import set_up as set_up_logs
-from prober.schedule.forecast import check_budget
-from prober.serving.server import reload_signal, serve_until, stop_signals
+
+if TYPE_CHECKING:
+    from prober.config.following import ConfigurationFile
+    from prober.config.models import Config
 
 PROGRAM: Final = "ordering-prober"
 FAULTS_VARIABLE: Final = "ORDERING_PROBER_EMBEDDED__FAULTS"
@@ -33,6 +32,10 @@ def run(
     Exit code 0: stopped by Ctrl-C or SIGTERM. 2: wrong usage or configuration, such as a port that is taken. 3: a target needs
     credentials and there are none, or an internal error.
     """
+    from prober.config.following import ConfigurationFile
+    from prober.logs import set_up as set_up_logs
+    from prober.schedule.forecast import check_budget
+
     file = ConfigurationFile.read(config, os.environ)
     settings = file.config
     check_budget(settings, os.environ)
@@ -71,7 +74,8 @@ async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: s
     """
     from api.app import create_app
     from api.view import Archive
-    from prober.service import Service  # all three take a second to import: not for `--help` or a wrong configuration
+    from prober.service import Service
+    from prober.serving.server import reload_signal, serve_until, stop_signals
 
     with stop_signals() as stop:
         config = file.config

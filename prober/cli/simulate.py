@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +15,12 @@ from prober.cli.bars import while_running
 from prober.cli.process import ExitCode, Format, must_know
 from prober.embedded.catalogue import CATALOGUE
 from prober.errors import ConfigError
-from prober.simulation.detection import Detection, rules
-from prober.simulation.many import Order, prepare, simulated
-from prober.simulation.plan import HOURS_DEFAULT
-from prober.simulation.results import Results
-from prober.simulation.seeds import read_seeds
-from prober.simulation.world import Simulated
+
+if TYPE_CHECKING:
+    from prober.simulation.detection import Detection
+    from prober.simulation.many import Order
+    from prober.simulation.world import Simulated
+from prober.simulation.seeds import HOURS_DEFAULT, read_seeds
 
 
 def simulate_seeds(
@@ -41,6 +41,10 @@ def simulate_seeds(
 
     Exit code 0: as expected. 1: a fault was missed, or there was a false alarm. 2: wrong usage.
     """
+    from prober.simulation.detection import Detection
+    from prober.simulation.many import Order, prepare, simulated
+    from prober.simulation.results import Results
+
     must_know("fault", fault or (), CATALOGUE)
     if not 0.0 < hours < float("inf"):
         raise ConfigError(f"--hours is {hours:g}: write how many hours each simulation takes, such as {HOURS_DEFAULT:g}")
@@ -68,6 +72,8 @@ def _shown(results: Iterable[Simulated], order: Order, show: Any) -> Iterator[Si
 
 def detection_as_text(detection: Detection, order: Order) -> str:
     """The matrix of faults and findings; then what was not as expected, each with the command that repeats it."""
+    from prober.simulation.detection import rules
+
     lines = [
         f"{detection.simulations:,} simulations, {detection.hours:.1f} hours, {detection.runs:,} runs, {detection.events:,} events"
     ]
@@ -86,6 +92,8 @@ def detection_as_text(detection: Detection, order: Order) -> str:
 
 
 def _matrix(detection: Detection) -> Iterator[Sequence[str]]:
+    from prober.simulation.detection import rules
+
     yield ("fault", "probe", "found", "of", "after", *rules(), "as")
     for fault, probe, cell in detection.matrix:
         after = "" if cell.median_after_s is None else f"{cell.median_after_s:.1f} s"
@@ -102,6 +110,8 @@ def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def detection_as_json(detection: Detection, order: Order) -> str:
     """The same as one JSON document."""
+    from prober.simulation.detection import rules
+
     document = {
         "simulations": detection.simulations,
         "hours": detection.hours,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from http.client import HTTPException
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import ProxyHandler, Request, build_opener
@@ -16,11 +16,12 @@ from urllib.request import ProxyHandler, Request, build_opener
 import typer
 
 from prober.cli.process import ExitCode
-from prober.config.loading import load
-from prober.config.models import Api
 from prober.core.kinds import Symptom
 from prober.errors import BrokerUnavailable, ConfigError
 from prober.sinks.live.condition import Condition, worst_of
+
+if TYPE_CHECKING:
+    from prober.config.models import Api
 
 TIMEOUT_S: Final = 20.0
 LISTED_MAX: Final = 5
@@ -78,6 +79,8 @@ def status(
     Without --config and --url it asks the port of the environment, or 8080, on this machine. Exit code of the summary: 0 PASS or WARN, 1
     FAIL, 3 any other status. With a subject: 0 answered. Always: 2 wrong usage or an unknown name, 3 the service does not answer.
     """
+    from prober.config.loading import load
+
     api = load(config, os.environ, opens_store=False).api
     service = Service((url or address_of(api)).rstrip("/"), None if api.token is None else api.token.get_secret_value())
     chosen = Chosen(target, probe, kind, slo, metric)

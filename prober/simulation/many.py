@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from prober.cycles import collect_rarely
-from prober.simulation.plan import HOURS_DEFAULT, planned
+from prober.simulation.plan import planned
 from prober.simulation.results import Results
+from prober.simulation.seeds import HOURS_DEFAULT
 from prober.simulation.world import Simulated, defaults, simulate
 
 

@@ -20,10 +20,10 @@ from prober.probes.power import SURE, one_in
 from prober.schedule.forecast import detectable, hourly_chances
 from prober.simulation.detection import FOUND_AT_LEAST, Cell, Detection, rules
 from prober.simulation.many import Order, prepare, simulated
-from prober.simulation.plan import HOURS_DEFAULT, TO_BE_FOUND
+from prober.simulation.plan import TO_BE_FOUND
 from prober.simulation.program import program
 from prober.simulation.results import Results
-from prober.simulation.seeds import read_seeds
+from prober.simulation.seeds import HOURS_DEFAULT, read_seeds
 from prober.simulation.world import defaults
 from prober.slo.confidence import upper_bound
 

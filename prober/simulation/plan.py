@@ -20,7 +20,6 @@ from prober.embedded.faults import Fault
 from prober.probes.catalogue import PROBES, ProbeName
 from prober.simulation.weather import Weather
 
-HOURS_DEFAULT: Final = 0.05
 WHOLE_HOUR_S: Final = 3600.0
 
 MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(

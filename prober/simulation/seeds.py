@@ -1,8 +1,13 @@
-"""Seeds as they are written: `1..200`, or one number."""
+"""Seeds as they are written: `1..200`, or one number; and how long the simulation of each is."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from prober.errors import ConfigError
+
+HOURS_DEFAULT: Final = 0.05
+"""Simulated hours of a seed."""
 
 
 def read_seeds(text: str) -> range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prober.alerting.rules import SCRAPE_JOB
+from prober.alerting.options import SCRAPE_JOB
 from prober.sinks.metrics import families
 from tests.alerts.stories import HERE, PROCESS, Story, at, named, of
 

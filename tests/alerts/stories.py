@@ -18,7 +18,8 @@ from urllib.parse import quote_plus
 import yaml
 
 from prober.alerting.files import groups_by_file, rule_files
-from prober.alerting.rules import SCRAPE_JOB, AlertingRule, Options
+from prober.alerting.options import SCRAPE_JOB, Options
+from prober.alerting.rules import AlertingRule
 from prober.config.loading import load
 from prober.sinks.metrics.family import Family, MetricType
 from prober.slo.objectives import Objective

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from prober.alerting.rules import PAGES, RUNBOOKS, AlertBasis, Owner, Severity
+from prober.alerting.options import PAGES, RUNBOOKS
+from prober.alerting.rules import AlertBasis, Owner, Severity
 from tests.alerts.reading import FROM_PROMETHEUS, labels_of, recorded, scraped, selectors
 from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, in_story_time, told_apart
 from tests.alerts.tools import said

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from api.app import create_app
-from prober.alerting.rules import RUNBOOKS
+from prober.alerting.options import RUNBOOKS
 from prober.cli import main
 from tests.alerts.reading import FROM_PROMETHEUS, recorded, scraped, selectors
 from tests.alerts.stories import NAMES, WRITTEN

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 import yaml
 
 from prober.alerting.files import rule_files
-from prober.alerting.rules import SCRAPE_JOB, Options
+from prober.alerting.options import SCRAPE_JOB, Options
 from prober.clock import wall_s
 from prober.config.loading import load
 from prober.slo.objectives import HOUR_S

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from prober.brokers.base import Vantage
-from prober.cli import check
 from prober.cli.check import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
 from prober.probes.catalogue import PROBES, ProbeName
+from prober.runs import resources
 from prober.runs.backlog import Backlog
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
@@ -41,7 +41,7 @@ def test_nothing_is_pending_after_a_run_on_a_healthy_service(
             (result,) = await run_checks(load(None, {}), request, {}, lambda _: None)
             return result, places[0].backlogs
 
-    monkeypatch.setattr(check, "Provisioner", lasting)
+    monkeypatch.setattr(resources, "Provisioner", lasting)
     runs: Callable[[Coroutine[Any, Any, Any]], Any] = run_from(vantage)
     result, backlogs = runs(scenario())
     assert result.verdict is Verdict.PASS, result.reason

@@ -24,7 +24,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from prober.alerting.files import rule_files
-from prober.alerting.rules import SCRAPE_JOB
+from prober.alerting.options import SCRAPE_JOB
 from prober.cli import main
 from prober.cli.program import app
 from prober.config.loading import load

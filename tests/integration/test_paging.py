@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 import pytest
 import yaml
 
-from prober.alerting.rules import RUNBOOKS
+from prober.alerting.options import RUNBOOKS
 from prober.clock import monotonic_s
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES

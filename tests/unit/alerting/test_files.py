@@ -10,8 +10,9 @@ import pytest
 from prober.alerting import findings, objectives
 from prober.alerting.files import groups_by_file, rule_files
 from prober.alerting.objectives import sli_queries
+from prober.alerting.options import Options
 from prober.alerting.promql import aggregate, percent, prom_duration, prom_number, selector, series
-from prober.alerting.rules import AlertingRule, Options, RecordingRule, RuleGroup
+from prober.alerting.rules import AlertingRule, RecordingRule, RuleGroup
 from prober.cli import main
 from prober.config.loading import load
 from prober.core.findings import Kind, Status

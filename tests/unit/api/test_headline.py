@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, headline
-from prober.alerting.rules import RUNBOOKS
+from prober.alerting.options import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
 from prober.core.verdict import Verdict

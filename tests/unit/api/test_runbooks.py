@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from api.app import create_app
 from api.headline import BURNS, SPENT, TROUBLES, UNREACHABLE, runbook_of_trouble
 from api.runbooks import INDEX, PARAMETERS, Reader, parsed, runbook_address, runbooks
-from prober.alerting.rules import RUNBOOKS
+from prober.alerting.options import RUNBOOKS
 from prober.config.models import Api, Reads
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database

@@ -15,7 +15,8 @@ from prober.core.verdict import Verdict
 from prober.embedded.faults import Fault
 from prober.probes.catalogue import PROBES
 from prober.simulation.detection import observable_in
-from prober.simulation.plan import HOURS_DEFAULT, Disturbance, Plan, Temper, Trouble, planned
+from prober.simulation.plan import Disturbance, Plan, Temper, Trouble, planned
+from prober.simulation.seeds import HOURS_DEFAULT
 from prober.simulation.weather import CALM, Weather
 from prober.simulation.world import Simulated, defaults, simulate
 

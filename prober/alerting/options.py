@@ -1,0 +1,32 @@
+"""Settings of an installation for its rules: where alerts lead, and which series they read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+RUNBOOKS: Final = "docs/runbooks"
+"""Where the runbooks are in this repository; an installation names the address under which people find them."""
+DASHBOARDS: Final = "http://localhost:3000"
+PAGES: Final = "http://localhost:8080"
+SCRAPE_JOB: Final = "ordering-keys-prober"
+NEWS_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
+
+    runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md?LABEL=VALUE&...`, with the labels of the alert.
+    dashboards  base URL of Grafana.
+    pages       base URL of the prober's status page.
+    scrape_job  the label `job` that Prometheus gives to the prober's series.
+    news_s      how long a finding keeps its alert firing: seconds, more than two scrapes. What is found again within this time is
+                the same page.
+    """
+
+    runbooks: str = RUNBOOKS
+    dashboards: str = DASHBOARDS
+    pages: str = PAGES
+    scrape_job: str = SCRAPE_JOB
+    news_s: float = NEWS_S
