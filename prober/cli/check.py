@@ -18,13 +18,13 @@ import typer
 
 from prober.brokers.base import Vantage
 from prober.cli.bars import while_running
+from prober.cli.findings import finding_lines, finding_row
 from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.clock import monotonic_s
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
 from prober.durations import duration_s
 from prober.errors import ConfigError
-from prober.evidence.explain import explain, reasons
 from prober.slo.figures import name_of, value_as_text
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def result_as_text(result: RunResult) -> str:
     for made in result.findings:
         finding = made.finding
         if finding.status in (Status.VIOLATION, Status.LIVENESS) or finding.kind in OF_PUBLISHERS:
-            lines += [f"  {finding.kind} ({finding.status}), key {finding.key}", f"    {explain(finding, result.clock_offset_s)}"]
+            lines += finding_lines(finding, result.clock_offset_s)
     return "\n".join(lines)
 
 
@@ -196,19 +196,7 @@ def _row(result: RunResult) -> dict[str, object]:
         "verdict": result.verdict,
         "reason": result.reason,
         "duration_s": round(result.duration_s, 3),
-        "findings": [
-            {
-                "kind": made.finding.kind,
-                "status": made.finding.status,
-                "subscription": made.finding.subscription,
-                "key": made.finding.key,
-                "t": made.finding.t,
-                "explanation": explain(made.finding, result.clock_offset_s),
-                "reasons": list(reasons(made.finding, result.clock_offset_s)),
-                "witnesses": list(made.finding.witnesses),
-            }
-            for made in result.findings
-        ],
+        "findings": [finding_row(made.finding, result.clock_offset_s) for made in result.findings],
         "counters": dict(result.counters),
         "figures": dict(result.figures),
     }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from prober.cli.findings import finding_lines, finding_row
 from prober.cli.process import ExitCode, code_of
 from prober.core.events import Delivered, Published
 from prober.core.findings import Kind, Status
@@ -15,7 +16,6 @@ from prober.core.judge import RecordedFinding
 from prober.core.kinds import is_told
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.evidence.explain import explain, reasons
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import ObservedStream
@@ -130,8 +130,7 @@ class StreamObservation:
         for made in told[:FINDINGS_SHOWN]:
             finding = made.finding
             group = f", group {finding.facts['epoch']}" if finding.facts.get("epoch") else ""
-            yield f"  {finding.kind} ({_side(finding.kind, finding.status)}), key {finding.key}{group}"
-            yield f"    {explain(finding, self.result.clock_offset_s)}"
+            yield from finding_lines(finding, self.result.clock_offset_s, _side(finding.kind, finding.status), group)
         counted = sum(self.result.counts[made] for made in {made.sort for made in told})
         if counted > FINDINGS_SHOWN:
             yield f"  and {counted - min(len(told), FINDINGS_SHOWN):,} more"
@@ -188,17 +187,8 @@ class StreamObservation:
 
     def _finding(self, made: RecordedFinding) -> dict[str, Any]:
         finding = made.finding
-        return {
-            "kind": finding.kind,
-            "status": finding.status,
-            "side": _side(finding.kind, finding.status),
-            "key": finding.key,
-            "t": finding.t,
-            "facts": dict(finding.facts),
-            "explanation": explain(finding, self.result.clock_offset_s),
-            "reasons": list(reasons(finding, self.result.clock_offset_s)),
-            "witnesses": list(finding.witnesses),
-        }
+        row = finding_row(finding, self.result.clock_offset_s)
+        return row | {"side": _side(finding.kind, finding.status), "facts": dict(finding.facts)}
 
 
 def _side(kind: Kind, status: Status) -> str:
@@ -225,9 +215,7 @@ def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterat
     told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
     yield f"  by the publishers' record: {judgement.verdict}, {told}{f'; {judgement.reason}' if judgement.reason else ''}"
     for made in judgement.findings[:FINDINGS_SHOWN]:
-        finding = made.finding
-        yield f"  {finding.kind} ({finding.status}), key {finding.key}"
-        yield f"    {explain(finding, offset_s)}"
+        yield from finding_lines(made.finding, offset_s)
         yield f"    by message id: {', '.join(_named(made, judgement))}"
     if len(judgement.findings) > FINDINGS_SHOWN:
         yield f"  and {len(judgement.findings) - FINDINGS_SHOWN:,} more"
@@ -243,16 +231,7 @@ def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[s
         "reason": judgement.reason,
         "counts": dict(judgement.counts),
         "findings": [
-            {
-                "kind": made.finding.kind,
-                "status": made.finding.status,
-                "key": made.finding.key,
-                "facts": dict(made.finding.facts),
-                "explanation": explain(made.finding, offset_s),
-                "reasons": list(reasons(made.finding, offset_s)),
-                "messages": list(_named(made, judgement)),
-                "witnesses": list(made.finding.witnesses),
-            }
+            finding_row(made.finding, offset_s) | {"facts": dict(made.finding.facts), "messages": list(_named(made, judgement))}
             for made in judgement.findings
         ],
     }

@@ -10,6 +10,7 @@ from textwrap import fill, indent
 from types import MappingProxyType
 from typing import Final
 
+from prober.cli.findings import finding_row, printable, shortened
 from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
@@ -17,15 +18,12 @@ from prober.core.judge import RecordedFinding, Sort
 from prober.core.kinds import KINDS
 from prober.core.verdict import STILL_OWED, Verdict
 from prober.evidence.evidence import Proof
-from prober.evidence.explain import explain, further_reasons, reasons, reasons_heading
+from prober.evidence.explain import explain, further_reasons, reasons_heading
 from prober.traces.judgement import Judgement
 from prober.traces.trace import FIRST_EVENT_LINE
 
 WIDTH: Final = 120
 WITNESSES_SHOWN_MAX: Final = 20
-KEY_SHOWN_MAX: Final = 72
-KEY_END_SHOWN: Final = 16
-"""Characters of a long key in text, and those of them that are its last ones."""
 EXAMPLES_MAX: Final = 3
 """So many findings of a kind and status are printed in full, and drawn: they mostly have one cause."""
 
@@ -100,17 +98,7 @@ def judgement_as_json(
 
 
 def _finding_row(made: RecordedFinding, proof: Proof | None, source: Source) -> dict[str, object]:
-    finding, wall = made.finding, source.wall
-    row: dict[str, object] = {
-        "kind": finding.kind.value,
-        "status": finding.status.value,
-        "subscription": finding.subscription,
-        "key": finding.key,
-        "t": finding.t,
-        "explanation": explain(finding, wall),
-        "reasons": list(reasons(finding, wall)),
-        "witnesses": lines_of(finding, source.first),
-    }
+    row: dict[str, object] = finding_row(made.finding, source.wall, lines_of(made.finding, source.first))
     if proof:
         row |= {"minimal_trace": proof.lines or None, "diagram": proof.diagram}
     return row
@@ -207,15 +195,3 @@ def _places(path: str, lines: Sequence[int], source: Source) -> str:
     named = " ".join(f"{path}:{line}" if source.is_file else str(line) for line in lines[:WITNESSES_SHOWN_MAX])
     shown = named if source.is_file else f"event{'s' * (len(lines) != 1)} {named}"
     return shown if len(lines) <= WITNESSES_SHOWN_MAX else f"{shown} and {len(lines) - WITNESSES_SHOWN_MAX:,} more"
-
-
-def shortened(key: str) -> str:
-    """The key, or its beginning and its end if it is long."""
-    if len(key) <= KEY_SHOWN_MAX:
-        return key
-    return f"{key[: KEY_SHOWN_MAX - KEY_END_SHOWN]}...{key[-KEY_END_SHOWN:]} ({len(key):,} characters)"
-
-
-def printable(text: str) -> str:
-    """The text without control characters: a key from a file must not steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

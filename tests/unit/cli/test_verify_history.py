@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from prober.cli import main
-from prober.cli.verify_report import KEY_SHOWN_MAX, shortened
+from prober.cli.findings import KEY_SHOWN_MAX, shortened
 from prober.core.verdict import Verdict
 from tests.commands import Output
 from tests.notation import history

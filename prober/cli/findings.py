@@ -1,0 +1,49 @@
+"""How commands print a finding: its fields in a JSON document, and its lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from prober.core.findings import Finding
+from prober.evidence.explain import explain, reasons
+
+KEY_SHOWN_MAX: Final = 72
+KEY_END_SHOWN: Final = 16
+"""Characters of a long key in text, and those of them that are its last ones."""
+
+
+def finding_row(finding: Finding, offset_s: float | None, witnesses: Sequence[int] | None = None) -> dict[str, Any]:
+    """The fields of a finding in every document.
+
+    offset_s   turns its times into seconds since 1970; None: unknown.
+    witnesses  the places of the events that prove it, by default their numbers.
+    """
+    return {
+        "kind": finding.kind,
+        "status": finding.status,
+        "subscription": finding.subscription,
+        "key": finding.key,
+        "t": finding.t,
+        "explanation": explain(finding, offset_s),
+        "reasons": list(reasons(finding, offset_s)),
+        "witnesses": list(finding.witnesses if witnesses is None else witnesses),
+    }
+
+
+def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", group: str = "") -> Iterator[str]:
+    """A finding in two lines. `blamed`: the side with the cause, in place of the status. `group`: which messages of the key."""
+    yield printable(f"  {finding.kind} ({blamed or finding.status}), key {shortened(finding.key)}{group}")
+    yield printable(f"    {explain(finding, offset_s)}")
+
+
+def shortened(key: str) -> str:
+    """The key, or its beginning and its end if it is long."""
+    if len(key) <= KEY_SHOWN_MAX:
+        return key
+    return f"{key[: KEY_SHOWN_MAX - KEY_END_SHOWN]}...{key[-KEY_END_SHOWN:]} ({len(key):,} characters)"
+
+
+def printable(text: str) -> str:
+    """The text without control characters: a key must not steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
