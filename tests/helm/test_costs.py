@@ -67,6 +67,7 @@ def test_quantities(text: str | int, number: float) -> None:
     assert quantity(text) == number
 
 
+@pytest.mark.nightly  # until every probe has run
 def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
     counted = scraped("production", targets=1)
     assert counted["prober"] == pytest.approx(costs.series_of(1, counted["sites"], counted["subscriptions"]), rel=SERIES_OFF), (
@@ -75,6 +76,7 @@ def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
     assert counted["api"] == pytest.approx(costs.SERIES_OF_API, rel=SERIES_OFF)
 
 
+@pytest.mark.nightly  # it measures for a minute
 def test_an_event_takes_as_much_of_the_history_as_the_page_says() -> None:
     size = history_size.measure(MEASURED_S)
     assert size.bytes_per_event == pytest.approx(costs.BYTES_PER_EVENT, rel=BYTES_OFF), "python -m benchmarks.history_size"

@@ -2,7 +2,8 @@
 
 That every probe works over real gRPC, from both vantages, is shown on a right service, and so is for one fault of each way in which a
 service answers that it gets across. Every fault is then tried in virtual time (`tests.virtual_time`), with the probe that it is for: what
-is judged there is judged alike here, and no deadline has to be waited for. `FULL_FAULTS=1` tries all of them with twenty seeds.
+is judged there is judged alike here, and no deadline has to be waited for. `FULL_FAULTS=1` tries all of them with twenty seeds. By day
+a right service is met by one probe of each way to the client and vantage; the service itself runs all of them in `test_service`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from prober.probes.catalogue import PROBES
 from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
 from tests.integration import test_benign
+from tests.nightly import nightly_but
 from tests.virtual_time import in_virtual_time
 
 SEEDS = range(20) if os.environ.get("FULL_FAULTS") else range(1)
@@ -124,7 +126,18 @@ def test_every_fault_has_a_trial() -> None:
 
 @pytest.mark.parametrize(
     ("probe", "vantage"),
-    [(probe, vantage) for probe, known in PROBES.items() for vantage in Vantage if vantage is Vantage.WIRE or not known.wire_only],
+    nightly_but(
+        [
+            *((probe, Vantage.WIRE) for probe in ("ordering", "redelivery", "pull", "push", "exactly_once", "control_plane")),
+            *((probe, Vantage.LIBRARY) for probe in ("redelivery", "exactly_once")),
+        ],
+        [
+            (probe, vantage)
+            for probe, known in PROBES.items()
+            for vantage in Vantage
+            if vantage is Vantage.WIRE or not known.wire_only
+        ],
+    ),
 )
 def test_a_right_service_passes(probe: str, vantage: Vantage) -> None:
     results = decided(CheckRequest(probes=(probe,), vantage=vantage))
@@ -226,7 +239,7 @@ def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_addre
     assert "REDELIVERY_SKIP" in failures([by_probe["redelivery"]])
 
 
-@pytest.mark.parametrize("probe", LACKING)
+@pytest.mark.parametrize("probe", nightly_but(["exactly_once"], LACKING))
 def test_of_what_the_emulator_lacks_nothing_is_said(probe: str, emulator_address: str) -> None:
     result = settled((probe,), {"PUBSUB_EMULATOR_HOST": emulator_address})[probe]
     assert (result.verdict, result.unreachable) == (Verdict.UNKNOWN, False), result.reason

@@ -54,6 +54,7 @@ def test_the_same_twice_is_never_worse(seed: int, tmp_path: Path) -> None:
     assert worse(document) == set()
 
 
+@pytest.mark.nightly  # a minute: redeliveries are rare
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_candidate_that_redelivers_single_messages_is_worse(seed: int, tmp_path: Path) -> None:
     with two_servers(tmp_path, "redeliver_single:p=0.2") as file:
@@ -77,6 +78,7 @@ def test_a_short_look_tells_nothing_but_how_long_it_takes(tmp_path: Path) -> Non
     assert document["needed_s"] > document["took_s"] > 0.0
 
 
+@pytest.mark.nightly  # a minute: publishes are tried for long before they fail
 def test_a_candidate_that_nobody_reaches_is_worse_in_availability(tmp_path: Path) -> None:
     with two_servers(tmp_path) as file:
         text = file.read_text()

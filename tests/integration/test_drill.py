@@ -184,6 +184,7 @@ def test_wrong_usage_is_one_line_before_anything_begins(arguments: list[str], ca
     assert (output, len(errors.splitlines())) == ("", 1)
 
 
+@pytest.mark.nightly  # it waits in vain, for a minute
 def test_who_does_not_answer_is_unknown_and_a_page_that_does_not_come_is_a_failure() -> None:
     nowhere = f"http://127.0.0.1:{free_port()}"
     result = called(

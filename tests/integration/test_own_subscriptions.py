@@ -11,7 +11,10 @@ import pytest
 from tests.cloud_monitoring import ACKED, AGE, EXPIRED, UNDELIVERED, Recorded, cloud_monitoring
 from tests.integration.programs import eventually, get, series, service, status
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [
+    pytest.mark.timeout(240),
+    pytest.mark.nightly,
+]  # Cloud Monitoring has a point each minute, and is asked twice a minute
 
 NAMES = [f"projects/shop/subscriptions/{name}" for name in ("invoices", "orders")]
 

@@ -25,6 +25,7 @@ from prober.probes.catalogue import PROBES
 from tests.commands import PROGRAM, ROOT, run
 from tests.integration.daemons import written
 from tests.integration.programs import PATIENCE_S, SOME_PROBES, eventually, get, program, series, server, service, status
+from tests.nightly import nightly_but
 
 OFTEN = {
     f"ORDERING_PROBER_PROBES__{name.upper()}__{key}": value
@@ -124,7 +125,7 @@ def test_while_the_target_hangs_metrics_answer_and_the_age_grows() -> None:
         assert failing(url) == 0
 
 
-@pytest.mark.parametrize("moment_s", [0.3, 0.9, 1.7])
+@pytest.mark.parametrize("moment_s", nightly_but([0.9], [0.3, 0.9, 1.7]))
 def test_a_server_that_is_killed_and_comes_back_is_not_accused(moment_s: float) -> None:
     with server() as (target, address), service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (_, url):
         eventually(lambda: passes(url) >= 2)
@@ -138,7 +139,7 @@ def test_a_server_that_is_killed_and_comes_back_is_not_accused(moment_s: float) 
             assert sum(series(url, "internal_errors_total")) == 0
 
 
-@pytest.mark.parametrize("moment_s", [0.2, 0.7, 1.3])
+@pytest.mark.parametrize("moment_s", nightly_but([0.7], [0.2, 0.7, 1.3]))
 def test_a_prober_that_is_killed_and_started_again_accuses_nobody(moment_s: float) -> None:
     with server() as (_, address):
         for _ in range(2):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from prober.clock import wall_s
@@ -51,6 +52,7 @@ def _today() -> date:
     return datetime.fromtimestamp(wall_s(), UTC).date()
 
 
+@pytest.mark.nightly  # two minutes of the service; by day simulated histories are judged again, in `test_reverify`
 def test_the_same_is_found_online_and_again(spark: SparkSession, tmp_path: Path) -> None:
     first = _today()
     location = str(tmp_path / "history")
