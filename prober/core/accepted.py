@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from prober.core.certainty import certain_count, is_one_order
 from prober.core.effort import RECENT, Effort
 from prober.core.explanation import Step
-from prober.core.facts import Delivery, Session, hold_s, stands_before, surely_before
+from prober.core.facts import Delivery, Session, acked_earlier, hold_s, stands_before, surely_before
 from prober.core.findings import Kind
 from prober.core.idle import IdleLane
 from prober.core.late import stands_below
@@ -211,17 +211,17 @@ class AcceptedDeliveries:
             invoked_t = one.invoked_t
         if invoked_t > self.latest_invoked_t:
             self.latest_invoked_t = invoked_t
-        if one.unplaced:
-            flags |= UNPLACED
         log, floor = self.log, self.log.floor
+        flags = flags | UNPLACED if one.unplaced else flags
         position = log.append(one.token, one.stamp, one.number, one.epoch, one.seq, invoked_t, flags)
         if log.floor > floor:
-            self.settled.forget(log.floor)
-            if self.now is not self.settled:
-                self.now.forget(log.floor)
+            for state in {self.settled, self.now}:
+                state.forget(log.floor)
         if self._flags and (one.token, one.stamp) in self._flags:
             learned, answered_t = self._flags[one.token, one.stamp]
             self.log.answer(position, learned & KEPT, answered_t)
+        elif one.older is not None and (acked_t := acked_earlier(one)) is not None:
+            log.answer(position, ACKED, acked_t)  # the record was known, and forgotten while this was on hold
         if one.copy:
             for other in self.log.positions_of(one.token):
                 self.log.mark(other, SHARED)

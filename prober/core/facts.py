@@ -267,6 +267,12 @@ def deliveries_of(newest: Delivery | None) -> Iterator[Delivery]:
         newest = newest.older
 
 
+def acked_earlier(one: Delivery) -> float | None:
+    """When an earlier delivery of the same record was acknowledged last; None if none was, as far as they are remembered."""
+    earlier = (older.acked_t for older in deliveries_of(one.older) if older.stamp == one.stamp and older.acked_t < inf)
+    return max(earlier, default=None)
+
+
 def answered_by(newest: Delivery | None, session: str) -> list[Delivery]:
     """The deliveries that an answer may mean: on its session the last delivery of each record of its message id."""
     found: dict[int, Delivery] = {}

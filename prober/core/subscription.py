@@ -190,7 +190,8 @@ class Subscription:
         since_t -= rules.clock_error_s
         if rules.mode is Mode.PUSH or since_t <= self.lost_upto_t:
             return inf
-        spans = [(loss.since_t, loss.until_t) for loss in self.losses if loss.until_t >= since_t]
+        gone_s = rules.close_detection_max_s if self.streaming else 0.0  # the service may send for so long into a closed stream
+        spans = [(loss.since_t, loss.until_t + gone_s) for loss in self.losses if loss.until_t + gone_s >= since_t]
         if not self.streaming:
             waiting = (one.opened_t for one in self.sessions.values() if one.answered_t == inf)
             spans.append((since_t if self.unseen else min(waiting, default=inf), now))
