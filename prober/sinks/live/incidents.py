@@ -103,10 +103,11 @@ class Incident:
     @property
     def kinds(self) -> Counter[Kind]:
         """Findings by kind, the most frequent first."""
-        total: Counter[Kind] = Counter()
+        total: dict[Kind, int] = {}
         for kinds in self.affected.values():
-            total.update(kinds)
-        return Counter(dict(total.most_common()))
+            for kind, count in kinds.items():
+                total[kind] = total.get(kind, 0) + count
+        return Counter(dict(sorted(total.items(), key=lambda counted: -counted[1])))
 
     @property
     def findings(self) -> int:
@@ -116,7 +117,11 @@ class Incident:
     @property
     def status(self) -> Condition:
         """OUTAGE, FAIL, or WARN for usual behaviour."""
-        return Condition.OUTAGE if self.symptom is Symptom.OUTAGE else of_kinds(self.kinds)
+        return (
+            Condition.OUTAGE
+            if self.symptom is Symptom.OUTAGE
+            else of_kinds({kind for one in self.affected.values() for kind in one})
+        )
 
     def is_open(self, now: float) -> bool:
         """Whether it is neither closed nor due to be."""
