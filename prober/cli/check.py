@@ -12,6 +12,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -23,13 +25,16 @@ from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
 from prober.clock import monotonic_s
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
+from prober.core.verdict import Verdict
 from prober.durations import duration_s
 from prober.errors import ConfigError
 from prober.slo.figures import name_of, value_as_text
 
 if TYPE_CHECKING:
     from prober.config.models import Config, TargetSettings
+    from prober.core.rules import Rules
     from prober.runs.result import RunResult
+    from prober.runs.runner import Run
     from prober.schedule.instances import PlannedSite
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
@@ -44,6 +49,7 @@ class CheckRequest:
     endpoint  HOST:PORT instead of what is configured; empty: as configured.
     for_s     repeat the probes for so many seconds; 0: once.
     seed      of the first run; each further run counts it up.
+    traces    the folder for trace files of each run; None: none are written.
     """
 
     probes: tuple[str, ...] = ()
@@ -52,9 +58,10 @@ class CheckRequest:
     vantage: Vantage = Vantage.WIRE
     for_s: float = 0.0
     seed: int = 0
+    traces: Path | None = None
 
 
-def check(
+def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     target: Annotated[
         list[str] | None,
         typer.Option("--target", metavar="NAME", help="Only this target of the file; may be given several times."),
@@ -72,6 +79,9 @@ def check(
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random in the experiments.")] = 0,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write trace files of each run into this folder, for verify.")
+    ] = None,
 ) -> None:
     """Run the probes once and print the verdict of each.
 
@@ -88,7 +98,7 @@ def check(
     if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):
         print(EMBEDDED_NOTICE, file=sys.stderr)
     for_s = duration_s(duration) if duration else 0.0
-    request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed)
+    request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed, trace)
     if vantage is Vantage.LIBRARY and probe and all(PROBES[name].wire_only for name in probe):
         raise ConfigError(f"Google's client library has no part in the {', '.join(probe)} probe: use --vantage wire")
     if not any(_wanted(each, request) for each in settings.targets):
@@ -96,7 +106,9 @@ def check(
             f"the probe {', '.join(probe or ())} does not run on {', '.join(target or ()) or 'any target'} from the vantage {vantage}: "
             "nothing to check"
         )
-    tell = _print_result if output is Format.TEXT else _ignored
+    if trace is not None:
+        _make(trace)
+    tell = partial(_print_result, trace) if output is Format.TEXT else _ignored
     with while_running() as show:
         results = asyncio.run(run_checks(settings, request, os.environ, tell, lambda site, runs: show(_words_for(site), runs)))
     if output is Format.JSON:
@@ -108,8 +120,18 @@ def _words_for(site: PlannedSite) -> str:
     return f"{site.probe} on {site.target.name} ({site.vantage})"
 
 
-def _print_result(result: RunResult) -> None:
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--trace {folder}: cannot be made: {error.strerror or error}") from error
+
+
+def _print_result(traces: Path | None, result: RunResult) -> None:
     print(result_as_text(result), flush=True)
+    if traces is not None and result.verdict is Verdict.FAIL:
+        for path in trace_files(traces, result.run_id):
+            print(f"  replay: ordering-prober verify --explain {path}", flush=True)
 
 
 def _ignored(_result: RunResult) -> None:
@@ -157,15 +179,38 @@ async def run_checks(
                             lasting=False,
                             topic=site.foreign_topic,
                         )
+                        rules = provisioner.rules  # the next run has subscriptions of other names
                         run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
+                        if request.traces is not None:
+                            _write_traces(request.traces, run, rules)
                         tell(result)
                     if monotonic_s() >= give_up_t:
                         break
             finally:
                 await broker.close()
     return results
+
+
+def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
+    """One file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError if one cannot be written."""
+    from prober.traces.header import TraceHeader
+    from prober.traces.trace import write_trace
+
+    events = list(run.recording.events)
+    for number, (name, known) in enumerate(rules.items(), 1):
+        path = folder / (f"{run.run_id}-{number}.jsonl" if number > 1 else f"{run.run_id}.jsonl")
+        own = (event for event in events if getattr(event, "subscription", name) == name)
+        try:
+            write_trace(path, TraceHeader(name, "", rules=known, name=f"run {run.run_id}"), own)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def trace_files(folder: Path, run_id: str) -> list[Path]:
+    """The trace files of a run that `check --trace` wrote, that of its first subscription first."""
+    return [folder / f"{run_id}.jsonl", *sorted(folder.glob(f"{run_id}-*.jsonl"))]
 
 
 def result_as_text(result: RunResult) -> str:
@@ -190,6 +235,7 @@ def results_as_json(results: Sequence[RunResult]) -> str:
 
 def _row(result: RunResult) -> dict[str, object]:
     return {
+        "run_id": result.run_id,
         "probe": result.probe,
         "target": result.target,
         "vantage": result.vantage,

@@ -14,6 +14,7 @@ import os
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
@@ -244,6 +245,28 @@ def test_of_what_the_emulator_lacks_nothing_is_said(probe: str, emulator_address
     result = settled((probe,), {"PUBSUB_EMULATOR_HOST": emulator_address})[probe]
     assert (result.verdict, result.unreachable) == (Verdict.UNKNOWN, False), result.reason
     assert LACKING[probe] in result.reason
+
+
+def test_a_failed_run_is_replayed_from_its_traces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The publish probe has two subscriptions, so it writes two files."""
+    monkeypatch.setenv("ORDERING_PROBER_EMBEDDED__FAULTS", '["swap_in_batch:p=1"]')
+    folder = tmp_path / "made" / "traces"
+    assert main(["check", "--probe", "publish", "--trace", str(folder)]) == 1
+    commands = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  replay: ")]
+    assert len(commands) == len(list(folder.iterdir())) == 2
+    for command in commands:
+        assert main(command.removeprefix("  replay: ordering-prober ").split()) == 1
+        assert "ORDER_INVERSION" in capsys.readouterr().out
+
+
+def test_a_folder_for_traces_that_cannot_be_made_is_refused_before_the_first_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["check", "--probe", "publish", "--trace", str(tmp_path / "file")]) == 2
+    assert f"--trace {tmp_path / 'file'}: cannot be made" in capsys.readouterr().err
 
 
 def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
