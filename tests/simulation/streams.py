@@ -119,9 +119,10 @@ class Client:
         world.after(world.between(0, 3), lambda: self._open(owner))
 
     def crash(self, stream: Stream) -> None:
-        """A message takes the client's stream down before it can be recorded."""
-        self.service.drop(stream)
-        self._close(stream)
+        """A message takes the client's stream down before it can be recorded, unless the client has closed it already."""
+        if stream.up_at_client:
+            self.service.drop(stream)
+            self._close(stream)
 
     def go_away(self) -> None:
         """Nobody subscribes for a while."""

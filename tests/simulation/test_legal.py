@@ -123,7 +123,6 @@ ONCE_ACCUSED = {
     Mode.STREAMING: (
         (2316, "a hole in the record hides how much may be outstanding on a stream"),
         (4000139, "a record was acknowledged, and forgotten while a redelivery of it was on hold"),
-        (4002619, "attempts to deliver into streams that were closed, of which the service did not know yet"),
         (20003, "what was raced has left the window"),
         (20820, "a shadow of a region that is not known"),
         (60720, "a copy on another stream was sent before the one that came behind what overtook it"),
