@@ -38,10 +38,16 @@ def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", gr
 
 
 def shortened(key: str) -> str:
-    """The key, or its beginning and its end if it is long."""
+    """The key in one line, or its beginning and its end if it is long."""
+    key = one_line(key)
     if len(key) <= KEY_SHOWN_MAX:
         return key
     return f"{key[: KEY_SHOWN_MAX - KEY_END_SHOWN]}...{key[-KEY_END_SHOWN:]} ({len(key):,} characters)"
+
+
+def one_line(name: str) -> str:
+    """A name with its line breaks escaped: it must not look like a line of ours."""
+    return "".join(ascii(c)[1:-1] if c.isspace() and c != " " else c for c in name)
 
 
 def printable(text: str) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
+from prober.cli.findings import one_line
 from prober.core.events import Event
 from prober.ordering.measurement import STREAMS_MAX, Arrivals, MeasuredStream, OrderMeasurement, OrderReport
 from prober.ordering.reordering import Summary
@@ -124,6 +125,7 @@ def _ratio(low: float, high: float) -> str:
 
 
 def _short(name: str) -> str:
+    name = one_line(name)
     return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 3] + "..."
 
 

@@ -86,6 +86,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
             asked = HistorySelection(key, subscription, span_of(since, until))
             code = int(verify_history(files[0], output, asked, everything=everything))
         else:
+            for option, value in (("--key", key), ("--subscription", subscription), ("--since", since), ("--until", until)):
+                if value is not None:
+                    raise ProberError(f"{option} selects runs of a history, but {files[0]} is a trace file: leave it out")
             code = int(verify_files(files, output, extras))
     except BrokenPipeError:
         # Python would complain once more while it shuts down and flushes.

@@ -10,7 +10,7 @@ from textwrap import fill, indent
 from types import MappingProxyType
 from typing import Final
 
-from prober.cli.findings import finding_row, printable, shortened
+from prober.cli.findings import finding_row, one_line, printable, shortened
 from prober.cli.process import ExitCode, code_of
 from prober.cli.reorder import MeasuredOrder, order_lines, order_row
 from prober.core.findings import Finding, Status
@@ -174,7 +174,7 @@ def number_of(count: int, of: str) -> str:
 
 def _finding_lines(path: str, made: RecordedFinding, proof: Proof | None, source: Source) -> Iterator[str]:
     finding, wall = made.finding, source.wall
-    where = f"key {shortened(finding.key)}, subscription {finding.subscription}"
+    where = f"key {shortened(finding.key)}, subscription {one_line(finding.subscription)}"
     yield f"  {finding.kind} ({finding.status}) at {_when(finding.t, wall)}, {where}"
     yield fill(explain(finding, wall), WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
     yield f"    witnesses: {_places(path, lines_of(finding, source.first), source)}"

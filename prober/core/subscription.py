@@ -195,8 +195,8 @@ class Subscription:
         if not self.streaming:
             waiting = (one.opened_t for one in self.sessions.values() if one.answered_t == inf)
             spans.append((since_t if self.unseen else min(waiting, default=inf), now))
-        began = [(max(begin_t, since_t), until_t) for begin_t, until_t in spans if begin_t <= until_t]
-        return sum(1 + (until_t - begin_t) // rules.ack_deadline_s for begin_t, until_t in began)
+        lasted_s = [until_t - max(begin_t, since_t) for begin_t, until_t in spans if begin_t <= until_t]
+        return inf if inf in lasted_s else sum(1 + seconds // rules.ack_deadline_s for seconds in lasted_s)
 
     # --- control operations --------------------------------------------------------------------------------------------------
 

@@ -195,8 +195,8 @@ class Recording:
 
     @property
     def unanswered(self) -> bool:
-        """Whether the target has been silent for too long by now."""
-        return self._clock() > self._answer_due_t
+        """Whether the target has been silent for too long by now, and that is not our own silence."""
+        return self._answer_due_t < self._clock() <= self._silence_ends_t
 
     @property
     def faults(self) -> list[Exception]:

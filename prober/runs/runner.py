@@ -210,8 +210,8 @@ class Run:
                 await asyncio.wait_for(self._probe.act(context, self._workload), self._target.act_timeout_s)
                 await self._drain()
             finally:
+                self._silent |= self.recording.unanswered  # before the end is settled, which may take longer than an answer
                 self.recording.finish()
-                self._silent |= self.recording.unanswered
         if self.recording.answered_t == -inf and not await self._is_alive():  # over before the first liveness check
             raise BrokerUnavailable("the target did not answer at all; if this persists, check the target and the network to it")
 
@@ -240,9 +240,11 @@ class Run:
             if not is_pushed or monotonic_s() - self._alive_t <= ANSWER_MAX_S:
                 self.recording.note_answer()
             await asyncio.sleep(LIVENESS_CHECK_S)
-            alive_t = self._alive_t
-            self._silent = not await self._is_alive()
-            if not self._silent:
+            alive_t, asked_t = self._alive_t, monotonic_s()
+            is_alive = await self._is_alive()
+            taken_s = monotonic_s() - asked_t
+            self._silent = not is_alive and self.recording.lagged_s(taken_s) <= taken_s / 2  # else it may be our own silence
+            if is_alive:
                 self._answered_t = monotonic_s()
                 self._missed_runs += self._runs_within(self._answered_t - alive_t)
 

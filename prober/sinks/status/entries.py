@@ -79,10 +79,18 @@ class EvidencePair:
     on_key: Evidence
 
 
-def entry_of(ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s) -> Entry:
-    """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less. Raises nothing."""
+def entry_of(
+    ended: EndedRun,
+    prober: ProberIdentity,
+    clock: Callable[[], float] = monotonic_s,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Entry:
+    """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less, and no longer once the process is `stopping`.
+
+    Raises nothing.
+    """
     candidates = _candidates(ended.result.findings)
-    evidence = _evidence(ended, candidates, clock)
+    evidence = _evidence(ended, candidates, clock, stopping)
     records = tuple(_record(ended, prober, number, made, evidence[number]) for number, made in _kept(candidates, evidence))
     listed = sum(count for sort, count in ended.result.counts.items() if is_told(*sort))
     run = RunRecord.of(
@@ -149,7 +157,7 @@ def _record(
 
 
 def _evidence(
-    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float]
+    ended: EndedRun, kept: Iterable[tuple[int, RecordedFinding]], clock: Callable[[], float], stopping: Callable[[], bool]
 ) -> dict[int, EvidencePair | str]:
     """The evidence for findings by their numbers; for those without, the reason."""
     recorded, found = ended.recorded, dict[int, EvidencePair | str]()
@@ -160,16 +168,18 @@ def _evidence(
     excerpts = collect(lambda: recorded.events, [made for _, made in in_turn])
     for left, (number, _), excerpt in zip(range(len(in_turn), 0, -1), in_turn, excerpts, strict=True):
         now = clock()
-        if now >= began + PROVING_MAX_S:
+        if stopping():
+            found[number] = "the prober stopped before it was proven"
+        elif now >= began + PROVING_MAX_S:
             found[number] = f"proving the findings of its run took longer than {PROVING_MAX_S:g} s"
         else:
             share_s = (began + REDUCING_MAX_S - now) / min(left, SHARES_MIN)
-            found[number] = _shown(ended.result, recorded, excerpt, _after(now + share_s, clock))
+            found[number] = _shown(ended.result, recorded, excerpt, _late(now + share_s, clock, stopping))
     return found
 
 
-def _after(share_ends_t: float, clock: Callable[[], float]) -> Callable[[], bool]:
-    return lambda: clock() >= share_ends_t
+def _late(share_ends_t: float, clock: Callable[[], float], stopping: Callable[[], bool]) -> Callable[[], bool]:
+    return lambda: stopping() or clock() >= share_ends_t
 
 
 def _in_turn(kept: Iterable[tuple[int, RecordedFinding]]) -> list[tuple[int, RecordedFinding]]:

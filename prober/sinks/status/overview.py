@@ -215,6 +215,8 @@ def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) 
     if site.status is Condition.OUTAGE:
         outages = (one for one in incidents if one.symptom is Symptom.OUTAGE and one.target == site.site.target)
         return status, min((one.first_at for one in outages), default=None)
+    if status is Verdict.UNKNOWN and site.verdict not in (None, Verdict.UNKNOWN):
+        return status, None  # it has not begun, or is late: its newest run does not say since when
     begun = min((one.first_at for one in incidents if site.site.key in one.affected), default=None)
     if begun is None or status is Verdict.UNKNOWN:
         return status, site.since

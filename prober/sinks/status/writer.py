@@ -175,11 +175,20 @@ class StatusWriter:
         self._thread.start()
 
     def close(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """Writes what there is and ends. What the store does not take within `timeout_s` is lost."""
+        """Writes what there is, without evidence that is not made yet, and ends. What the store does not take within `timeout_s` is lost
+        and counted.
+        """
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
+        with self._lock:
+            waiting = [*self._ended, *([self._made] if self._made else [])]
+            lost = len(waiting) + len(self._entries)
+            if lost:
+                _log.warning("the status store did not take %d runs before the prober stopped: they are missing from it", lost)
+                findings = sum(len(one.result.findings) for one in waiting) + sum(len(one.findings) for one in self._entries)
+                self._drop(lost + findings)
         return self.state()
 
     def leave(self, timeout_s: float = 10.0) -> StatusWriterState:
@@ -239,7 +248,7 @@ class StatusWriter:
                 return False
             ended = self._made = self._take_ended()
         try:
-            entry = entry_of(ended, self._prober)
+            entry = entry_of(ended, self._prober, stopping=self._stopping.is_set)
         except Exception:  # as above; the runs behind it go on
             _log.exception("internal error: run %s cannot be kept in the status store", ended.result.run_id)
             with self._lock:

@@ -114,6 +114,12 @@ def test_a_key_cannot_steer_the_terminal(tmp_path: Path, capsys: Output) -> None
     assert r"key \x1b[31m\rk, subscription s" in capsys.readouterr().out
 
 
+def test_a_key_cannot_forge_a_line(tmp_path: Path, capsys: Output) -> None:
+    path = saved(tmp_path / "f.jsonl", history("P1 A<q7(7)@1", key="k\nother.jsonl: PASS (17 events)"))
+    main(["verify", "--reorder", "--explain", path])
+    assert not [line for line in capsys.readouterr().out.splitlines() if line.startswith("other.jsonl")]
+
+
 # ----------------------------------------------------------------------------------------------------------------------- JSON
 
 
@@ -296,6 +302,8 @@ def test_a_fault_of_the_explanation_does_not_touch_the_verdict(monkeypatch: pyte
     ("arguments", "words"),
     [
         ([], "Missing command"),
+        (["verify", "--key", "k", PASSING], "--key selects runs of a history"),
+        (["verify", "--since", "2026-01-01T00:00:00Z", PASSING], "--since selects runs of a history"),
         (["verify"], "Missing argument"),
         (["verify", "--format", "xml", PASSING], "'xml' is not one of"),
         (["verify", "--nonsense", PASSING], "No such option"),

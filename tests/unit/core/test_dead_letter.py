@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ TWICE = "P1,2,3 A<1,2,3@1 A<1,2@1.3"  # one attempt short of the policy's limit 
         case("enough pulls were lost to dead-letter it", "P1 pull b@0.5 lose b@1 pull c@1 lose c@2 pull d@2 lose d@3 pull f@4 end @500", "I:STUCK", mode=PULL, dead_letter_max_attempts=5),
         case("pulls that wait for less than the leases of four attempts", "P1,2 pull a@1 pull b@2 pull c@3 pull d@4 pull x@100 x<2@101 x ack 2@101.1 close a@110 close b@110 close c@110 close d@110 end @130", "V:ORDER_GAP", mode=PULL, dead_letter_max_attempts=5),
         case("an attempt may have gone into a stream that was closed", "open A of client a open B of client b close A@10 P1,2@20 ok1=m1@20.1 ok2=m2@20.1 B<2@21 B ack 2@21.1", "I:ORDER_GAP", dead_letter_max_attempts=2, delivery_delay_max_s=0.5, close_detection_max_s=30.0),
+        case("nobody knows when the service notices it", "open A of client a open B of client b close A@10 P1,2@50 ok1=m1@50.1 ok2=m2@50.1 B<2@51 B ack 2@51.1", "I:ORDER_GAP", dead_letter_max_attempts=2, delivery_delay_max_s=0.5, close_detection_max_s=inf),
         case("the service knew that the stream was closed", "open A of client a open B of client b close A@10 P1,2@50 ok1=m1@50.1 ok2=m2@50.1 B<2@51 B ack 2@51.1", "V:ORDER_GAP", dead_letter_max_attempts=2, delivery_delay_max_s=0.5, close_detection_max_s=30.0),
         case("it left before it was ever received", "P1,2,3 A<1@1 dlq m2@1.05 A<3@1.1 A ack 1,3@1.2 end @500", **POLICY),
         case("it left before it was received, after the hole was seen", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 dlq m2@2 end @500", "V:ORDER_GAP", **POLICY),

@@ -134,6 +134,15 @@ def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Rec
     assert "the prober's process paused" in recording.judge.stopped_because
 
 
+def test_after_our_own_standstill_the_target_does_not_count_as_unanswered(recording: Recording, clock: Clock) -> None:
+    recording.note_answer()
+    recording.beat()
+    clock.t += LIVENESS_CHECK_S + ANSWER_MAX_S + 0.1
+    assert not recording.unanswered
+    recording.beat()
+    assert recording.unanswered
+
+
 def test_silence_after_the_end_of_the_history_is_not_noticed(recording: Recording, clock: Clock) -> None:
     """Such as while topics are deleted slowly: what was recorded before stays verified."""
     recording.note_answer()

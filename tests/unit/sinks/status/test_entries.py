@@ -45,6 +45,12 @@ def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = 
     return RecordedFinding(Finding(kind, status, "s", "k", 1.0, witnesses, {"seq": seq, "after": 9}), 3)
 
 
+def test_nothing_is_proven_any_more_when_the_prober_stops() -> None:
+    outcome, recorded = failed()
+    entry = entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, stopping=lambda: True)
+    assert {record.unproven_because for record in entry.findings} == {"the prober stopped before it was proven"}
+
+
 def test_the_evidence_is_a_trace_that_is_judged_the_same() -> None:
     outcome, recorded = failed()
     (record,) = (one for one in kept(outcome, recorded).findings if one.finding.kind is Kind.REDELIVERY_SKIP)

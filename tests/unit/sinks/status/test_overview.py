@@ -120,6 +120,12 @@ class TestSites:
         (site,) = overview.snapshot(onlooker()).sites
         assert (site.status, site.last_pass_at, site.last_condition) == (Condition.STARTING, START - 48.0, Condition.FAIL)
 
+    def test_what_begins_again_is_not_known_since_its_runs_before(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("run-0", at=START - 50.0)])
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).sites)
+        shown = overview.snapshot(onlooker())
+        assert (shown.verdict, shown.sites[0].status, shown.since) == (Verdict.UNKNOWN, Condition.STARTING, onlooker().since)
+
     def test_an_incident_counts_only_where_its_site_does(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("run-0", Kind.ORDER_GAP, site=LIBRARY)])
         tell(store, "p", NOW, seen())

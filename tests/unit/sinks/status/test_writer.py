@@ -203,7 +203,7 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
 def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Condition] = []
 
-    def slow(*_: object) -> Entry:
+    def slow(*_: object, **_named: object) -> Entry:
         seen.extend(told.status for told in bench.queries.sites())
         bench.clock.now += 9.0
         return entry("run-1")
@@ -277,6 +277,15 @@ def test_the_thread_writes_by_itself_and_ends_with_everything_written(bench: Ben
 
 def test_closing_one_that_was_never_started_is_allowed(bench: Bench) -> None:
     assert bench.writer.close() == StatusWriterState(0, 0, "")
+
+
+def test_what_is_not_written_when_the_prober_stops_is_counted(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.store.down = True
+    bench.fail("run-1")
+    assert not bench.writer.write()
+    bench.end("run-2")
+    assert bench.writer.close().dropped == bench.losses.dropped == 2 + len(failed("run-1")[0].findings)
+    assert "did not take 2 runs before the prober stopped" in caplog.text
 
 
 def test_what_was_given_up_is_said_in_words() -> None:
