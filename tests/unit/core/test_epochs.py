@@ -28,6 +28,7 @@ CONFIRMED = "ok1=m1@7 ok2=m2@7 ok3=m3@7 P4@10 ok4=m4@10.1 A1<4@11"
         case("a restarted writer before the old backlog", "P1,2 A<1@1 P1[e2]@5 ok1=f1@5.1 A<f1(1)@6.1 A<2@6.2", "V:REALTIME_INVERSION"),
         case("what the old writer left in flight may come later", "P1 P2@0.2 A<1@1 P1[e2]@5 ok1=f1@5.1 A<f1(1)@6.1 A<2@6.2"),
         case("two writers at once, in any order", "P1@0 ok1=m1@5.5 P1[e2]@0.1 ok1=f1@5.6 A<f1(1)@6 A<1@6.1"),
+        case("two writers at once, whatever their numbers", "P1@0 P2[e2]@0.1 ok2=f2@5.5 ok1=m1@5.6 A<f2(2)@6 A<1@6.1"),
         case("numbering begins anew", "P1,2,3 A<1,2,3@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f1(1)@6 A<f2(2)@6.1"),
         case("a hole in the second writer's numbers", "P1,2,3 A<1,2,3@1 P1[e2]@5 ok1=f1@5.1 P2[e2]@5.2 ok2=f2@5.3 A<f2(2)@6.1", "V:ORDER_GAP"),
         case("an inversion within the second writer", "P1 A<1@1 P1[e2]@5 P2[e2]@5 ok1=f1@5.1 ok2=f2@5.1 A<f2(2)@6 A<f1(1)@6.1", "V:ORDER_GAP V:ORDER_INVERSION"),
