@@ -72,7 +72,7 @@ class Paged(QueryParameters):
 
 
 def _columns(asked: Paged) -> dict[str, Any]:
-    """What a list is filtered by, by column of the store; times in seconds since 1970."""
+    """The filters of a list, by column of the store; times in seconds since 1970."""
     given = ((name, value) for name, value in asked if name not in Paged.model_fields)
     return {_COLUMNS.get(name, name): seconds(value) if isinstance(value, datetime.datetime) else value for name, value in given}
 

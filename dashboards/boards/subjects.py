@@ -26,7 +26,7 @@ BUDGET: Final = ("PubsubErrorBudgetBurn",)
 
 @dataclass(frozen=True, slots=True)
 class DurationKind:
-    """What is known of a kind of duration beside its declaration: its name in titles, and what it counts."""
+    """Facts of a kind of duration beside its declaration: its name in titles, and what it counts."""
 
     name: str
     indicator: Indicator
@@ -142,7 +142,7 @@ def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """What is known of a kind of check beside its declaration: its name, what is said when it went wrong, and the promise."""
+    """Facts of a kind of check beside its declaration: its name, what is said when it went wrong, and the promise."""
 
     name: str
     broken: str

@@ -15,7 +15,7 @@ NEWS_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of the rules belongs to an installation and not to the objectives: where alerts point to, and what they look at.
+    """Settings of the rules that belong to an installation and not to the objectives: the targets of links, and the series read.
 
     runbooks    base URL of the runbooks; an alert's page is `BASE/ALERT.md?LABEL=VALUE&...`, with the labels of the alert.
     dashboards  base URL of Grafana.

@@ -21,7 +21,7 @@ import typer
 from prober.brokers.base import Vantage
 from prober.cli.bars import while_running
 from prober.cli.findings import finding_lines, finding_row
-from prober.cli.process import Format, code_of, must_know, overall_verdict, warn
+from prober.cli.process import Format, code_of, must_know, overall_verdict, save_trace, warn
 from prober.clock import monotonic_s
 from prober.core.findings import Status
 from prober.core.kinds import OF_PUBLISHERS
@@ -196,16 +196,12 @@ async def run_checks(
 def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
     """One file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError if one cannot be written."""
     from prober.traces.header import TraceHeader
-    from prober.traces.trace import write_trace
 
     events = list(run.recording.events)
     for number, (name, known) in enumerate(rules.items(), 1):
         path = folder / (f"{run.run_id}-{number}.jsonl" if number > 1 else f"{run.run_id}.jsonl")
         own = (event for event in events if getattr(event, "subscription", name) == name)
-        try:
-            write_trace(path, TraceHeader(name, "", rules=known, name=f"run {run.run_id}"), own)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+        save_trace(path, TraceHeader(name, "", rules=known, name=f"run {run.run_id}"), own)
 
 
 def trace_files(folder: Path, run_id: str) -> list[Path]:

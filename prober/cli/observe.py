@@ -23,7 +23,7 @@ from rich.table import Table
 
 from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
-from prober.cli.process import Format
+from prober.cli.process import Format, save_trace
 from prober.clock import wall_s
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
@@ -35,7 +35,7 @@ from prober.probes.catalogue import ProbeName
 from prober.probes.observe import observed_key, observing, stream_of
 from prober.runs.resources import Provisioner
 from prober.traces.header import TraceHeader
-from prober.traces.trace import TraceError, write_trace
+from prober.traces.trace import TraceError
 
 if TYPE_CHECKING:
     from prober.brokers.base import Broker
@@ -234,10 +234,7 @@ def _site(settings: Observe, endpoint: str) -> PlannedSite:
 def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:
     """The events that were kept, with the rules that they were judged under."""
     (subscription, known), *_ = rules.items()
-    try:
-        write_trace(path, TraceHeader(subscription, "", rules=known), events)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error
+    save_trace(path, TraceHeader(subscription, "", rules=known), events)
 
 
 # --- on a terminal, while it reads ---------------------------------------------------------------------------------------------
@@ -337,7 +334,4 @@ def _judged_with_records(
 def _write_judged(path: str, subscription: str, judgement: RecordJudgement) -> None:
     """Writes the joined history beside the trace of the observation, `NAME.record.jsonl`. Raises ConfigError."""
     beside = str(Path(path).with_suffix(".record.jsonl"))
-    try:
-        write_trace(beside, TraceHeader(subscription, "", rules=judgement.rules), judgement.events)
-    except OSError as error:
-        raise ConfigError(f"{beside}: cannot be written: {error.strerror or error}") from error
+    save_trace(beside, TraceHeader(subscription, "", rules=judgement.rules), judgement.events)

@@ -8,12 +8,17 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Final, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
 from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError
+
+if TYPE_CHECKING:
+    from prober.core.events import Event
+    from prober.traces.header import TraceHeader
 
 DISTRIBUTION: Final = "ordering-keys-prober"
 SWITCH_S: Final = 0.001
@@ -105,3 +110,13 @@ def time_of(text: str | None, default: float) -> float:
     except ValueError:
         raise ConfigError(f"{text!r} is not a time; write one like 2026-11-20T08:00:00Z") from None
     return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def save_trace(path: str | Path, header: TraceHeader, events: Iterable[Event]) -> None:
+    """Write a trace file. Raises ConfigError if it cannot be written."""
+    from prober.traces.trace import write_trace
+
+    try:
+        write_trace(path, header, events)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}") from error

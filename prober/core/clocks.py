@@ -368,7 +368,7 @@ class KeyClock:
             self.unseen_until(self._backed_off_until(first))
 
     def unseen_until(self, t: float) -> None:
-        """What is not on record may be in the way until then."""
+        """Deliveries that are not on record may be in the way until then."""
         self.unknown_until_t = max(self.unknown_until_t, t)
 
     def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:

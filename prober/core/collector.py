@@ -115,7 +115,7 @@ class Counts:
 
 
 COUNTED: Final = tuple(one.name for one in fields(Counts) if one.name != "findings")
-"""What is counted, but for the findings."""
+"""The names of all counters but those of findings."""
 
 
 class FindingsCollector:

@@ -53,7 +53,7 @@ def _message_to(message: Message) -> Any:
 
 
 def stream_response(effect: Send | Confirm | None, settings: resources.Subscription) -> Any:
-    """What is written on a stream: deliveries, confirmations or, without an effect, a keep-alive.
+    """The response on a stream: deliveries, confirmations or, without an effect, a keep-alive.
 
     Every response has the properties of the subscription; clients take their absence for a no.
     """

@@ -28,7 +28,7 @@ from prober.slo.figures import Figure
 from prober.slo.hot_keys import HotKeyClass
 from prober.slo.indicators import DURATIONS, Indicator
 
-# What families are about.
+# Scopes of families: labels that name their subject.
 TARGET: Final = ("target", "environment", "region")
 TOPIC: Final = (*TARGET, "topic")
 SUBSCRIPTION: Final = (*TARGET, "subscription")
