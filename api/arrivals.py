@@ -2,7 +2,7 @@
 
 A run is written with its findings and their evidence at once, so whatever leads to one of them leads to all of them. To make the evidence
 takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, from whoever began it. That it is
-still to come is known to the process that made it, and to every other from the store: a heartbeat names the newest run of each site.
+still to come is known to the process that made it, and to every other from the store: a heartbeat names the newest run of each.
 A run that a silent prober announced is not waited for.
 
 Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503.

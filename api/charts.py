@@ -114,7 +114,7 @@ class ChartSpan:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One indicator at one site.
+    """One indicator at one probe instance.
 
     upper, lower   path data of what 99 % did not exceed and of the median, or of the longest and nothing for an age.
     gaps           where nothing is known: left edge and width.
@@ -180,7 +180,7 @@ class CountChart:
 
 
 def charts(bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]) -> tuple[Chart, ...]:
-    """The charts of a site from the runs of the span, the oldest first."""
+    """The charts of a probe instance from the runs of the span, the oldest first."""
     limits = {objective.indicator: objective.threshold_s for objective in objectives}
     join_s = MISSED_INTERVALS * interval_s + max((one.longest_s for one in bins), default=0.0)
     return tuple(_chart(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)

@@ -14,10 +14,10 @@ from prober.monitoring.comparison import Late
 from prober.monitoring.top_keys import Interval
 from prober.probes.catalogue import ProbeName
 from prober.probes.power import one_in
-from prober.runs.site import Site, SiteKey
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.schedule.forecast import Detectable
 from prober.sinks.live.condition import Condition, of_run
-from prober.sinks.live.snapshot import RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, RunSummary, StatusSnapshot
 from prober.sinks.status.records import RunRecord
 from prober.slo.budgets import BurnState, SloSnapshot
 from prober.slo.indicators import MEANINGS
@@ -47,14 +47,15 @@ _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
 }
 
 
-def is_observed(where: Site | RunRecord) -> bool:
+def is_observed(where: ProbeInstance | RunRecord) -> bool:
     """Whether others publish there: nobody recorded when, so no latency is known, and what comes counts for no objective."""
     return where.probe == ProbeName.OBSERVE
 
 
-def name(site: Site | SiteKey | RunRecord) -> str:
-    """A site in words; of a run, where it took place."""
-    return f"{site.probe}{f' {site.part}' if site.part else ''} on {site.target} ({site.vantage})"
+def name(instance: ProbeInstance | InstanceKey | RunRecord) -> str:
+    """A probe instance in words; of a run, where it took place."""
+    part = f" {instance.part}" if instance.part else ""
+    return f"{instance.probe}{part} on {instance.target} ({instance.vantage})"
 
 
 def look(condition: Condition) -> str:
@@ -67,23 +68,23 @@ def condition(run: RunSummary | RunRecord) -> Condition:
     return of_run(run.verdict, run.reason)
 
 
-def name_at(site: SiteKey) -> str:
-    """A site in words, where its target is known."""
-    return f"{site.probe}{f' {site.part}' if site.part else ''} ({site.vantage})"
+def name_at(instance: InstanceKey) -> str:
+    """A probe instance in words, where its target is known."""
+    return f"{instance.probe}{f' {instance.part}' if instance.part else ''} ({instance.vantage})"
 
 
-def why(site: SiteSnapshot) -> str:
-    """Why a site does not stand at PASS, in one line; empty if it does."""
-    reason = site.last_run.reason if site.last_run else "no run has ended yet"
-    match site.status:
+def why(instance: InstanceSnapshot) -> str:
+    """Why a probe instance does not stand at PASS, in one line; empty if it does."""
+    reason = instance.last_run.reason if instance.last_run else "no run has ended yet"
+    match instance.status:
         case Condition.MAINTENANCE:
-            return site.maintenance or "no reason was given"
-        case Condition.OUTAGE if site.verdict is not Verdict.UNKNOWN:
-            return f"stale: no result since the outage began; the last one was {site.verdict}" if site.verdict else reason
-        case Condition.UNKNOWN if site.verdict is Verdict.PASS:
-            stale = "no prober reports on it any more" if site.overdue_s is None else _overdue(site)
+            return instance.maintenance or "no reason was given"
+        case Condition.OUTAGE if instance.verdict is not Verdict.UNKNOWN:
+            return f"stale: no result since the outage began; the last one was {instance.verdict}" if instance.verdict else reason
+        case Condition.UNKNOWN if instance.verdict is Verdict.PASS:
+            stale = "no prober reports on it any more" if instance.overdue_s is None else _overdue(instance)
             return f"stale: the last run passed, but {stale}"
-    return "; ".join(filter(None, (reason, _overdue(site))))
+    return "; ".join(filter(None, (reason, _overdue(instance))))
 
 
 def promised(objective: Objective) -> str:
@@ -157,10 +158,10 @@ def exhausted(seconds: float | None) -> str:
     return "spent" if seconds <= 0.0 else duration(seconds)
 
 
-def any_site_on(snapshot: StatusSnapshot, target: str) -> Site:
-    """A site on a target, for what all of its sites have in common."""
-    found = (site.site for site in snapshot.sites if site.site.target == target)
-    return next(found, Site(target, "", "", interval_s=0.0))
+def any_instance_on(snapshot: StatusSnapshot, target: str) -> ProbeInstance:
+    """A probe instance on a target, for what all of its probe instances have in common."""
+    found = (instance.probe_instance for instance in snapshot.probe_instances if instance.probe_instance.target == target)
+    return next(found, ProbeInstance(target, "", "", interval_s=0.0))
 
 
 def shown_key(key: str) -> str:
@@ -187,16 +188,16 @@ def interval(value: Interval, written: Callable[[float], str]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def strip(site: SiteSnapshot) -> str:
+def strip(instance: InstanceSnapshot) -> str:
     """The history in words, for those who do not see it."""
-    if not site.history:
+    if not instance.history:
         return "no runs yet"
-    verdicts = Counter(run.verdict for run in site.history)
+    verdicts = Counter(run.verdict for run in instance.history)
     kinds = ", ".join(
         f"{verdicts[verdict]} {verdict}" for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN) if verdicts[verdict]
     )
-    return f"last {counted(len(site.history), 'run')}: {kinds}; the newest {site.history[-1].verdict}"
+    return f"last {counted(len(instance.history), 'run')}: {kinds}; the newest {instance.history[-1].verdict}"
 
 
-def _overdue(site: SiteSnapshot) -> str:
-    return "" if site.overdue_s is None else f"a run is overdue by {duration(site.overdue_s)}"
+def _overdue(instance: InstanceSnapshot) -> str:
+    return "" if instance.overdue_s is None else f"a run is overdue by {duration(instance.overdue_s)}"

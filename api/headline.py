@@ -16,7 +16,7 @@ from prober.core.verdict import Verdict
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import RULE as RULE
 from prober.sinks.live.incidents import Incident
-from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
 from prober.slo.objectives import AlertState, Urgency
 
 CAUSES_SHOWN_MAX: Final = 3
@@ -132,7 +132,7 @@ def about(incident: Incident) -> Mapping[str, str]:
     kind = _kind(incident)
     if kind is None:
         return {"target": incident.target}
-    probe = next(site.probe for site, kinds in incident.affected.items() if kind in kinds)
+    probe = next(instance.probe for instance, kinds in incident.affected.items() if kind in kinds)
     return {"target": incident.target, "probe": probe, "kind": kind, "id": incident.exemplar.finding_id}
 
 
@@ -159,7 +159,7 @@ def much(incident: Incident) -> str:
 
 def places(incident: Incident) -> str:
     """The affected probe instances by name."""
-    named = [name_at(site) for site in sorted(incident.affected)]
+    named = [name_at(instance) for instance in sorted(incident.affected)]
     more = len(named) - PLACES_SHOWN_MAX
     return ", ".join(named[:PLACES_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
@@ -174,7 +174,7 @@ def closing(incident: Incident, now: float) -> str:
 
 
 def _counts(snapshot: StatusSnapshot) -> str:
-    conditions = Counter(site.status for site in snapshot.sites)
+    conditions = Counter(instance.status for instance in snapshot.probe_instances)
     counts = [f"{number(conditions[one])} {one}" for one in Condition if conditions[one]]
     if conditions[Condition.STARTING] and snapshot.status is not Condition.STARTING:
         counts.append(_progress(snapshot))
@@ -182,8 +182,8 @@ def _counts(snapshot: StatusSnapshot) -> str:
 
 
 def _progress(snapshot: StatusSnapshot) -> str:
-    known = sum(site.status is not Condition.STARTING for site in snapshot.sites)
-    return f"{number(known)} of {counted(len(snapshot.sites), 'probe')} have a verdict"
+    known = sum(instance.status is not Condition.STARTING for instance in snapshot.probe_instances)
+    return f"{number(known)} of {counted(len(snapshot.probe_instances), 'probe')} have a verdict"
 
 
 def _title(snapshot: StatusSnapshot, lines: Sequence[Line]) -> str:
@@ -191,9 +191,9 @@ def _title(snapshot: StatusSnapshot, lines: Sequence[Line]) -> str:
     if worst:
         what = worst[0].what if len(worst) == 1 else f"{number(len(worst))} faults"
         return f"{what} since {since(min(line.since for line in worst), snapshot.at)}"
-    if not snapshot.sites:
+    if not snapshot.probe_instances:
         return "Nothing is probed"
-    affected = Counter(site.status for site in snapshot.sites)[snapshot.status]
+    affected = Counter(instance.status for instance in snapshot.probe_instances)[snapshot.status]
     probes = counted(affected, "probe")
     return {
         Condition.FAIL: f"{probes} found a broken guarantee",
@@ -230,7 +230,7 @@ def _lines(snapshot: StatusSnapshot) -> tuple[Line, ...]:
     now, order = snapshot.at, list(Condition)
     incidents = sorted(snapshot.counted_incidents, key=lambda one: -one.last_at)
     lines = [_line(one, snapshot) for one in incidents]
-    lines += [_blind(target, sites) for target, sites in snapshot.blind.items()]
+    lines += [_blind(target, instances) for target, instances in snapshot.blind.items()]
     known = {one.incident_id for one in incidents if one.is_acknowledged(now)}
     return tuple(sorted(lines, key=lambda line: (line.incident_id in known, order.index(line.condition))))
 
@@ -241,9 +241,13 @@ def _line(incident: Incident, snapshot: StatusSnapshot) -> Line:
     if said is not None and incident.is_acknowledged(now):
         note = f"Acknowledged by {said.by}" + (f": {said.note}" if said.note else "")
     if incident.symptom is Symptom.OUTAGE:
-        sites = [site for site in snapshot.sites if site.site.target == incident.target and site.is_counted]
-        out = [site for site in sites if site.status is Condition.OUTAGE]
-        where = f"{number(len(out))} of {counted(len(sites), 'probe')} affected"
+        instances = [
+            instance
+            for instance in snapshot.probe_instances
+            if instance.probe_instance.target == incident.target and instance.is_counted
+        ]
+        out = [instance for instance in instances if instance.status is Condition.OUTAGE]
+        where = f"{number(len(out))} of {counted(len(instances), 'probe')} affected"
     else:
         where = f"{places(incident)}, last seen {ago(incident.last_at, now)}"
     facts = (much(incident), where, closing(incident, now))
@@ -259,20 +263,20 @@ def _line(incident: Incident, snapshot: StatusSnapshot) -> Line:
     )
 
 
-def _blind(target: str, sites: Sequence[SiteSnapshot]) -> Line:
-    reasons = Counter(site.history[-1].reason for site in sites)
+def _blind(target: str, instances: Sequence[InstanceSnapshot]) -> Line:
+    reasons = Counter(instance.history[-1].reason for instance in instances)
     ((reason, _),) = reasons.most_common(1)
-    facts = (f"{counted(len(sites), 'probe')} without a verdict", reason)
-    began = min((site.since for site in sites if site.since is not None), default=0.0)
+    facts = (f"{counted(len(instances), 'probe')} without a verdict", reason)
+    began = min((instance.since for instance in instances if instance.since is not None), default=0.0)
     return Line(Condition.BLIND, f"{target} answers, and no run can be verified", began, facts, BLIND, about={"target": target})
 
 
 def _causes(snapshot: StatusSnapshot) -> tuple[Cause, ...]:
     """Why probe instances that no line is about are FAIL or UNKNOWN, one cause for each reason."""
-    shown = {site for one in snapshot.counted_incidents for site in one.affected}
+    shown = {instance for one in snapshot.counted_incidents for instance in one.affected}
     blind, by_reason = snapshot.blind, dict[str, list[str]]()
-    for site in snapshot.sites:
-        is_unexplained = site.status is Condition.UNKNOWN and site.site.target not in blind
-        if is_unexplained or (site.status.verdict is Verdict.FAIL and site.site.key not in shown):
-            by_reason.setdefault(why(site), []).append(name(site.site))
+    for instance in snapshot.probe_instances:
+        is_unexplained = instance.status is Condition.UNKNOWN and instance.probe_instance.target not in blind
+        if is_unexplained or (instance.status.verdict is Verdict.FAIL and instance.probe_instance.key not in shown):
+            by_reason.setdefault(why(instance), []).append(name(instance.probe_instance))
     return tuple(Cause(", ".join(places), reason) for reason, places in by_reason.items())

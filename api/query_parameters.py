@@ -23,7 +23,7 @@ from prober.core.verdict import Verdict
 from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.reports.values import HotKeysReport
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX, FindingFilter, IncidentFilter, RunFilter
@@ -204,8 +204,8 @@ class ChartParameters(QueryParameters):
         return ChartSpan.until(snapshot.at, self.range or usual)
 
 
-class SiteParameters(ChartParameters):
-    """Which sites of a probe: all that agree with what is given."""
+class InstanceParameters(ChartParameters):
+    """Which probe instances of a probe: all that agree with what is given."""
 
     target: Annotated[Name | None, Field(examples=["europe"])] = None
     """On this target."""
@@ -214,9 +214,9 @@ class SiteParameters(ChartParameters):
     part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX, examples=["2/4"])] = None
     """On this part of the keys; empty: where they are not divided."""
 
-    def agrees(self, site: Site) -> bool:
-        """Whether the site is one of those."""
-        return is_at(site, self.target, self.vantage, self.part)
+    def agrees(self, instance: ProbeInstance) -> bool:
+        """Whether the probe instance is one of those."""
+        return is_at(instance, self.target, self.vantage, self.part)
 
 
 class ReportParameters(QueryParameters):
@@ -256,9 +256,9 @@ async def said_once(request: Request) -> None:
         raise HTTPException(400, f"{twice[0][:TEXT_LENGTH_MAX]}: give it once")
 
 
-def is_at(site: Site, target: str | None, vantage: str | None, part: str | None) -> bool:
-    """Whether a site agrees with every given value."""
-    wanted = (target, site.target), (vantage, site.vantage), (part, site.part)
+def is_at(instance: ProbeInstance, target: str | None, vantage: str | None, part: str | None) -> bool:
+    """Whether a probe instance agrees with every given value."""
+    wanted = (target, instance.target), (vantage, instance.vantage), (part, instance.part)
     return all(one in (None, there) for one, there in wanted)
 
 

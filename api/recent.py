@@ -10,7 +10,7 @@ from api.charts import TITLES, Chart, ChartSpan, charts
 from api.view import Archive
 from prober.clock import monotonic_s
 from prober.reports.values import HotKeysReport
-from prober.runs.site import Site, SiteKey
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.sinks.history.store import HistoryError
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
@@ -35,9 +35,9 @@ class HotKeys:
     why: str = ""
 
 
-def bins_of(archive: Archive, site: SiteKey, span: ChartSpan) -> tuple[BinOfRuns, ...]:
-    """What the charts of a site are made of, the oldest first. Raises what the store raises."""
-    return OverTime(archive.queries.database).runs(site, span.since, span.bin_s, TITLES)
+def bins_of(archive: Archive, instance: InstanceKey, span: ChartSpan) -> tuple[BinOfRuns, ...]:
+    """What the charts of a probe instance are made of, the oldest first. Raises what the store raises."""
+    return OverTime(archive.queries.database).runs(instance, span.since, span.bin_s, TITLES)
 
 
 def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mapping[str, Mapping[float, SliCounts]]:
@@ -53,25 +53,27 @@ class Recent:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
-    def charts(self, snapshot: StatusSnapshot, span: ChartSpan) -> dict[SiteKey, tuple[Chart, ...]]:
-        """The charts of every site. Sites that the store cannot be asked about are missing."""
-        self._forget({site.site.key for site in snapshot.sites})
+    def charts(self, snapshot: StatusSnapshot, span: ChartSpan) -> dict[InstanceKey, tuple[Chart, ...]]:
+        """The charts of every probe instance. Probe instances that the store cannot be asked about are missing."""
+        self._forget({instance.probe_instance.key for instance in snapshot.probe_instances})
         try:
-            return {site.site.key: self.charts_of(site.site, span) for site in snapshot.sites}
+            return {
+                instance.probe_instance.key: self.charts_of(instance.probe_instance, span) for instance in snapshot.probe_instances
+            }
         except StatusError:
             return {}
 
-    def charts_of(self, site: Site, span: ChartSpan) -> tuple[Chart, ...]:
-        """The charts of one site. Raises what the store raises."""
+    def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
+        """The charts of one probe instance. Raises what the store raises."""
         fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
-        return self._fresh((site.key, span.reach), fresh_s, lambda: self._charts(site, span))
+        return self._fresh((instance.key, span.reach), fresh_s, lambda: self._charts(instance, span))
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
 
-    def _charts(self, site: Site, span: ChartSpan) -> tuple[Chart, ...]:
-        return charts(bins_of(self._archive, site.key, span), site.interval_s, span, self._archive.objectives)
+    def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
+        return charts(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:
         if self._archive.reports is None:
@@ -90,6 +92,6 @@ class Recent:
             self._answers[name] = now, value
         return value  # type: ignore[return-value]  # under each name stands what its question gives
 
-    def _forget(self, sites: set[SiteKey]) -> None:
-        for name in [name for name in self._answers if isinstance(name, tuple) and name[0] not in sites]:
+    def _forget(self, instances: set[InstanceKey]) -> None:
+        for name in [name for name in self._answers if isinstance(name, tuple) and name[0] not in instances]:
             self._answers.pop(name, None)

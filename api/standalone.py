@@ -18,7 +18,7 @@ from prober.clock import wall_s
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following, restart_keys
 from prober.config.models import Config
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.serving.server import reload_signal, serve_until, stop_signals
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes, families
@@ -82,7 +82,7 @@ class Alone:
         at, since = wall_s(), self._started_at
         troubles = tuple(filter(None, (self._configuration.trouble,)))
         return StatusSnapshot(
-            at, Verdict.UNKNOWN, since, self._version, self._instance, since, sites=(), slos=(), troubles=troubles
+            at, Verdict.UNKNOWN, since, self._version, self._instance, since, probe_instances=(), slos=(), troubles=troubles
         )
 
     def follow(self, file: ConfigurationFile, environ: Mapping[str, str], archive: Archive) -> None:
@@ -94,9 +94,9 @@ class Alone:
         """Looks at the configuration file at once, if there is one."""
         self._following.ask()
 
-    def run_now(self, site: SiteKey) -> RunOrdered:
-        """Nothing is probed here: raises KeyError for every site."""
-        raise KeyError(site)
+    def run_now(self, instance: InstanceKey) -> RunOrdered:
+        """Nothing is probed here: raises KeyError for every probe instance."""
+        raise KeyError(instance)
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         """What a scrape gets."""

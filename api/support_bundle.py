@@ -25,7 +25,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from api.finding_case import FindingCase
 from api.models.findings import FindingDetail, trace_file_name
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.traces.header import rules_as_json
 from prober.traces.trace import FIRST_EVENT_LINE, TRACE_IN_BUNDLE, TraceError, read_trace
 
@@ -39,10 +39,10 @@ _MEMBER_DATE: Final = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class SupportBundle:
-    """The bundle of one finding. `site`: the probe that made it as it is configured now; None if no prober tells of it any more."""
+    """The bundle of one finding. `probe_instance`: as configured now, of the probe that made it; None if no prober reports it any more."""
 
     case: FindingCase
-    site: Site | None
+    probe_instance: ProbeInstance | None
 
     def as_zip(self) -> bytes:
         """The file."""
@@ -87,7 +87,7 @@ class SupportBundle:
             yield f"    {join(['ordering-prober', 'check', *asked])}"
 
     def _circumstances(self) -> Iterator[tuple[str, str]]:
-        record, run, site = self.case.record, self.case.run, self.site
+        record, run, instance = self.case.record, self.case.run, self.probe_instance
         yield "finding", record.finding_id
         yield "found at", _utc(record.found_at)
         yield "probe, target, vantage", f"{record.probe}, {record.target}, {record.vantage}"
@@ -95,7 +95,7 @@ class SupportBundle:
         yield "subscription", record.subscription
         yield "topic", NOT_KEPT if run is None else run.topic or UNKNOWN
         yield "region", NOT_KEPT if run is None else run.region or UNKNOWN
-        yield "endpoint", UNKNOWN if site is None else f"{site.endpoint or UNKNOWN} (as configured now)"
+        yield "endpoint", UNKNOWN if instance is None else f"{instance.endpoint or UNKNOWN} (as configured now)"
         yield "run", f"{record.run_id}, {NOT_KEPT if run is None else 'started at ' + _utc(run.started_at)}"
         yield "seed", NOT_KEPT if run is None else str(run.seed)
         yield "prober", f"{record.instance}, {NOT_KEPT if run is None else 'version ' + run.prober.version}"

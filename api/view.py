@@ -12,7 +12,7 @@ from prober.comparison.stored import compare_stored
 from prober.config.models import Config
 from prober.reports.reader import ROWS_MAX, ReportReader
 from prober.reports.values import BurnReport, HotKeysReport
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.schedule.forecast import Detectable, detectable_on
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
@@ -27,11 +27,11 @@ class View(Protocol):
     """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once."""
 
     def snapshot(self) -> StatusSnapshot:
-        """How everything stands now, as far as this process knows by itself; one that does not probe knows of no site."""
+        """How everything stands now, as far as this process knows by itself; one that does not probe knows of no probe instance."""
         ...
 
-    def run_now(self, site: SiteKey) -> RunOrdered:
-        """Begins a run at a site beyond its schedule, or says why none begins. KeyError: this process has no such site."""
+    def run_now(self, instance: InstanceKey) -> RunOrdered:
+        """Starts a run beyond the schedule, or says why none starts. KeyError: this process has no such probe instance."""
         ...
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:

@@ -18,9 +18,9 @@ from api.query_parameters import (
     FindingParameters,
     HotKeyParameters,
     IncidentParameters,
+    InstanceParameters,
     ListParameters,
     RunParameters,
-    SiteParameters,
     as_query,
 )
 from api.recent import Recent, slices_of
@@ -32,7 +32,7 @@ from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import is_fed
-from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
 from prober.sinks.status.queries import FindingGroup
@@ -119,39 +119,43 @@ class PageContents:
             "runbooks": self._runbooks,
         }
 
-    def sites(self, snapshot: StatusSnapshot) -> Values:
-        """Every site."""
-        return {"now": snapshot.at, "probe": None, "sites": snapshot.sites}
+    def probe_instances(self, snapshot: StatusSnapshot) -> Values:
+        """Every probe instance."""
+        return {"now": snapshot.at, "probe": None, "probe_instances": snapshot.probe_instances}
 
-    def probe(self, probe: str, asked: SiteParameters, snapshot: StatusSnapshot) -> Values:
-        """The sites of a probe that agree with what is asked; if it is one, all about it."""
-        found = tuple(site for site in snapshot.sites if site.site.probe == probe and asked.agrees(site.site))
+    def probe(self, probe: str, asked: InstanceParameters, snapshot: StatusSnapshot) -> Values:
+        """The probe instances of a probe that agree with what is asked; if it is one, all about it."""
+        found = tuple(
+            instance
+            for instance in snapshot.probe_instances
+            if instance.probe_instance.probe == probe and asked.agrees(instance.probe_instance)
+        )
         if not found:
             raise HTTPException(404, "there is no such probe, or it does not run there; the page of all probes has those that do")
-        values = {"now": snapshot.at, "probe": probe, "sites": found}
+        values = {"now": snapshot.at, "probe": probe, "probe_instances": found}
         if len(found) > 1:
             return values
         span = asked.span(snapshot)
-        drawn = self._recent.charts_of(found[0].site, span)
+        drawn = self._recent.charts_of(found[0].probe_instance, span)
         others = "".join(f"{urlencode({name: value})}&" for name, value in asked if name != "range" and value is not None)
-        return {**values, **self._site(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
+        return {**values, **self._instance(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
 
-    def _site(self, shown: SiteSnapshot, snapshot: StatusSnapshot) -> Values:
-        """One site: its incidents, newest runs and findings, and the objectives that it counts for."""
-        site, queries = shown.site, self._archive.queries
-        where = {"probe": site.probe, "target": site.target, "vantage": site.vantage, "part": site.part}
-        runs = RunFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part)
-        findings = FindingFilter(probe=site.probe, target=site.target, vantage=site.vantage, part=site.part)
+    def _instance(self, shown: InstanceSnapshot, snapshot: StatusSnapshot) -> Values:
+        """One probe instance: its incidents, newest runs and findings, and the objectives that it counts for."""
+        instance, queries = shown.probe_instance, self._archive.queries
+        where = {"probe": instance.probe, "target": instance.target, "vantage": instance.vantage, "part": instance.part}
+        runs = RunFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)
+        findings = FindingFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)
         return {
             "linked": snapshot.stored,
             "shown": shown,
-            "site": site,
+            "probe_instance": instance,
             "runbooks": self._runbooks,
-            "incidents": tuple(one for one in snapshot.incidents if site.key in one.affected),
+            "incidents": tuple(one for one in snapshot.incidents if instance.key in one.affected),
             "runs": queries.runs(runs, limit=SITE_RUNS_MAX).items,
             "found": queries.findings(findings, limit=SITE_FINDINGS_MAX).items,
             "slos": tuple(
-                slo for slo in snapshot.slos if slo.target == site.target and is_fed(slo.objective.indicator, {site.probe})
+                slo for slo in snapshot.slos if slo.target == instance.target and is_fed(slo.objective.indicator, {instance.probe})
             ),
             "query": urlencode({name: value for name, value in where.items() if value}),
         }
@@ -244,7 +248,7 @@ def _listed(ask: Callable[..., Page[Item]], asked: ListParameters, snapshot: Sta
     page = ask(asked.wanted, limit=asked.limit, cursor=asked.cursor)
     older = {} if page.next_cursor is None else {**as_query(asked, without={"cursor"}), "cursor": page.next_cursor}
     places = {
-        f"{name}s": tuple(dict.fromkeys(getattr(site.site, name) for site in snapshot.sites))
+        f"{name}s": tuple(dict.fromkeys(getattr(instance.probe_instance, name) for instance in snapshot.probe_instances))
         for name in ("target", "probe", "vantage")
     }
     return {"now": snapshot.at, "asked": asked, "found": page.items, "older": urlencode(older), **places}

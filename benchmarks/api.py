@@ -25,7 +25,7 @@ from api.app import create_app
 from api.standalone import Alone
 from api.view import Archive
 from benchmarks.figures import Figure
-from benchmarks.full_store import KINDS, SITES, fill
+from benchmarks.full_store import INSTANCES, KINDS, fill
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.cycles import collect_rarely
@@ -52,12 +52,12 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
         return f"2026-02-{random.randrange(1, 29):02}T{random.randrange(24):02}:00:00Z"
 
     def runs_filtered() -> str:
-        site = random.choice(SITES)
+        instance = random.choice(INSTANCES)
         choices = (
-            f"probe={site.probe}",
+            f"probe={instance.probe}",
             f"verdict={random.choice(list(Verdict))}",
-            f"target={site.target}",
-            f"target={site.target}&probe={site.probe}&verdict=FAIL",
+            f"target={instance.target}",
+            f"target={instance.target}&probe={instance.probe}&verdict=FAIL",
         )
         return f"/api/v1/runs?{random.choice(choices)}&until={time()}"
 
@@ -67,7 +67,7 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
             f"kind={kind}",
             f"status={status}",
             f"key=key-{random.randrange(1_000)}",
-            f"subscription={quote(random.choice(SITES).subscription, safe='')}",
+            f"subscription={quote(random.choice(INSTANCES).subscription, safe='')}",
             f"kind={kind}&status={status}",
         )
         return f"/api/v1/findings?{random.choice(choices)}&until={time()}"
@@ -85,7 +85,7 @@ def questions(findings: Sequence[str], runs: int, random: Random) -> dict[str, C
         "incidents": lambda: "/api/v1/incidents",
         "incidents, feed": lambda: "/api/v1/incidents.atom",
         "a finding": lambda: f"/api/v1/findings/{random.choice(findings)}",
-        "a run": lambda: f"/api/v1/runs/{SITES[(number := random.randrange(runs)) % len(SITES)].probe}-{number:08x}",
+        "a run": lambda: f"/api/v1/runs/{INSTANCES[(number := random.randrange(runs)) % len(INSTANCES)].probe}-{number:08x}",
     }
 
 

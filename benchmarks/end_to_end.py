@@ -25,10 +25,10 @@ from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.cycles import collect_rarely
 from prober.probes.catalogue import ProbeName
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
-from prober.runs.site import Site
-from prober.schedule.instances import PlannedSite
+from prober.schedule.instances import PlannedInstance
 from prober.sinks.metrics import Metrics, exemplar_of
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.slo.counts import SloCounters
@@ -42,27 +42,27 @@ class Undecided(Exception):  # no error: the machine stood still for too long
 
 
 class Bench:
-    """One site, as the service would run it."""
+    """One probe instance, as the service would run it."""
 
     def __init__(self, vantage: Vantage, endpoint: Endpoint, messages: int, together: int) -> None:
         config = load(None, {})
         target = config.targets[0]
-        self.site = PlannedSite(target, ProbeName.ORDERING, target.probes[ProbeName.ORDERING], vantage)
+        self.probe_instance = PlannedInstance(target, ProbeName.ORDERING, target.probes[ProbeName.ORDERING], vantage)
         bursts = messages // KEYS // together
         self.workload = replace(
-            self.site.workload, keys=KEYS, bursts=bursts, burst_messages=together, rate=0.0, sizes=(256,), subscribers=2
+            self.probe_instance.workload, keys=KEYS, bursts=bursts, burst_messages=together, rate=0.0, sizes=(256,), subscribers=2
         )
         self.messages = KEYS * bursts * together
-        self.target = replace(self.site.at(endpoint), publish_timeout_s=60.0)
+        self.target = replace(self.probe_instance.at(endpoint), publish_timeout_s=60.0)
         self.provisioner = Provisioner(
-            self.target, self.site.resource_name("bench"), self.site.experiment.subscriptions, lasting=True
+            self.target, self.probe_instance.resource_name("bench"), self.probe_instance.experiment.subscriptions, lasting=True
         )
         metrics = Metrics(config.objectives).watch(target)
         self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, exemplar_of, "ordering", "wire")
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> list[tuple[float, float]]:
         """CPU microseconds per message and messages per second, of each round after one to warm up."""
-        broker = await connect(endpoint, self.site.vantage)
+        broker = await connect(endpoint, self.probe_instance.vantage)
         try:
             return [await self.decided_round(broker) for _ in range(repeat + 1)][1:]
         finally:
@@ -80,8 +80,8 @@ class Bench:
     async def one_round(self, broker: object) -> tuple[float, float]:
         """A whole run. Raises Undecided."""
         cpu, wall = process_time(), perf_counter()
-        run = Run(self.site.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
-        run.begin(Site(self.target.name, self.site.probe, self.site.vantage, 0.0), [self.sink])
+        run = Run(self.probe_instance.experiment, broker, self.target, self.provisioner, self.workload, 1)  # type: ignore[arg-type]
+        run.begin(ProbeInstance(self.target.name, self.probe_instance.probe, self.probe_instance.vantage, 0.0), [self.sink])
         result = await run.carry_out()
         if result.verdict is Verdict.UNKNOWN:
             raise Undecided(result.reason)

@@ -13,11 +13,11 @@ from sqlalchemy import insert
 from prober.core.findings import FAILING, Finding, Kind, Status
 from prober.core.kinds import symptom_of
 from prober.core.verdict import Verdict
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import Durations, RunResult
-from prober.runs.site import Site, SiteKey
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Exemplar, Incident
-from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord
@@ -30,8 +30,8 @@ NOON = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAYS = 30
 EPISODE_S = 3 * DAY_S
 AT_ONCE = 20_000
-SITES = tuple(
-    Site(
+INSTANCES = tuple(
+    ProbeInstance(
         f"target-{number}",
         probe,
         "wire",
@@ -44,7 +44,7 @@ SITES = tuple(
     for number in range(8)
     for probe in ("ordering", "redelivery", "affinity")
 )
-OPEN_SITES = range(0, len(SITES), 8)
+OPEN_INSTANCES = range(0, len(INSTANCES), 8)
 KINDS = (
     (Kind.ORDER_GAP, Status.VIOLATION),
     (Kind.REDELIVERY_SKIP, Status.VIOLATION),
@@ -66,40 +66,41 @@ TRACE = (
 
 
 def a_run(number: int, of: int, random: Random) -> dict[str, Any]:
-    """A row: the sites take turns; 2 % fail, 1 % are unknown."""
-    site, at = SITES[number % len(SITES)], NOON - DAYS * 86_400.0 * (of - number) / of
+    """A row: the probe instances take turns; 2 % fail, 1 % are unknown."""
+    instance, at = INSTANCES[number % len(INSTANCES)], NOON - DAYS * 86_400.0 * (of - number) / of
     verdict = random.choices((Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN), (97, 2, 1))[0]
     counters = {
         name: random.randrange(5_000) for name in ("events", "publishes", "deliveries_first", "redeliveries", "rewinds", "acks")
     }
     durations = Durations(200, 0.01, 0.05 + random.random() / 10, 0.2)
     result = RunResult(
-        f"{site.probe}-{number:08x}", site.probe, site.target, site.vantage, verdict, "" if verdict is Verdict.PASS else "ORDER_GAP",
-        at, 20.0, number, site.topic, site.subscription,
+        f"{instance.probe}-{number:08x}", instance.probe, instance.target, instance.vantage,
+        verdict, "" if verdict is Verdict.PASS else "ORDER_GAP",
+        at, 20.0, number, instance.topic, instance.subscription,
         counts={} if verdict is Verdict.PASS else {(Kind.ORDER_GAP, Status.VIOLATION): 3},
         counters=counters,
         checks={Indicator.ORDER: SliCounts(200), Indicator.REDELIVERY: SliCounts(20, 1)},
         durations={Indicator.PUBLISH_LATENCY: durations, Indicator.END_TO_END_LATENCY: durations},
     )  # fmt: skip
-    return values_of(RunRecord.of(result, site.environment, site.region, at + 20.0, STATE))
+    return values_of(RunRecord.of(result, instance.environment, instance.region, at + 20.0, STATE))
 
 
-def an_incident(site: Site, kind: Kind, at: float) -> tuple[str, float | None]:
+def an_incident(instance: ProbeInstance, kind: Kind, at: float) -> tuple[str, float | None]:
     """The name of the one that a finding belongs to, and when it closed. Of each symptom a few on a target; some of the newest are open."""
     episode = int((at - (NOON - DAYS * DAY_S)) // EPISODE_S)
     ends_at = NOON - DAYS * DAY_S + (episode + 1) * EPISODE_S
-    is_open = ends_at >= NOON and site.target in {SITES[number].target for number in OPEN_SITES}
-    return f"{site.target}-{episode}-{symptom_of(kind)}", None if is_open else ends_at
+    is_open = ends_at >= NOON and instance.target in {INSTANCES[number].target for number in OPEN_INSTANCES}
+    return f"{instance.target}-{episode}-{symptom_of(kind)}", None if is_open else ends_at
 
 
 def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
     """A row; what failed a run belongs to an incident."""
-    site, at = random.choice(SITES), NOON - DAYS * 86_400.0 * (of - number) / of
+    instance, at = random.choice(INSTANCES), NOON - DAYS * 86_400.0 * (of - number) / of
     kind, status = random.choice(KINDS)
     finding = Finding(
         kind,
         status,
-        site.subscription,
+        instance.subscription,
         f"key-{random.randrange(1_000)}",
         12.5,
         (3, 4, 9),
@@ -107,11 +108,11 @@ def a_finding(number: int, of: int, random: Random) -> dict[str, Any]:
         "",
         {"delivery_delay_max_s": 5.0},
     )
-    run_id = f"{site.probe}-{random.randrange(of):08x}"
-    incident_id, closed_at = an_incident(site, kind, at) if status in FAILING else (None, at)
+    run_id = f"{instance.probe}-{random.randrange(of):08x}"
+    incident_id, closed_at = an_incident(instance, kind, at) if status in FAILING else (None, at)
     record = FindingRecord.of(
         finding,
-        site.key,
+        instance.key,
         finding_id=f"{run_id}-{number}",
         run_id=run_id,
         instance="prober-0",
@@ -131,7 +132,8 @@ def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for incident_id, rows in groups.items():
         first, last, count = rows[0], rows[-1], len(rows)
         affected = {
-            SiteKey(row["target"], row["probe"], row["vantage"], row["part"]): Counter({Kind(row["kind"]): count}) for row in rows
+            InstanceKey(row["target"], row["probe"], row["vantage"], row["part"]): Counter({Kind(row["kind"]): count})
+            for row in rows
         }
         incident = Incident(
             incident_id, first["target"], symptom_of(Kind(first["kind"])), first["found_at"], last["found_at"],
@@ -140,10 +142,10 @@ def incidents_of(found: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield values_of(IncidentRecord.of(incident))
 
 
-def a_snapshot(site: Site) -> SiteSnapshot:
-    """A site where all is well."""
-    return SiteSnapshot(
-        site, Verdict.PASS, Condition.PASS, NOON,
+def a_snapshot(instance: ProbeInstance) -> InstanceSnapshot:
+    """A probe instance where all is well."""
+    return InstanceSnapshot(
+        instance, Verdict.PASS, Condition.PASS, NOON,
         overdue_s=None, running_since=None, next_run_at=None, last_run=None, last_pass_at=NOON, history=(),
         runs={Verdict.PASS: 9}, findings=(), findings_dropped=0, runs_expected=9, runs_skipped=0, last_skip=None, maintenance=None,
     )  # fmt: skip
@@ -159,7 +161,7 @@ def fill(database: Database, runs: int, findings: int) -> list[str]:
     _insert(database, IncidentRecord, incidents_of(found))
     evidence = values_of(Evidence(TRACE, True, True, 400, (3, 4, 9)))
     _insert(database, Evidence, (evidence | {"finding_id": row["finding_id"]} for row in found))
-    StatusStore(database).heartbeat(ProberRecord("prober-0", "1.0.0", NOON, 4e9), map(a_snapshot, SITES))
+    StatusStore(database).heartbeat(ProberRecord("prober-0", "1.0.0", NOON, 4e9), map(a_snapshot, INSTANCES))
     return [row["finding_id"] for row in random.sample(found, min(1_000, findings))]
 
 

@@ -1,6 +1,6 @@
-"""Days of history as probers leave them, to measure the nightly jobs on: 576 short runs one after the other on eight sites, all legal.
+"""Days of history as probers leave them, to measure the nightly jobs on: 576 short runs on eight probe instances, all legal.
 
-Four probers run two sites each, and write a file an hour. A run takes twenty minutes and crosses the hour now and then, so of some
+Four probers run two probe instances each, and write a file an hour. A run takes twenty minutes and may cross the hour, so of some
 messages the publish is in one file and the receipt in the next.
 """
 
@@ -37,13 +37,13 @@ from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 
 PROBERS: Final = 4
-SITES_EACH: Final = 2
+INSTANCES_EACH: Final = 2
 RUNS_EACH: Final = 72
-RUNS_A_DAY: Final = PROBERS * SITES_EACH * RUNS_EACH
+RUNS_A_DAY: Final = PROBERS * INSTANCES_EACH * RUNS_EACH
 KEYS: Final = 16
 EVENTS_PER_MESSAGE: Final = 4
-SITES_APART_S: Final = 60.0
-EVERY_S: Final = (DAY_S - SITES_APART_S * PROBERS * SITES_EACH) / RUNS_EACH
+INSTANCES_APART_S: Final = 60.0
+EVERY_S: Final = (DAY_S - INSTANCES_APART_S * PROBERS * INSTANCES_EACH) / RUNS_EACH
 OPENS_S, SENDS_S, SENT_S, ENDS_S = 1.0, 2.0, EVERY_S - 5.0, EVERY_S - 1.0
 """Of a run, since it began."""
 
@@ -62,11 +62,7 @@ class ProbedRun(NamedTuple):
         traffic = self._traffic()
         ended = Ended(self.t(ENDS_S), drained=True)
         return pa.concat_tables(
-            [
-                self._single(1, opened),
-                recorded(traffic, self.context, self.origin, 2),
-                self._single(traffic.num_rows + 2, ended),
-            ]
+            [self._single(1, opened), recorded(traffic, self.context, self.origin, 2), self._single(traffic.num_rows + 2, ended)]
         )
 
     def rows(self, events: int) -> list[dict[str, object]]:
@@ -145,11 +141,18 @@ def runs_of(prober: int, day: date, events: int) -> Iterator[ProbedRun]:
     origin = Origin(f"prober-{prober}", midnight - T0_S)
     messages = max(1, events // (RUNS_A_DAY * EVENTS_PER_MESSAGE * KEYS))
     for number in range(RUNS_EACH):
-        for site in range(prober * SITES_EACH, (prober + 1) * SITES_EACH):
-            begins_s = number * EVERY_S + site * SITES_APART_S
-            about = ("benchmark", "production", "europe-west1", f"probe-{site}", "wire", f"projects/benchmark/topics/site-{site}")
-            rules = {f"projects/benchmark/subscriptions/site-{site}": Rules()}
-            yield ProbedRun(RunContext(f"run-{site}-{number}", *about, rules, midnight + begins_s), origin, begins_s, messages)
+        for instance in range(prober * INSTANCES_EACH, (prober + 1) * INSTANCES_EACH):
+            begins_s = number * EVERY_S + instance * INSTANCES_APART_S
+            about = (
+                "benchmark",
+                "production",
+                "europe-west1",
+                f"probe-{instance}",
+                "wire",
+                f"projects/benchmark/topics/site-{instance}",
+            )
+            rules = {f"projects/benchmark/subscriptions/site-{instance}": Rules()}
+            yield ProbedRun(RunContext(f"run-{instance}-{number}", *about, rules, midnight + begins_s), origin, begins_s, messages)
 
 
 def write_probed_day(location: str, day: date, events: int) -> None:

@@ -4,7 +4,7 @@ async with Service(config, environ, version) as service:
     ...  # probes run on their schedules; the API asks `service` what there is to see
 
 It starts the embedded server if a target is `embedded`, connects to every target from every vantage, and lets the scheduler start a run
-per site at a time. Leaving it stops the schedule, waits a moment for the runs under way, and lets go of everything.
+per probe instance at a time. Leaving it stops the schedule, waits a moment for the runs under way, and lets go of everything.
 
 With a file it follows that file: another configuration is applied while everything goes on.
 """
@@ -29,15 +29,15 @@ from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import BrokerError
 from prober.probes.observe import NAME as OBSERVE
 from prober.reports.reader import NightlyReports
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
-from prober.runs.site import Site, SiteKey
 from prober.schedule.assignments import Assignments, Unshared
 from prober.schedule.connections import Connections, PushReceivers
-from prober.schedule.forecast import billed_sites, check_budget, price_of
-from prober.schedule.instances import Changes, changes_of, sites_of
+from prober.schedule.forecast import billed_instances, check_budget, price_of
+from prober.schedule.instances import Changes, changes_of, instances_of
 from prober.schedule.own_subscriptions import OwnSubscriptions
-from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.schedule.probe_loop import OpenProbe, Surroundings
 from prober.schedule.scheduler import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.sinks.history.writer import HistorySink, HistoryWriter
@@ -149,9 +149,9 @@ class Service:
         self._metrics.health.internal_error(Component.API)
         _log.error("internal error in the API", exc_info=error)
 
-    def run_now(self, site: SiteKey) -> RunOrdered:
-        """Begins a run at a site beyond its schedule, if one can begin. KeyError: there is no such site."""
-        return self._assignments.run_now(site)
+    def run_now(self, instance: InstanceKey) -> RunOrdered:
+        """Begins a run at a probe instance beyond its schedule, if one can begin. KeyError: there is no such probe instance."""
+        return self._assignments.run_now(instance)
 
     def followed_by(self, follower: Callable[[Config], None]) -> None:
         """Tells `follower` of each configuration that comes into force from now on."""
@@ -188,7 +188,7 @@ class Service:
         await self._prepare_store()
         self._status.start()
         await self._resources.enter_async_context(self._connections)
-        instances = [await self._connections.open(site) for target in self._config.targets for site in sites_of(target)]
+        instances = [await self._connections.open(instance) for target in self._config.targets for instance in instances_of(target)]
         self._live = LiveState((), version=self._version, instance=self._instance, started_at=wall_s())
         self._assignments = Assignments(self._config, self._live, self._metrics.health)
         self._unshared = Unshared(self._assignments, self._renew, self._planning_failed)
@@ -236,8 +236,8 @@ class Service:
     def _failed_at(self, target: TargetSettings) -> CallFailed:
         return self._metrics.errors_at(target)
 
-    def _work_at(self, instances: Iterable[ProbeInstance]) -> None:
-        """These are the sites from now on, of the configuration in force."""
+    def _work_at(self, instances: Iterable[OpenProbe]) -> None:
+        """These are the probe instances from now on, of the configuration in force."""
         shown = tuple(instances)
         for target in self._config.targets:
             self._counters.setdefault(target.name, SloCounters(())).follow(self._config.objectives)
@@ -246,7 +246,7 @@ class Service:
                 self._surroundings[target.series] = self._watch_target(target)
             else:
                 known.metrics.follow(target)
-        self._live.follow((probe_instance.shown for probe_instance in shown), self._config.objectives)
+        self._live.follow((open_probe.shown for open_probe in shown), self._config.objectives)
         self._assignments.follow(self._config, shown, self._surroundings)
 
     def _watch_target(self, target: TargetSettings) -> Surroundings:
@@ -256,9 +256,9 @@ class Service:
         if self._history is not None:
             shared.append(HistorySink(self._history))
 
-        def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
-            measuring = MetricsSink(metrics, names, counters, health, _exemplar_of, site.probe, site.vantage)
-            observing = [self._top_keys.sink(names[0])] if site.probe == OBSERVE else []
+        def sinks(instance: ProbeInstance, names: Sequence[str]) -> list[RunSink]:
+            measuring = MetricsSink(metrics, names, counters, health, _exemplar_of, instance.probe, instance.vantage)
+            observing = [self._top_keys.sink(names[0])] if instance.probe == OBSERVE else []
             return [measuring, *shared, *observing]
 
         return Surroundings(metrics, self._live, sinks, counters)
@@ -271,19 +271,20 @@ class Service:
         """
         changes = changes_of(self._config, config, self._metrics.has_bound)
         check_budget(changes.config, self._environ)
-        known = {probe_instance.site.name: probe_instance for probe_instance in self._assignments.instances}
-        sites = [site for target in changes.config.targets for site in sites_of(target)]
+        known = {open_probe.probe_instance.name: open_probe for open_probe in self._assignments.instances}
+        probe_instances = [instance for target in changes.config.targets for instance in instances_of(target)]
         async with self._changing:
             try:
                 instances = [
-                    known[site.name] if site.name in changes.kept else await self._connections.open(site) for site in sites
+                    known[instance.name] if instance.name in changes.kept else await self._connections.open(instance)
+                    for instance in probe_instances
                 ]
                 self._take_over(changes, instances)
             finally:
                 await self._tidy()
         return changes.restart
 
-    def _take_over(self, changes: Changes, instances: Iterable[ProbeInstance]) -> None:
+    def _take_over(self, changes: Changes, instances: Iterable[OpenProbe]) -> None:
         self._config = changes.config
         self._work_at(instances)
         self._metrics.health.follow(target.environment for target in self._config.targets)
@@ -294,13 +295,13 @@ class Service:
         if self._sharding is None:
             self._unshared.follow()
         else:
-            self._sharding.follow(self._assignments.sites, changes.changed, self._renew)
+            self._sharding.follow(self._assignments.probe_instances, changes.changed, self._renew)
         for words, names in (("anew", changes.changed), ("gone", changes.gone), ("new", changes.new)):
             if names:
                 _log.info("%s: %s", words, ", ".join(sorted(names)))
 
     def _configured(self, status: ConfigurationStatus) -> None:
-        most = price_of(billed_sites(self._config, self._environ)).most
+        most = price_of(billed_instances(self._config, self._environ)).most
         self._configuration = replace(status, usd_per_month=round(most, 2))
         self._metrics.health.configured(wall_s() if status.refused_at is None else None)
         self._live.configured(self._configuration)
@@ -316,16 +317,16 @@ class Service:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Lets go of what belongs to sites that are gone, and at which nothing goes on any more."""
+        """Lets go of what belongs to probe instances that are gone, and at which nothing goes on any more."""
         used = self._assignments.used
         for series, around in tuple(self._surroundings.items()):
-            here = [probe_instance for probe_instance in used if probe_instance.site.target.series == series]
+            here = [open_probe for open_probe in used if open_probe.probe_instance.target.series == series]
             if not here:
                 self._metrics.forget(self._surroundings.pop(series).metrics)
                 continue
-            names = {name for probe_instance in here for name in probe_instance.names_in_metrics}
-            around.metrics.forget_all_but({probe_instance.shown.key for probe_instance in here}, names)
-        await self._connections.close_unused([probe_instance.broker for probe_instance in used])
+            names = {name for open_probe in here for name in open_probe.names_in_metrics}
+            around.metrics.forget_all_but({open_probe.shown.key for open_probe in here}, names)
+        await self._connections.close_unused([open_probe.broker for open_probe in used])
 
     async def _prepare_store(self) -> None:
         """Makes the tables if the store answers soon; else whoever writes does it later."""
@@ -338,7 +339,9 @@ class Service:
         if group is None:
             return None
         leases, assignments = Leases(self._database, group, self._instance, LEASE_S), self._assignments
-        return ShardingMember(assignments.sites, leases, self._instance, assignments.take, self._give, self._planning_failed)
+        return ShardingMember(
+            assignments.probe_instances, leases, self._instance, assignments.take, self._give, self._planning_failed
+        )
 
     async def _take_up(self) -> None:
         """Begins to probe: everything, or its share."""
@@ -356,7 +359,7 @@ class Service:
         """Now and every few hours, deletes what probers that are long gone have left in each project."""
         while True:
             instances = self._assignments.instances
-            brokers = {(one.endpoint, one.site.target.project): one.broker for one in instances}
+            brokers = {(one.endpoint, one.probe_instance.target.project): one.broker for one in instances}
             for (_, project), broker in brokers.items():
                 try:
                     deleted, left = await sweep(broker.admin, f"projects/{project}", wall_s())

@@ -50,7 +50,7 @@ def values_of(model: type[BaseModel], source: object) -> dict[str, Any]:
     return {name: value for name, value in given if value is not _MISSING}
 
 
-class OfSite(Answer):
+class OfInstance(Answer):
     """Something of one probe on one target, seen from one vantage."""
 
     probe: Probe

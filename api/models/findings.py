@@ -19,7 +19,7 @@ from api.models.base import (
     Key,
     Link,
     Listed,
-    OfSite,
+    OfInstance,
     RunId,
     Seconds,
     Subscription,
@@ -74,7 +74,7 @@ class FailingFindingAnswer(Answer, schema="FailingFinding"):
     """The finding in plain words."""
 
 
-class FindingAnswer(OfSite, FailingFindingAnswer, schema="Finding"):
+class FindingAnswer(OfInstance, FailingFindingAnswer, schema="Finding"):
     """Something that a run found."""
 
     instance: Instance

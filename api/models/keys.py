@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, FiniteFloat
 
 from api.models.base import Answer, Count, Key, Listed, Seconds, Subscription, Target, Time, Topic
-from api.models.sites import SiteState
+from api.models.probe_instances import InstanceState
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.slo.hot_keys import HotKeyClass
@@ -213,7 +213,7 @@ class FindingGroupAnswer(Answer, schema="FindingGroup"):
     count: Count
     """How many."""
     open: Count
-    """How many of them are open: no run of their site has passed since."""
+    """How many of them are open: no run of their probe instance has passed since."""
     first_at: Time
     """When the first was found."""
     last_at: Time
@@ -240,7 +240,7 @@ class SubscriptionAnswer(Answer):
     """Its full name."""
     topic: Topic | None
     """Full name of its topic; null: it is not probed any more."""
-    sites: tuple[SiteState, ...]
+    probe_instances: tuple[InstanceState, ...]
     """Every probe that uses it."""
     findings: tuple[FindingGroupAnswer, ...]
     """What was found on it, by kind and status."""

@@ -7,18 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from api.models.base import (
-    Answer,
-    Count,
-    Instance,
-    Listed,
-    OfSite,
-    RunId,
-    Seconds,
-    Subscription,
-    Time,
-    Topic,
-)
+from api.models.base import Answer, Count, Instance, Listed, OfInstance, RunId, Seconds, Subscription, Time, Topic
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.slo.figures import Figure
@@ -114,7 +103,7 @@ class ProberStateAnswer(Answer, schema="ProberState"):
     """Why judging ended early; empty if it did not."""
 
 
-class RunAnswer(OfSite, RunSummaryAnswer, schema="Run"):
+class RunAnswer(OfInstance, RunSummaryAnswer, schema="Run"):
     """One finished run, as it is listed."""
 
     environment: Annotated[str, Field(examples=["production"])]

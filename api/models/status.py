@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import AliasPath, BeforeValidator, Field, FiniteFloat
 
 from api.models.base import Answer, Count, Instance, Listed, Seconds, Subscription, Target, Time
-from api.models.sites import SiteAnswer
+from api.models.probe_instances import InstanceAnswer
 from api.models.slos import SloAnswer
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
@@ -48,7 +48,7 @@ class Prober(Answer):
     started_at: Time
     """When it started."""
     last_heartbeat_at: Time
-    """When it last said how its sites stand."""
+    """When it last said how its probe instances stand."""
     silent: bool
     """That is too long ago to rely on."""
     configuration: Configuration | None
@@ -111,9 +111,9 @@ class StatusAnswer(Answer):
     """The worst condition of all probes and open incidents, as the status page shows it: OUTAGE, FAIL, BLIND (the target answers and no run
     can be verified), UNKNOWN, WARN, STARTING, PASS."""
     verdict: Verdict
-    """FAIL if a site is; else UNKNOWN if one is, has an open incident, or none is judged; else PASS. Maintenance does not count."""
+    """FAIL if a probe instance is; else UNKNOWN if one is, has an open incident, or none has a verdict; else PASS, maintenance aside."""
     since: Time
-    """Since when the first of the sites that make the verdict stands so: one with an open incident since that began."""
+    """Since when the first of the probe instances that make the verdict stands so: one with an open incident since that began."""
     version: Annotated[str, Field(examples=["0.1.0"])]
     """Version of the process that answers."""
     instance: Instance
@@ -122,7 +122,7 @@ class StatusAnswer(Answer):
     """When that process started."""
     open_incidents: Annotated[Count, Field(validation_alias="incidents"), BeforeValidator(len)]
     """How many incidents are open; `/api/v1/incidents?open=true` has them."""
-    sites: tuple[SiteAnswer, ...]
+    probe_instances: tuple[InstanceAnswer, ...]
     """Every probe on every target from every vantage."""
     slos: tuple[SloAnswer, ...]
     """Every objective on every target whose probes feed it."""
@@ -139,7 +139,9 @@ class StatusAnswer(Answer):
         return self.model_copy(
             update={
                 "at": self.started_at,
-                "sites": tuple(site.model_copy(update={"overdue_s": site.overdue_s and 0.0}) for site in self.sites),
+                "probe_instances": tuple(
+                    instance.model_copy(update={"overdue_s": instance.overdue_s and 0.0}) for instance in self.probe_instances
+                ),
                 "slos": tuple(slo.model_copy(update=still) for slo in self.slos),
                 "probers": tuple(one.model_copy(update={"last_heartbeat_at": one.started_at}) for one in self.probers),
             }

@@ -79,8 +79,11 @@ def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceP
 def bundle(archive: Stored, finding_id: FindingName, _: Annotated[QueryParameters, Query()]) -> Response:
     """All that whoever runs the service asks for: the trace, its events in UTC, the drawing, the settings, how to repeat it."""
     record = finding_of(archive, finding_id)
-    site = next((told.site for told in archive.queries.sites() if told.site.key == record.site), None)
-    packed = SupportBundle(case_of(record, archive.queries.run(record.run_id), None), site).as_zip()
+    instance = next(
+        (told.probe_instance for told in archive.queries.probe_instances() if told.probe_instance.key == record.probe_instance),
+        None,
+    )
+    packed = SupportBundle(case_of(record, archive.queries.run(record.run_id), None), instance).as_zip()
     name = f'attachment; filename="{trace_file_name(finding_id)}.zip"'
     return Response(packed, headers={"Content-Disposition": name}, media_type=BUNDLE)
 

@@ -110,7 +110,7 @@ class IncidentAnswer(Answer, schema="Incident"):
         return cls.model_validate(
             values_of(cls, incident)
             | {
-                "affected": tuple({**site._asdict(), "kinds": kinds} for site, kinds in incident.affected.items()),
+                "affected": tuple({**instance._asdict(), "kinds": kinds} for instance, kinds in incident.affected.items()),
                 "title": title_of(incident),
                 "runbook": runbook_of(incident),
                 "exemplar": incident.exemplar.finding_id or None,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 
 from api.dependencies import Snapshot, Stored
 from api.models.keys import FindingGroupAnswer, HotKey, KeyAnswer, KeySpread, SubscriptionAnswer, SubscriptionList
-from api.models.sites import SiteState
+from api.models.probe_instances import InstanceState
 from api.query_parameters import TEXT_LENGTH_MAX, KeyParameters, QueryParameters, SubscriptionParameters, seconds
 from api.view import Archive
 from prober.sinks.live.snapshot import StatusSnapshot
@@ -55,7 +55,7 @@ def _key(archive: Archive, key: str) -> KeyAnswer:
 def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | None) -> SubscriptionList:
     since = snapshot.at - DAY_S if since is None else since
     groups = archive.queries.findings_by_subscription(since)
-    probed = {name for site in snapshot.sites for name in site.site.subscriptions}
+    probed = {name for instance in snapshot.probe_instances for name in instance.probe_instance.subscriptions}
     report = archive.newest_hot_keys()
     spreads = {} if report is None else {spread.subscription: KeySpread.model_validate(spread) for spread in report.subscriptions}
     names = sorted(probed | {group.subscription for group in groups})
@@ -66,11 +66,11 @@ def _subscriptions(archive: Archive, snapshot: StatusSnapshot, since: float | No
 def _subscription(
     name: str, snapshot: StatusSnapshot, groups: Iterable[FindingGroup], spread: KeySpread | None
 ) -> SubscriptionAnswer:
-    sites = [site for site in snapshot.sites if name in site.site.subscriptions]
+    instances = [instance for instance in snapshot.probe_instances if name in instance.probe_instance.subscriptions]
     return SubscriptionAnswer(
         subscription=name,
-        topic=sites[0].site.topic if sites else None,
-        sites=tuple(map(SiteState.model_validate, sites)),
+        topic=instances[0].probe_instance.topic if instances else None,
+        probe_instances=tuple(map(InstanceState.model_validate, instances)),
         findings=tuple(FindingGroupAnswer.model_validate(group) for group in groups if group.subscription == name),
         spread=spread,
     )

@@ -18,9 +18,9 @@ from api.query_parameters import (
     FindingParameters,
     HotKeyParameters,
     IncidentParameters,
+    InstanceParameters,
     QueryParameters,
     RunParameters,
-    SiteParameters,
 )
 from api.runbooks import Reader
 from api.templates import rendered_page, root_of
@@ -100,14 +100,14 @@ def comparisons_page(request: Request, contents: Contents, snapshot: Snapshot) -
 
 @router.get("/probes")
 def probes_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
-    """Every site, probe by probe."""
-    return _page(request, "probes.html", contents.sites(snapshot))
+    """Every probe instance, probe by probe."""
+    return _page(request, "probes.html", contents.probe_instances(snapshot))
 
 
 @router.get("/probes/{probe:path}")
 def probe_page(request: Request, contents: Contents, snapshot: Snapshot, probe: str) -> HTMLResponse:
-    """The sites of a probe; where only one agrees with what is asked, all about it."""
-    asked = _validated(SiteParameters, dict(request.query_params))  # an empty part says something
+    """The probe instances of a probe; where only one agrees with what is asked, all about it."""
+    asked = _validated(InstanceParameters, dict(request.query_params))  # an empty part says something
     return _page(request, "probe.html", contents.probe(probe, asked, snapshot))
 
 

@@ -13,12 +13,12 @@ from starlette.exceptions import HTTPException
 from api import problems
 from api.dependencies import Service, Snapshot
 from api.models.base import Answer, Listed, Part, Probe, Target, Vantage
-from api.models.sites import SiteAnswer, SiteState
+from api.models.probe_instances import InstanceAnswer, InstanceState
 from api.query_parameters import QueryParameters, is_at
 from prober.probes.catalogue import PROBES
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.live.condition import Condition, worst_of
-from prober.sinks.live.snapshot import RunOrdered, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, RunOrdered, StatusSnapshot
 
 router = APIRouter(tags=["probes"])
 
@@ -33,8 +33,8 @@ class ProbeState(Answer):
     promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
     """The promise that it tests, in one sentence."""
     status: Condition
-    """The worst of its sites."""
-    sites: tuple[SiteState, ...]
+    """The worst of its probe instances."""
+    probe_instances: tuple[InstanceState, ...]
     """Every target and vantage that it probes."""
 
 
@@ -46,14 +46,14 @@ class ProbeList(Listed):
 
 
 class ProbeDetail(ProbeState):
-    """A probe with its sites in full."""
+    """A probe with its probe instances in full."""
 
-    sites: tuple[SiteAnswer, ...]
+    probe_instances: tuple[InstanceAnswer, ...]
     """Every target and vantage that it probes, with the last runs and findings."""
 
 
 class RunOrder(Answer):
-    """Where a probe is to run now; without it at all its sites."""
+    """Where a probe is to run now; without it at all its probe instances."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -66,7 +66,7 @@ class RunOrder(Answer):
 
 
 class Begun(Answer):
-    """What became of the wish for a run at one site."""
+    """What became of the wish for a run at one probe instance."""
 
     target: Target
     """Name of the target."""
@@ -87,8 +87,8 @@ class RunsBegun(Answer):
 
     probe: Probe
     """Name of the probe."""
-    sites: tuple[Begun, ...]
-    """Every site that was asked for."""
+    probe_instances: tuple[Begun, ...]
+    """Every probe instance that was asked for."""
 
 
 WHOLE_BODY = Body(openapi_examples={"everywhere": {"value": {}}, "at one target": {"value": {"target": "europe"}}})
@@ -101,14 +101,14 @@ ProbeName = Annotated[str, Path(alias="name", max_length=200, description="Name 
 @router.get("/probes", response_description="The probes.")
 def probes(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> ProbeList:
     """Every probe that runs somewhere, and how it stands there."""
-    names = dict.fromkeys(site.site.probe for site in snapshot.sites)
+    names = dict.fromkeys(instance.probe_instance.probe for instance in snapshot.probe_instances)
     return ProbeList(items=tuple(_state(ProbeState, name, snapshot) for name in names))
 
 
 @router.get("/probes/{name}", response_description="The probe.")
 def probe(snapshot: Snapshot, name: ProbeName, _: Annotated[QueryParameters, Query()]) -> ProbeDetail:
-    """One probe with the last runs and findings of every site."""
-    if not _sites_of(snapshot.sites, name):
+    """One probe with the last runs and findings of every probe instance."""
+    if not _instances_of(snapshot.probe_instances, name):
         raise HTTPException(404, f"no probe is called {name}; there are {_names(snapshot)}")
     return _state(ProbeDetail, name, snapshot)
 
@@ -116,8 +116,12 @@ def probe(snapshot: Snapshot, name: ProbeName, _: Annotated[QueryParameters, Que
 @router.post(
     "/probes/{name}/runs",
     status_code=202,
-    response_description="A run has begun at one site at least.",
-    responses={409: problems.documented("No run has begun anywhere; why, site by site. Or another prober has these sites.")},
+    response_description="A run has begun at one probe_instance at least.",
+    responses={
+        409: problems.documented(
+            "No run has begun anywhere; why, probe_instance by probe_instance. Or another prober has these probe_instances."
+        )
+    },
     dependencies=[Security(TOKEN)],
 )
 async def run_now(
@@ -127,41 +131,41 @@ async def run_now(
     _: Annotated[QueryParameters, Query()],
     order: Annotated[RunOrder | None, WHOLE_BODY] = None,
 ) -> RunsBegun:
-    """Begins a run at each site of a probe that this process probes, beyond the schedule, where one can begin.
+    """Begins a run at each probe instance of a probe that this process probes, beyond the schedule, where one can begin.
 
     None begins where one is under way, nor under maintenance. Needs the token: `Authorization: Bearer TOKEN`. The runs appear
     under their ids in `/api/v1/runs` when they have ended; those that end under maintenance do not count, and do not appear.
     """
     order = order or RunOrder()
-    mine = [site for site in _sites_of(view.snapshot().sites, name) if _is_meant(site, order)]
+    mine = [instance for instance in _instances_of(view.snapshot().probe_instances, name) if _is_meant(instance, order)]
     if not mine:
         raise _nobody_runs(name, order, snapshot)
-    sites = tuple(_begun(key, view.run_now(key)) for key in (site.site.key for site in mine))
-    if not any(site.begun for site in sites):
-        raise _none_begun(sites)
-    return RunsBegun(probe=name, sites=sites)
+    instances = tuple(_begun(key, view.run_now(key)) for key in (instance.probe_instance.key for instance in mine))
+    if not any(instance.begun for instance in instances):
+        raise _none_begun(instances)
+    return RunsBegun(probe=name, probe_instances=instances)
 
 
 def _state(kind: type[State], name: str, snapshot: StatusSnapshot) -> State:
-    sites = _sites_of(snapshot.sites, name)
-    promise = PROBES[name].promise if name in PROBES else sites[0].site.promise
-    status = worst_of(site.status for site in sites)
-    return kind.model_validate({"name": name, "promise": promise, "status": status, "sites": sites})
+    instances = _instances_of(snapshot.probe_instances, name)
+    promise = PROBES[name].promise if name in PROBES else instances[0].probe_instance.promise
+    status = worst_of(instance.status for instance in instances)
+    return kind.model_validate({"name": name, "promise": promise, "status": status, "probe_instances": instances})
 
 
-def _sites_of(sites: Iterable[SiteSnapshot], probe: str) -> list[SiteSnapshot]:
-    return [site for site in sites if site.site.probe == probe]
+def _instances_of(instances: Iterable[InstanceSnapshot], probe: str) -> list[InstanceSnapshot]:
+    return [instance for instance in instances if instance.probe_instance.probe == probe]
 
 
-def _is_meant(site: SiteSnapshot, order: RunOrder) -> bool:
-    return is_at(site.site, order.target, order.vantage, order.part)
+def _is_meant(instance: InstanceSnapshot, order: RunOrder) -> bool:
+    return is_at(instance.probe_instance, order.target, order.vantage, order.part)
 
 
 def _names(snapshot: StatusSnapshot) -> str:
-    return ", ".join(dict.fromkeys(site.site.probe for site in snapshot.sites)) or "none"
+    return ", ".join(dict.fromkeys(instance.probe_instance.probe for instance in snapshot.probe_instances)) or "none"
 
 
-def _begun(key: SiteKey, ordered: RunOrdered) -> Begun:
+def _begun(key: InstanceKey, ordered: RunOrdered) -> Begun:
     return Begun(
         target=key.target,
         vantage=key.vantage,
@@ -172,16 +176,19 @@ def _begun(key: SiteKey, ordered: RunOrdered) -> Begun:
     )
 
 
-def _none_begun(sites: Sequence[Begun]) -> HTTPException:
-    """Why no run has begun anywhere; so many sites are named."""
-    why = [f"{'/'.join(filter(None, (site.target, site.vantage, site.part)))}: {site.reason}" for site in sites[:REASONS_SHOWN_MAX]]
-    more = [f"and {len(sites) - REASONS_SHOWN_MAX} more"] if len(sites) > REASONS_SHOWN_MAX else []
+def _none_begun(instances: Sequence[Begun]) -> HTTPException:
+    """Why no run has begun anywhere; so many probe instances are named."""
+    why = [
+        f"{'/'.join(filter(None, (instance.target, instance.vantage, instance.part)))}: {instance.reason}"
+        for instance in instances[:REASONS_SHOWN_MAX]
+    ]
+    more = [f"and {len(instances) - REASONS_SHOWN_MAX} more"] if len(instances) > REASONS_SHOWN_MAX else []
     return HTTPException(409, f"no run has begun: {'; '.join(why + more)}")
 
 
 def _nobody_runs(name: str, order: RunOrder, snapshot: StatusSnapshot) -> HTTPException:
-    """Why this process cannot begin a run: there is no such site, or another prober has it."""
-    if any(_is_meant(site, order) for site in _sites_of(snapshot.sites, name)):
+    """Why this process cannot begin a run: there is no such probe instance, or another prober has it."""
+    if any(_is_meant(instance, order) for instance in _instances_of(snapshot.probe_instances, name)):
         others = ", ".join(prober.instance for prober in snapshot.probers if not prober.silent) or "none reports"
         return HTTPException(409, f"this process does not probe there; ask a prober that does (those that report: {others})")
     where = "".join(f", {part}" for part in (order.target, order.vantage, order.part) if part)

@@ -15,12 +15,12 @@ from api.dependencies import Snapshot, Stored
 from api.lookups import objective_of
 from api.models.base import Answer, Count, Part, Probe, Seconds, Target, Time, Vantage
 from api.models.slos import Name
-from api.query_parameters import ChartParameters, SiteParameters
+from api.query_parameters import ChartParameters, InstanceParameters
 from api.recent import bins_of, slices_of
 from api.routes.probes import ProbeName
 from api.routes.slos import SloName
 from api.view import Archive
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 
@@ -53,8 +53,8 @@ class PointAnswer(Answer, schema="Point"):
     """What those know; what none of them knows is missing."""
 
 
-class SiteSeries(Answer):
-    """The durations at one site."""
+class InstanceSeries(Answer):
+    """The durations at one probe instance."""
 
     target: Target
     """Name of the target."""
@@ -75,8 +75,8 @@ class ProbeSeries(Answer):
     """How far back it reaches."""
     bin_s: Seconds
     """How much time a point stands for."""
-    sites: tuple[SiteSeries, ...]
-    """Every site that was asked for."""
+    probe_instances: tuple[InstanceSeries, ...]
+    """Every probe instance that was asked for."""
 
 
 class SliceAnswer(Answer, schema="Slice"):
@@ -115,14 +115,20 @@ class SloSeries(Answer):
 
 
 @router.get("/probes/{name}/series", tags=["probes"], response_description="The durations.")
-def probe_series(archive: Stored, snapshot: Snapshot, name: ProbeName, asked: Annotated[SiteParameters, Query()]) -> ProbeSeries:
+def probe_series(
+    archive: Stored, snapshot: Snapshot, name: ProbeName, asked: Annotated[InstanceParameters, Query()]
+) -> ProbeSeries:
     """How long publishing and delivery took, and how old the oldest message became, over time."""
-    sites = [site.site.key for site in snapshot.sites if site.site.probe == name and asked.agrees(site.site)]
-    if not sites:
+    instances = [
+        instance.probe_instance.key
+        for instance in snapshot.probe_instances
+        if instance.probe_instance.probe == name and asked.agrees(instance.probe_instance)
+    ]
+    if not instances:
         raise HTTPException(404, f"no probe runs as {name} there; /api/v1/probes has those that do")
     span = asked.span(snapshot)
-    found = tuple(_of_site(archive, site, span) for site in sites)
-    return ProbeSeries(name=name, range=span.reach, bin_s=span.bin_s, sites=found)
+    found = tuple(_of_instance(archive, instance, span) for instance in instances)
+    return ProbeSeries(name=name, range=span.reach, bin_s=span.bin_s, probe_instances=found)
 
 
 @router.get("/slos/{name}/series", tags=["objectives"], response_description="The counts.")
@@ -131,9 +137,9 @@ def slo_series(archive: Stored, snapshot: Snapshot, name: SloName, asked: Annota
     return _of_objective(archive, objective_of(archive, name), asked.span(snapshot))
 
 
-def _of_site(archive: Archive, site: SiteKey, span: ChartSpan) -> SiteSeries:
-    points = tuple(map(PointAnswer.model_validate, bins_of(archive, site, span)))
-    return SiteSeries(target=site.target, vantage=site.vantage, part=site.part, points=points)
+def _of_instance(archive: Archive, instance: InstanceKey, span: ChartSpan) -> InstanceSeries:
+    points = tuple(map(PointAnswer.model_validate, bins_of(archive, instance, span)))
+    return InstanceSeries(target=instance.target, vantage=instance.vantage, part=instance.part, points=points)
 
 
 def _of_objective(archive: Archive, objective: Objective, span: ChartSpan) -> SloSeries:

@@ -14,7 +14,7 @@ from prober.alerting.rules import Dashboard
 from prober.sinks.metrics import families
 
 AGE: Final = red_above(limits("prober")["job_late_s"])
-SITE: Final = "environment, region, target"
+TARGET: Final = "environment, region, target"
 
 
 def jobs_board(thresholds: Thresholds) -> Board:
@@ -50,10 +50,7 @@ def _oldest() -> Panel:
     words = Words(
         "Longest time without a success",
         "Of all jobs, the one whose last success is longest ago. Grey: none has ever succeeded.",
-        (
-            "PubsubProberJobLate",
-            "PubsubProberJobNeverSucceeded",
-        ),
+        ("PubsubProberJobLate", "PubsubProberJobNeverSucceeded"),
     )
     age = f"time() - min({_succeeded()})"
     return stat_panel(words, Look(SECONDS, AGE, width=6, height=4), Query(age, instant=True), "never")
@@ -72,10 +69,7 @@ def _jobs() -> Panel:
     words = Words(
         "Last success of each job",
         "When each job last succeeded, and how long ago that is.",
-        (
-            "PubsubProberJobLate",
-            "PubsubProberJobNeverSucceeded",
-        ),
+        ("PubsubProberJobLate", "PubsubProberJobNeverSucceeded"),
     )
     columns = [
         TableColumn("Succeeded", f"1000 * {_succeeded()}", "dateTimeAsIso"),
@@ -86,9 +80,7 @@ def _jobs() -> Panel:
 
 def _ages() -> Panel:
     words = Words(
-        "Time since the last success",
-        "Rises until a job succeeds. Above the dashed line it is late.",
-        ("PubsubProberJobLate",),
+        "Time since the last success", "Rises until a job succeeds. Above the dashed line it is late.", ("PubsubProberJobLate",)
     )
     return graph_panel(words, Look(SECONDS, AGE), Query(f"time() - {_succeeded()}", "{{job_name}}"))
 
@@ -96,9 +88,7 @@ def _ages() -> Panel:
 def hot_keys_by_class() -> Panel:
     """How many keys are hot, also for others to show."""
     words = Words(
-        "Hot keys by class",
-        "Hot keys in the newest report, by why they are hot. No value: there is no report.",
-        ("PubsubHotKeys",),
+        "Hot keys by class", "Hot keys in the newest report, by why they are hot. No value: there is no report.", ("PubsubHotKeys",)
     )
     return graph_panel(words, Look(COUNT), Query(aggregate(select(families.HOT_KEYS), "class"), "{{class}}"))
 
@@ -115,8 +105,8 @@ def _found_late() -> Panel:
         "of this target nothing was judged, or not everything.",
         ("PubsubBrokenPromiseFoundLate",),
     )
-    found = _reverified(f"{SITE}, kind")
-    expr = f"{aggregate(f'{found} > 0', SITE)} or {aggregate(found, SITE, 'max')}"  # what is not known about one kind does not hide another
+    found = _reverified(f"{TARGET}, kind")
+    expr = f"{aggregate(f'{found} > 0', TARGET)} or {aggregate(found, TARGET, 'max')}"  # an unknown kind hides no other
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(words, Look(COUNT), headings, [TableColumn("Found", expr, COUNT, ANY_IS_BAD)])
 

@@ -34,8 +34,8 @@ from prober.sinks.metrics.label_values import Bound
 from prober.slo.objectives import DAY_S, HOUR_S
 
 UNREACHABLE_RUNS: Final = limits("service")["unreachable_runs"]
-SITE: Final = "environment, region, target"
-SLO: Final = f"slo, {SITE}"
+TARGET: Final = "environment, region, target"
+SLO: Final = f"slo, {TARGET}"
 COMPARED: Final = "baseline, candidate"
 STANDINGS: Final = {0: ("unknown", UNKNOWN), 1: ("no worse", GOOD), 2: ("worse", BAD)}
 WORSE: Final = ("PubsubCandidateWorse",)
@@ -77,12 +77,7 @@ def _violations() -> Panel:
         "Violations",
         "Findings that no legal behaviour of the service explains, in the time range. Leads to the evidence. "
         "Grey: nothing was judged.",
-        (
-            "PubsubOrderViolated",
-            "PubsubRedeliveryViolated",
-            "PubsubIntegrityViolated",
-            "PubsubOverlapViolated",
-        ),
+        ("PubsubOrderViolated", "PubsubRedeliveryViolated", "PubsubIntegrityViolated", "PubsubOverlapViolated"),
     )
     return _findings_number(words, Status.VIOLATION)
 
@@ -163,10 +158,7 @@ def _objectives(thresholds: Thresholds) -> Panel:
         "Objectives",
         "What is promised, how much of the error budget is left, and how fast it burns. At a burn rate of 1 a budget lasts exactly its "
         "period. Needs the recording rules of alerts/. The promise leads to its page.",
-        (
-            "PubsubErrorBudgetBurn",
-            "PubsubProberRecordingsMissing",
-        ),
+        ("PubsubErrorBudgetBurn", "PubsubProberRecordingsMissing"),
     )
     left = aggregate(recorded_series(REMAINING), SLO, "min")
     burning = aggregate(recorded_series(burn_rate_series(HOUR_S)), SLO, "group")
@@ -215,12 +207,9 @@ def _verdicts() -> Panel:
     words = Words(
         "Verdicts by probe",
         "How the runs of each probe ended: FAIL is a broken promise, UNKNOWN says nothing about the service. A gap: no run ended.",
-        (
-            "PubsubProberVerdictsUnknown",
-            "PubsubProberRunsMissing",
-        ),
+        ("PubsubProberVerdictsUnknown", "PubsubProberRunsMissing"),
     )
-    by = f"{SITE}, probe"
+    by = f"{TARGET}, probe"
     ended = {verdict: increase_of(families.PROBE_RUNS, by, verdict=verdict.lower()) for verdict in Verdict}
     any_ended = increase_of(families.PROBE_RUNS, by)
     expr = f"(2 * ({ended[Verdict.FAIL]} > bool 0) + ({ended[Verdict.UNKNOWN]} > bool 0)) and {any_ended} > 0"
@@ -239,7 +228,7 @@ def _evidence() -> Panel:
         "What the checker found in the time range. The kind leads to these findings on the status page, each with the "
         "events that prove it.",
     )
-    by = f"{SITE}, kind, status"
+    by = f"{TARGET}, kind, status"
     found = increase_of(families.FINDINGS, by, RANGE, status=(Status.VIOLATION, Status.LIVENESS))
     headings = {"kind": "Kind", "status": "Status", "target": "Target", "environment": "Environment", "region": "Region"}
     address = f"{EVIDENCE}&kind=${{__value.text}}&target=${{__data.fields.Target}}"
@@ -253,7 +242,7 @@ def _firing() -> Panel:
         "Alerts of the prober's rules that fire now; the name leads to the runbook. Without a target an alert is about the prober itself. "
         "No data: none fires, if the number of firing alerts is 0.",
     )
-    by = f"alertname, severity, owner, slo, {SITE}"
+    by = f"alertname, severity, owner, slo, {TARGET}"
     since = f"{firing(FIRING_SINCE)} and ignoring (alertstate) {firing(ALERTS, alertstate='firing')}"
     headings = {
         "alertname": "Alert",
@@ -276,21 +265,18 @@ def _targets() -> Panel:
         "last one, could not reach it. The target's name leads to its findings.",
         ("PubsubTargetUnreachable", "PubsubKeysStalled"),
     )
-    runs = {verdict: increase_of(families.PROBE_RUNS, SITE, RANGE, verdict=verdict.lower()) for verdict in Verdict}
+    runs = {verdict: increase_of(families.PROBE_RUNS, TARGET, RANGE, verdict=verdict.lower()) for verdict in Verdict}
     found = increase(select(families.FINDINGS, status=(Status.VIOLATION, Status.LIVENESS)), RANGE)
     columns = [
         TableColumn("PASS", runs[Verdict.PASS], COUNT),
         TableColumn("FAIL", runs[Verdict.FAIL], COUNT, ANY_IS_BAD),
         TableColumn("UNKNOWN", runs[Verdict.UNKNOWN], COUNT, ANY_IS_UNKNOWN),
-        TableColumn("Findings", aggregate(found, SITE), COUNT, ANY_IS_BAD),
-        TableColumn("Stalled keys", aggregate(select(families.STALLED_KEYS), SITE), COUNT, ANY_IS_BAD),
+        TableColumn("Findings", aggregate(found, TARGET), COUNT, ANY_IS_BAD),
+        TableColumn("Stalled keys", aggregate(select(families.STALLED_KEYS), TARGET), COUNT, ANY_IS_BAD),
         TableColumn(
-            "Unreachable runs",
-            aggregate(select(families.UNREACHABLE_RUNS), SITE, "max"),
-            COUNT,
-            red_above(UNREACHABLE_RUNS),
+            "Unreachable runs", aggregate(select(families.UNREACHABLE_RUNS), TARGET, "max"), COUNT, red_above(UNREACHABLE_RUNS)
         ),
-        TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), SITE, "max"), "bool_yes_no", NO_JUDGEMENT),
+        TableColumn("Maintenance", aggregate(select(families.UNDER_MAINTENANCE), TARGET, "max"), "bool_yes_no", NO_JUDGEMENT),
     ]
     headings = {"target": "Target", "environment": "Environment", "region": "Region"}
     return table_panel(

@@ -194,10 +194,7 @@ def _windows(objective: Objective, alert: BurnAlert) -> tuple[str, str]:
         f"{_of(objective, burn_rate_series(alert.short_s))} > {factor}",
         f"{_of(objective, decided_series(alert.long_s))} >= {alert.count_min(objective)}",
     )
-    return (
-        expression,
-        f"over {long} and {short} {faster} ({percent(alert.budget_part)} of a period's budget in {long})",
-    )
+    return (expression, f"over {long} and {short} {faster} ({percent(alert.budget_part)} of a period's budget in {long})")
 
 
 def _exhausted(objective: Objective) -> AlertingRule:
@@ -288,7 +285,7 @@ def _grown(selected: str, window: str) -> str:
 
 
 def _ages(window: str, threshold_s: float) -> SliQueries:
-    """A subscription with no key that is probed belongs to a site that another prober has taken over.
+    """A subscription with no key that is probed belongs to a probe instance that another prober has taken over.
 
     A minute at whose end the prober could not decide whether the age was its own doing, which it counts, is in neither number.
     """

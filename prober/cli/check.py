@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from prober.core.rules import Rules
     from prober.runs.result import RunResult
     from prober.runs.runner import Run
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
 
 EMBEDDED_NOTICE: Final = "no configuration given: checking the embedded server, not your service; use --config FILE"
 
@@ -63,8 +63,7 @@ class CheckRequest:
 
 def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     target: Annotated[
-        list[str] | None,
-        typer.Option("--target", metavar="NAME", help="Only this target of the file; may be given several times."),
+        list[str] | None, typer.Option("--target", metavar="NAME", help="Only this target of the file; may be given several times.")
     ] = None,
     probe: Annotated[
         list[str] | None, typer.Option("--probe", metavar="NAME", help="Only this probe; may be given several times.")
@@ -110,14 +109,16 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
         _make(trace)
     tell = partial(_print_result, trace) if output is Format.TEXT else _ignored
     with while_running() as show:
-        results = asyncio.run(run_checks(settings, request, os.environ, tell, lambda site, runs: show(_words_for(site), runs)))
+        results = asyncio.run(
+            run_checks(settings, request, os.environ, tell, lambda instance, runs: show(_words_for(instance), runs))
+        )
     if output is Format.JSON:
         print(results_as_json(results))
     raise typer.Exit(int(code_of(overall_verdict(results))))
 
 
-def _words_for(site: PlannedSite) -> str:
-    return f"{site.probe} on {site.target.name} ({site.vantage})"
+def _words_for(instance: PlannedInstance) -> str:
+    return f"{instance.probe} on {instance.target.name} ({instance.vantage})"
 
 
 def _make(folder: Path) -> None:
@@ -143,7 +144,7 @@ async def run_checks(
     request: CheckRequest,
     environ: Mapping[str, str],
     tell: Callable[[RunResult], None],
-    begin: Callable[[PlannedSite, int], None] = lambda _site, _runs: None,
+    begin: Callable[[PlannedInstance, int], None] = lambda _instance, _runs: None,
 ) -> list[RunResult]:
     """Carries out a request, one run after the other, and tells each result as it comes.
 
@@ -164,23 +165,23 @@ async def run_checks(
             endpoint_of(config, settings, environ, request.endpoint) as (endpoint, signer),
             PushReceivers(config.push, "check") as receivers,
         ):
-            pushed = any(site.is_pushed for site in _wanted(settings, request))
+            pushed = any(instance.is_pushed for instance in _wanted(settings, request))
             pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
             broker = await connect(endpoint, request.vantage, pushes=pushes)
             try:
                 while True:
-                    for site in (sites := _wanted(settings, request)):
-                        begin(site, len(sites))
-                        target = site.at(endpoint)
+                    for instance in (instances := _wanted(settings, request)):
+                        begin(instance, len(instances))
+                        target = instance.at(endpoint)
                         provisioner = Provisioner(
                             target,
-                            site.resource_name("check"),
-                            site.experiment.subscriptions,
+                            instance.resource_name("check"),
+                            instance.experiment.subscriptions,
                             lasting=False,
-                            topic=site.foreign_topic,
+                            topic=instance.foreign_topic,
                         )
                         rules = provisioner.rules  # the next run has subscriptions of other names
-                        run = Run(site.experiment, broker, target, provisioner, site.workload, request.seed + len(results))
+                        run = Run(instance.experiment, broker, target, provisioner, instance.workload, request.seed + len(results))
                         result = await run.carry_out()
                         results.append(result)
                         if request.traces is not None:
@@ -244,15 +245,15 @@ def _row(result: RunResult) -> dict[str, object]:
     }
 
 
-def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedSite]:
+def _wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedInstance]:
     """The probes of a target that are asked for, as far as the vantage makes sense for them; none of a target that is not."""
     from prober.probes.catalogue import DECLARED
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
 
     if request.targets and settings.name not in request.targets:
         return []
     return [
-        PlannedSite(settings, name, probe, request.vantage)
+        PlannedInstance(settings, name, probe, request.vantage)
         for name, probe in settings.probes.items()
         if (not request.probes or name in request.probes) and (request.vantage is Vantage.WIRE or not DECLARED[name].wire_only)
     ]

@@ -156,11 +156,11 @@ def _sorted_out(place: Project, names: Iterable[str], bounds: CleanupBounds, now
 
 def _of_targets(names: Iterable[str], wanted: Set[str], targets: Sequence[TargetSettings]) -> list[str]:
     """The names that belong to the wanted targets, or all. Names of targets may end alike: the longest one counts."""
-    from prober.schedule.instances import sites_of
+    from prober.schedule.instances import instances_of
 
     if not wanted:
         return list(names)
-    ends = {site.resource_name(""): target.name for target in targets for site in sites_of(target)}
+    ends = {instance.resource_name(""): target.name for target in targets for instance in instances_of(target)}
     return [name for name in names if (end := _longest_end(name, ends)) is not None and ends[end] in wanted]
 
 

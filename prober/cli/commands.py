@@ -16,7 +16,7 @@ from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
 
 if TYPE_CHECKING:
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
 from prober.slo.objectives import objectives_as_json, objectives_as_text
 
 
@@ -31,27 +31,25 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     from prober.probes.catalogue import PROBES, ProbeName
     from prober.probes.power import SURE, one_in, power_as_text
     from prober.schedule.forecast import between, detectable_on, price_as_text, price_of
-    from prober.schedule.instances import sites_of
+    from prober.schedule.instances import instances_of
 
     settings = load(config, os.environ, opens_store=False)
-    sites = {site.probe: site for target in reversed(settings.targets) for site in sites_of(target)}
+    instances = {instance.probe: instance for target in reversed(settings.targets) for instance in instances_of(target)}
     for known in PROBES.values():
         print(f"{known.name}\n    {known.promise}")
-        if (site := sites.get(ProbeName(known.name))) is not None:
-            print(power_as_text(known.chances(site.workload), site.settings.schedule.longest_gap.total_seconds()), end="")
-            print(_cost_as_text(site))
+        if (instance := instances.get(ProbeName(known.name))) is not None:
+            print(power_as_text(known.chances(instance.workload), instance.settings.schedule.longest_gap.total_seconds()), end="")
+            print(_cost_as_text(instance))
     for (target_name, about), found in detectable_on(settings).items():
         shares = ", ".join(
             f"{one_in(one.share)} within {words}" for one, words in zip(found, ("an hour", "a day", "30 days"), strict=True)
         )
         print(f"{about} on {target_name}: the schedule finds with {SURE:.0%} what goes wrong in {shares}")
-    every = [site for target in settings.targets for site in sites_of(target)]
-    observed = [site for site in every if site.foreign_topic]
-    for site in observed:
-        print(f"{site.name}\n    {site.experiment.promise}")
-        print(
-            f"    what it costs depends on your traffic: what is published on {site.foreign_topic} while it reads is delivered once more"
-        )
+    every = [instance for target in settings.targets for instance in instances_of(target)]
+    observed = [instance for instance in every if instance.foreign_topic]
+    for instance in observed:
+        print(f"{instance.name}\n    {instance.experiment.promise}")
+        print(f"    what it costs depends on your traffic: all that {instance.foreign_topic} gets meanwhile is delivered once more")
     beside = "; what is observed comes on top" if observed else ""
     print(
         f"all of them, on every target and from every vantage: {between(price_of(every))} a month at list price, if the targets are the "
@@ -59,10 +57,10 @@ def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The 
     )
 
 
-def _cost_as_text(site: PlannedSite) -> str:
+def _cost_as_text(instance: PlannedInstance) -> str:
     from prober.schedule.forecast import between, monthly_cost
 
-    cost = monthly_cost(site)
+    cost = monthly_cost(instance)
     return (
         f"    a run publishes {cost.traffic.published:,} messages and receives {cost.traffic.delivered:,}; a month on one target has "
         f"{cost.messages:,.0f} messages of at least {cost.billed.least / 2**30:,.1f} GiB and costs {between(cost.usd)} at list price"

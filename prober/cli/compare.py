@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from prober.config.models import Config, TargetSettings
     from prober.runs.result import RunResult
     from prober.schedule.connections import PushReceivers
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
 
 _CODE: Final = MappingProxyType(
     {Standing.NO_WORSE: ExitCode.PASS, Standing.WORSE: ExitCode.FAIL, Standing.UNKNOWN: ExitCode.UNKNOWN}
@@ -166,7 +166,7 @@ class _Reached(NamedTuple):
     """A target with a broker for each vantage."""
 
     endpoint: Endpoint
-    sites: Mapping[ComparedExperiment, PlannedSite]
+    probe_instances: Mapping[ComparedExperiment, PlannedInstance]
     brokers: Mapping[Vantage, Broker]
 
     async def run(self, experiment: ComparedExperiment, seed: int) -> RunResult:
@@ -174,10 +174,12 @@ class _Reached(NamedTuple):
         from prober.runs.resources import Provisioner
         from prober.runs.runner import Run
 
-        site = self.sites[experiment]
-        target = site.at(self.endpoint)
-        provisioner = Provisioner(target, site.resource_name(INSTANCE), site.experiment.subscriptions, lasting=False)
-        return await Run(site.experiment, self.brokers[site.vantage], target, provisioner, site.workload, seed).carry_out()
+        instance = self.probe_instances[experiment]
+        target = instance.at(self.endpoint)
+        provisioner = Provisioner(target, instance.resource_name(INSTANCE), instance.experiment.subscriptions, lasting=False)
+        return await Run(
+            instance.experiment, self.brokers[instance.vantage], target, provisioner, instance.workload, seed
+        ).carry_out()
 
 
 @asynccontextmanager
@@ -191,18 +193,21 @@ async def _reached(
     from prober.brokers.connect import connect
     from prober.comparison.pairs import ComparedExperiment
     from prober.schedule.connections import endpoint_of
-    from prober.schedule.instances import sites_of
+    from prober.schedule.instances import instances_of
 
-    every = {ComparedExperiment(str(site.probe), str(site.vantage), site.part_shown): site for site in sites_of(target)}
-    sites = {experiment: every[experiment] for experiment in experiments}
+    every = {
+        ComparedExperiment(str(instance.probe), str(instance.vantage), instance.part_shown): instance
+        for instance in instances_of(target)
+    }
+    instances = {experiment: every[experiment] for experiment in experiments}
     brokers: dict[Vantage, Broker] = {}
     async with endpoint_of(config, target, environ) as (endpoint, signer):
-        pushed = any(site.is_pushed for site in sites.values())
+        pushed = any(instance.is_pushed for instance in instances.values())
         pushes = await receivers.of(target, endpoint, signer) if pushed else NOWHERE
         try:
-            for vantage in sorted({site.vantage for site in sites.values()}):
+            for vantage in sorted({instance.vantage for instance in instances.values()}):
                 brokers[vantage] = await connect(endpoint, vantage, pushes=pushes)
-            yield _Reached(endpoint, sites, brokers)
+            yield _Reached(endpoint, instances, brokers)
         finally:
             for broker in brokers.values():
                 await broker.close()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from prober.runs.recorder import Recording
     from prober.runs.result import RunResult
     from prober.runs.runner import Run
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
     from prober.traces.judgement import RecordJudgement
 
 SHOWN_EVERY_S: Final = 0.5
@@ -154,20 +154,20 @@ async def observe_once(
     from prober.runs.runner import Run
     from prober.sinks.top_keys import KeyTraffic
 
-    site = _site(settings, endpoint)
+    instance = _instance(settings, endpoint)
     where, broker = await _connected(settings, endpoint, environ)
-    target = site.at(where)
+    target = instance.at(where)
     if isinstance(broker, NatsStream):
         target = replace(target, rules=replace(target.rules, redelivery_promised=False))
     records = beside_it.records
     stream = stream_of(settings.plan)
     experiment = observing(settings.plan, stream, stop, target.rules.delivery_delay_max_s if records.paths else 0.0)
     try:
-        name = site.resource_name(INSTANCE)
-        topic = settings.topic if isinstance(broker, NatsStream) else site.foreign_topic
+        name = instance.resource_name(INSTANCE)
+        topic = settings.topic if isinstance(broker, NatsStream) else instance.foreign_topic
         provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=topic)
         rules = provisioner.rules
-        run = Run(experiment, broker, target, provisioner, site.workload)
+        run = Run(experiment, broker, target, provisioner, instance.workload)
         traffic = KeyTraffic()
         run.listen(traffic.event)
         async with _shown(run, stream):
@@ -213,12 +213,12 @@ async def _connected(settings: Observe, endpoint: str, environ: Mapping[str, str
     return where, await connect(where, Vantage.WIRE)
 
 
-def _site(settings: Observe, endpoint: str) -> PlannedSite:
-    """The one site of it, in the project of the topic; a stream of NATS is in none."""
+def _instance(settings: Observe, endpoint: str) -> PlannedInstance:
+    """The one probe instance of it, in the project of the topic; a stream of NATS is in none."""
     from prober.brokers.base import Vantage
     from prober.config.models import ProbeSettings, Schedule, TargetSettings
     from prober.config.problems import validated
-    from prober.schedule.instances import PlannedSite
+    from prober.schedule.instances import PlannedInstance
 
     _, _, project = settings.topic.rpartition("/topics/")[0].rpartition("projects/")
     project = project or (NO_PROJECT if is_nats(endpoint) else "")
@@ -228,7 +228,7 @@ def _site(settings: Observe, endpoint: str) -> PlannedSite:
     probe = ProbeSettings(schedule=schedule, keys=1, messages=1, subscribers=1, observe=settings)
     known = {"name": INSTANCE, "endpoint": EVERYWHERE, "project": project, "probes": {ProbeName.OBSERVE: probe}}
     target = validated(TargetSettings, known)
-    return PlannedSite(target, ProbeName.OBSERVE, probe, Vantage.WIRE)
+    return PlannedInstance(target, ProbeName.OBSERVE, probe, Vantage.WIRE)
 
 
 def _write(path: str, rules: Mapping[str, Rules], events: Iterable[Event]) -> None:

@@ -52,14 +52,14 @@ class Chosen:
     slo: str = ""
     metric: str = ""
 
-    def includes(self, site: Answer) -> bool:
+    def includes(self, instance: Answer) -> bool:
         """Whether a probe instance belongs to it."""
-        return self.target in ("", site["target"]) and self.probe in ("", site["probe"])
+        return self.target in ("", instance["target"]) and self.probe in ("", instance["probe"])
 
     def concerns(self, incident: Answer) -> bool:
         """Whether an incident belongs to it: one affected probe instance that does is enough."""
-        affected = [{**site, "target": incident["target"]} for site in incident["affected"]]
-        return any(self.includes(site) and (not self.kind or self.kind in site["kinds"]) for site in affected)
+        affected = [{**instance, "target": incident["target"]} for instance in incident["affected"]]
+        return any(self.includes(instance) and (not self.kind or self.kind in instance["kinds"]) for instance in affected)
 
 
 def status(
@@ -167,20 +167,21 @@ def condition(answer: Answer, chosen: Chosen) -> Condition:
     """The status of the chosen probe instances, as the page shows it."""
     if not (chosen.target or chosen.probe):
         return Condition(answer["status"])
-    return worst_of(Condition(site["status"]) for site in answer["sites"] if chosen.includes(site))
+    return worst_of(Condition(instance["status"]) for instance in answer["probe_instances"] if chosen.includes(instance))
 
 
 def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iterator[str]:
     """The lines of the summary."""
-    sites = [site for site in answer["sites"] if chosen.includes(site)]
-    if not sites:
-        known = sorted({f"{site['probe']} on {site['target']}" for site in answer["sites"]})
+    instances = [instance for instance in answer["probe_instances"] if chosen.includes(instance)]
+    if not instances:
+        known = sorted({f"{instance['probe']} on {instance['target']}" for instance in answer["probe_instances"]})
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
     since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
     yield f"{condition(answer, chosen)} at {_time(answer['at'])} ({since})"
     yield from _section("open incidents", [_incident(one) for one in incidents if chosen.concerns(one)])
     yield from _section(
-        f"not passing, of {len(sites)} probe instances", [_site(site) for site in sites if site["status"] != "PASS"]
+        f"not passing, of {len(instances)} probe instances",
+        [_instance(instance) for instance in instances if instance["status"] != "PASS"],
     )
     slos = [slo for slo in answer["slos"] if chosen.target in ("", slo["target"]) and chosen.slo in ("", slo["name"])]
     yield from _section("objectives that burn their error budget", list(filter(None, map(_burning, slos))))
@@ -203,23 +204,24 @@ def _incident(one: Answer) -> str:
     extent = f"{one['findings']} findings in {one['runs']} of {one['runs_total']} runs"
     if one["symptom"] == Symptom.OUTAGE:
         extent = f"{one['unsent']} publishes not sent, {one['runs']} runs could not reach the target"
-    kinds = ", ".join(sorted({kind for site in one["affected"] for kind in site["kinds"]}))
-    probes = ", ".join(sorted({site["probe"] for site in one["affected"]}))
+    kinds = ", ".join(sorted({kind for instance in one["affected"] for kind in instance["kinds"]}))
+    probes = ", ".join(sorted({instance["probe"] for instance in one["affected"]}))
     return (
         f"{one['status']}: {one['title']} {times}: {extent}, by {probes}{f' ({kinds})' if kinds else ''}; "
         f"page /incidents/{quote(one['incident_id'], safe='')}"
     )
 
 
-def _site(site: Answer) -> str:
-    place = f"{site['probe']} on {site['target']} ({' '.join(filter(None, (site['vantage'], site['part'])))})"
-    if site["maintenance"] is not None:
-        return f"{place}: under maintenance: {site['maintenance']}"
-    reason = (site["last_run"] or {}).get("reason") or "the page of the probe has more"
-    known = Condition(site["status"])
-    is_of_run = known is not Condition.OUTAGE and known.verdict == site["verdict"]  # when an outage began is in its incident
-    since = f" since {_time(site['since'])}" if is_of_run and site["since"] else ""
-    return f"{place}: {site['status']}{since}; last PASS {_time(site['last_pass_at'])}; {reason}"
+def _instance(instance: Answer) -> str:
+    seen_from = " ".join(filter(None, (instance["vantage"], instance["part"])))
+    place = f"{instance['probe']} on {instance['target']} ({seen_from})"
+    if instance["maintenance"] is not None:
+        return f"{place}: under maintenance: {instance['maintenance']}"
+    reason = (instance["last_run"] or {}).get("reason") or "the page of the probe has more"
+    known = Condition(instance["status"])
+    is_of_run = known is not Condition.OUTAGE and known.verdict == instance["verdict"]  # when an outage began is in its incident
+    since = f" since {_time(instance['since'])}" if is_of_run and instance["since"] else ""
+    return f"{place}: {instance['status']}{since}; last PASS {_time(instance['last_pass_at'])}; {reason}"
 
 
 def _burning(slo: Answer) -> str:

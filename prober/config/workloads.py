@@ -77,8 +77,10 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 def busy_share(targets: Iterable[TargetSettings]) -> float:
     """Which share of what was measured for one process all probes need on average; more than 1: more than one process."""
-    sites = ((name, probe, vantage) for target in targets for name, probe in target.probes.items() for vantage in probe.vantages)
-    return sum(workload_of(name, probe).messages / MESSAGES_PER_S[vantage] / _period_s(probe) for name, probe, vantage in sites)
+    instances = (
+        (name, probe, vantage) for target in targets for name, probe in target.probes.items() for vantage in probe.vantages
+    )
+    return sum(workload_of(name, probe).messages / MESSAGES_PER_S[vantage] / _period_s(probe) for name, probe, vantage in instances)
 
 
 def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterator[Problem]:

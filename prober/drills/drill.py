@@ -34,13 +34,13 @@ from prober.embedded.faults import Ledger
 from prober.embedded.server import EmbeddedServer
 from prober.probes.catalogue import ProbeName
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
-from prober.runs.site import Site
 from prober.schedule.connections import PushReceivers
-from prober.schedule.instances import PlannedSite
+from prober.schedule.instances import PlannedInstance
 from prober.sinks.metrics import DrillMetrics, families
 
 PLACE: Final = "drill"
@@ -257,21 +257,21 @@ class Exercise:
                 server = await resources.enter_async_context(self._server)
                 self._ledger = server.faults.ledger
                 endpoint = Endpoint(server.address, secure=False)
-                site = self._site()
+                instance = self._instance()
                 receivers = await resources.enter_async_context(PushReceivers(PushSettings(), PLACE))
-                pushes = await receivers.of(site.target, endpoint, server.signer) if site.is_pushed else NOWHERE
+                pushes = await receivers.of(instance.target, endpoint, server.signer) if instance.is_pushed else NOWHERE
                 broker = await connect(endpoint, Vantage.WIRE, pushes=pushes)
                 resources.push_async_callback(broker.close)
-                target = site.at(endpoint)
+                target = instance.at(endpoint)
                 run = Run(
-                    site.experiment,
+                    instance.experiment,
                     broker,
                     target,
-                    Provisioner(target, PLACE, site.experiment.subscriptions, lasting=False),
-                    site.workload,
+                    Provisioner(target, PLACE, instance.experiment.subscriptions, lasting=False),
+                    instance.workload,
                     self._seed,
                 )
-                run.begin(Site(PLACE, site.probe, site.vantage, inf), [self])
+                run.begin(ProbeInstance(PLACE, instance.probe, instance.vantage, inf), [self])
                 return await run.carry_out()
         finally:
             self.noticed.set()
@@ -287,10 +287,10 @@ class Exercise:
         struck = self._ledger.latest
         return struck[0].t - self._offset_s if struck else None
 
-    def _site(self) -> PlannedSite:
+    def _instance(self) -> PlannedInstance:
         settings = _SETTINGS[self._plan.probe]
         target = TargetSettings(name=PLACE, probes={self._plan.probe: settings})
-        return PlannedSite(target, self._plan.probe, settings, Vantage.WIRE)
+        return PlannedInstance(target, self._plan.probe, settings, Vantage.WIRE)
 
     def begin(self, run: RunBegun) -> Exercise:
         """Its run begins, of which it hears itself."""

@@ -1,4 +1,4 @@
-"""What the runs of a site use: topics and subscriptions that this process made and nobody else uses.
+"""What the runs of a probe instance use: topics and subscriptions that this process made and nobody else uses.
 
 Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
 What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
@@ -27,7 +27,7 @@ from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotO
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
-from prober.runs.site import CHANGING, Target
+from prober.runs.probe_instance import CHANGING, Target
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
@@ -37,14 +37,14 @@ ABANDONED_AFTER_S: Final = 24 * 3600.0
 """What is so old nobody uses any more, however its runs ended: it was renewed long before."""
 
 DEAD_LETTERS: Final = "dead-letters"
-"""What the dead-letter topic of a site is called."""
+"""What the dead-letter topic of a probe instance is called."""
 
 _NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{CHANGING}")
 _SHORT_NAME: Final = re.compile(rf"(okp-.*){CHANGING}")
 
 
 class Provisioner:
-    """Makes, renews and deletes the topics and subscriptions of a site; knows what is outstanding there. Used by one run at a time."""
+    """Creates, renews and deletes the topics and subscriptions of a probe instance; knows what is outstanding there. One run at a time."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from math import ceil
 
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey, subscriptions_of
+from prober.runs.probe_instance import InstanceKey, subscriptions_of
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -79,9 +79,9 @@ class RunResult:
     clock_offset_s: float | None = None
 
     @property
-    def site(self) -> SiteKey:
+    def probe_instance(self) -> InstanceKey:
         """Where it ran."""
-        return SiteKey(self.target, self.probe, self.vantage, self.part)
+        return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:

@@ -29,11 +29,11 @@ from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, Workload
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
+from prober.runs.probe_instance import ProbeInstance, Target
 from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LIVENESS_CHECK_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
-from prober.runs.site import Site, Target
 from prober.slo.counts import checks_of, completeness_of, unsent_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -85,10 +85,10 @@ class Run:
         """Lets somebody hear every event of the run, and what the checker found with it."""
         self.recording.listen(listener)
 
-    def begin(self, site: Site, sinks: Iterable[RunSink]) -> None:
+    def begin(self, instance: ProbeInstance, sinks: Iterable[RunSink]) -> None:
         """Tells sinks that the run begins; each hears its events and its end. To be called before `carry_out`."""
-        self._interval_s = site.interval_s
-        begun = RunBegun(self.run_id, site, self._rules, wall_s(), self._seed)
+        self._interval_s = instance.interval_s
+        begun = RunBegun(self.run_id, instance, self._rules, wall_s(), self._seed)
         for sink in sinks:
             listener = sink.begin(begun)
             self._listeners.append(listener)
@@ -176,16 +176,7 @@ class Run:
             late = Indicator.END_TO_END_LATENCY
             overdue, undecided = 0, {**undecided, late: undecided[late] + overdue}
         end = RunEnded(
-            result,
-            recording.late,
-            recorded,
-            wall_s(),
-            counts,
-            cut_short,
-            unfollowed,
-            undecided,
-            overdue,
-            recording.measurements,
+            result, recording.late, recorded, wall_s(), counts, cut_short, unfollowed, undecided, overdue, recording.measurements
         )
         for listener in self._listeners:
             try:

@@ -15,8 +15,8 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Rules
 from prober.runs.classification import Latency, Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
-from prober.runs.site import Site
 from prober.slo.counts import proven_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -26,13 +26,13 @@ from prober.slo.objectives import SliCounts
 class RunBegun:
     """What is known of a run when it begins.
 
-    site        with the topic and subscription of this run, by full name.
+    probe_instance        with the topic and subscription of this run, by full name.
     rules       the bounds of each subscription of the run, by full name; the first is the run's own.
     started_at  seconds since 1970.
     """
 
     run_id: str
-    site: Site
+    probe_instance: ProbeInstance
     rules: Mapping[str, Rules]
     started_at: float
     seed: int

@@ -1,6 +1,6 @@
-"""Where and when this prober works: the sites of the configuration, the probe loops of those that it has taken up, and their schedule.
+"""Where and when this prober works: the configured probe instances, the probe loops of those that it has taken, and their schedule.
 
-A prober that shares its sites with nobody works at all of them, and follows what becomes of them (`Unshared`).
+A prober that shares its probe instances with nobody works at all of them, and follows what becomes of them (`Unshared`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 from prober.clock import wall_s
 from prober.config.models import Config, Maintenance, TargetSettings
 from prober.runs.backlog import Backlog
+from prober.runs.probe_instance import InstanceKey
 from prober.runs.runner import new_run_id
-from prober.runs.site import SiteKey
-from prober.schedule.probe_loop import ProbeInstance, ProbeLoop, Surroundings
+from prober.schedule.probe_loop import OpenProbe, ProbeLoop, Surroundings
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.live.snapshot import RunOrdered
 from prober.sinks.live.state import LiveState
@@ -36,78 +36,76 @@ CLOSE_TIMEOUT_S: Final = 5.0
 
 
 class Assignments:
-    """Takes up sites, and gives them up again. On the event loop. KeyError for a site that is not in the configuration."""
+    """Takes probe instances, and gives them up again. On the event loop. KeyError for one that is not in the configuration."""
 
     def __init__(self, config: Config, live: LiveState, health: ProberHealth) -> None:
         self._config, self._live, self._health = config, live, health
         self._scheduler = Scheduler(self)
-        self._instances: dict[str, ProbeInstance] = {}
-        self._names: dict[SiteKey, str] = {}
+        self._instances: dict[str, OpenProbe] = {}
+        self._names: dict[InstanceKey, str] = {}
         self._surroundings: dict[tuple[str, str, str], Surroundings] = {}
         self._loops: dict[str, ProbeLoop] = {}
         self._leaving: list[ProbeLoop] = []
 
-    def follow(
-        self, config: Config, instances: Iterable[ProbeInstance], around: Mapping[tuple[str, str, str], Surroundings]
-    ) -> None:
-        """From now on these are the sites, `around` what those of each target share, by what its series carry.
+    def follow(self, config: Config, instances: Iterable[OpenProbe], around: Mapping[tuple[str, str, str], Surroundings]) -> None:
+        """From now on these are the probe instances, `around` what those of each target share, by what its series carry.
 
         None of them is taken up by that, and none is given up: at those in `outdated` work goes on until they are.
         """
         self._config = config
-        self._instances = {probe_instance.site.name: probe_instance for probe_instance in instances}
-        self._names = {probe_instance.shown.key: name for name, probe_instance in self._instances.items()}
+        self._instances = {open_probe.probe_instance.name: open_probe for open_probe in instances}
+        self._names = {open_probe.shown.key: name for name, open_probe in self._instances.items()}
         self._surroundings = dict(around)
 
     @property
-    def sites(self) -> tuple[str, ...]:
-        """The names of all sites, taken up or not."""
+    def probe_instances(self) -> tuple[str, ...]:
+        """The names of all probe instances, taken up or not."""
         return tuple(self._instances)
 
     @property
     def taken(self) -> Collection[str]:
-        """The names of the sites that are worked at."""
+        """The names of the probe instances that are worked at."""
         return self._loops.keys()
 
     @property
     def outdated(self) -> frozenset[str]:
-        """The names of the sites that are worked at and are gone, or have become others."""
+        """The names of the probe instances that are worked at and are gone, or have become others."""
         loops = self._loops.items()
-        return frozenset(name for name, probe_loop in loops if self._instances.get(name) is not probe_loop.probe_instance)
+        return frozenset(name for name, probe_loop in loops if self._instances.get(name) is not probe_loop.open_probe)
 
     @property
-    def instances(self) -> tuple[ProbeInstance, ...]:
-        """All sites with what it takes to work there."""
+    def instances(self) -> tuple[OpenProbe, ...]:
+        """All probe instances with what it takes to work there."""
         return tuple(self._instances.values())
 
     @property
-    def used(self) -> tuple[ProbeInstance, ...]:
+    def used(self) -> tuple[OpenProbe, ...]:
         """These, those that are outdated, and those at which something is still to be deleted."""
         loops = (*self._loops.values(), *self._leaving)
-        return (*self._instances.values(), *(probe_loop.probe_instance for probe_loop in loops))
+        return (*self._instances.values(), *(probe_loop.open_probe for probe_loop in loops))
 
-    # --- sites come and go ---------------------------------------------------------------------------------------------------
+    # --- probe instances come and go ---------------------------------------------------------------------------------------------------
 
     def take(self, name: str) -> None:
-        """Begins to work at a site: its runs are scheduled from now on."""
-        probe_instance = self._instances[name]
-        around = self._surroundings[probe_instance.site.target.series]
-        probe_loop = self._loops[name] = ProbeLoop(self._maintenance_of, probe_instance, around)
+        """Begins to work at a probe instance: its runs are scheduled from now on."""
+        open_probe = self._instances[name]
+        around = self._surroundings[open_probe.probe_instance.target.series]
+        probe_loop = self._loops[name] = ProbeLoop(self._maintenance_of, open_probe, around)
         self._live.watched(probe_loop.shown, wall_s())
-        settings = probe_instance.site.settings
+        settings = open_probe.probe_instance.settings
         self._scheduler.add(name, settings.schedule, settings.jitter.total_seconds(), probe_loop.go)
 
     async def give(self, name: str) -> None:
-        """Works no more at a site, once its run has ended, for which it has as long as a run may take; deletes what was made there."""
+        """Gives a probe instance up once its run has ended, for which it has as long as a run may take; deletes what was made there."""
         probe_loop = await self._end(name)
-        self._live.left(probe_loop.probe_instance.shown)
+        self._live.left(probe_loop.open_probe.shown)
         await self._delete(probe_loop)
 
     async def renew(self, name: str) -> None:
-        """The same, and begins to work at what the site has become, whose counts go on; unless it is gone."""
+        """The same, and begins to work at what the probe instance has become, whose counts go on; unless it is gone."""
         probe_loop = await self._end(name)
         if name not in self._instances:
-            self._live.left(probe_loop.probe_instance.shown)
+            self._live.left(probe_loop.open_probe.shown)
         await self._delete(probe_loop)
         if name in self._instances:
             self.take(name)
@@ -138,17 +136,17 @@ class Assignments:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
                 await asyncio.gather(*(probe_loop.leave() for probe_loop in self._loops.values()))
 
-    def run_now(self, site: SiteKey) -> RunOrdered:
+    def run_now(self, instance: InstanceKey) -> RunOrdered:
         """Begins a run beyond the schedule, unless one is under way or the target under maintenance.
 
         KeyError: this prober does not work there.
         """
-        name = self._names[site]
+        name = self._names[instance]
         probe_loop = self._loops[name]
         maintenance = probe_loop.maintenance()
         if maintenance is not None:
             return RunOrdered(None, f"under maintenance: {maintenance}" if maintenance else "under maintenance")
-        run_id = new_run_id(probe_loop.probe_instance.site.probe)
+        run_id = new_run_id(probe_loop.open_probe.probe_instance.probe)
         if self._scheduler.run_now(name, partial(probe_loop.go, run_id)):
             return RunOrdered(run_id)
         return RunOrdered(None, UNDER_WAY if self._scheduler.running(name) else NO_MORE)
@@ -163,13 +161,13 @@ class Assignments:
 
     def backlogs(self, target: tuple[str, str, str]) -> Mapping[str, Backlog]:
         """What is owed on a target, by subscription. The target is named by what its series carry."""
-        here = [probe_loop for probe_loop in self._loops.values() if probe_loop.probe_instance.site.target.series == target]
+        here = [probe_loop for probe_loop in self._loops.values() if probe_loop.open_probe.probe_instance.target.series == target]
         return {name: backlog for probe_loop in here for name, backlog in probe_loop.backlogs.items()}
 
     def plan(self) -> None:
         """Tells the live state when the next runs are to begin."""
         for name, probe_loop in self._loops.items():
-            self._live.planned(probe_loop.probe_instance.shown, self._scheduler.next_run_at(name))
+            self._live.planned(probe_loop.open_probe.shown, self._scheduler.next_run_at(name))
 
     def age(self) -> None:
         """Notes how old the oldest messages are, and which targets are under maintenance; to be called once a second."""
@@ -185,7 +183,7 @@ class Assignments:
         """Counts a slice of time for the objectives that are about time."""
         now = datetime.fromtimestamp(wall_s(), UTC)
         for probe_loop in self._loops.values():
-            if self._config.maintenance_of(probe_loop.probe_instance.site.target, now) is None:
+            if self._config.maintenance_of(probe_loop.open_probe.probe_instance.target, now) is None:
                 probe_loop.count_slice()
 
     # --- what the schedule says ----------------------------------------------------------------------------------------------
@@ -209,20 +207,20 @@ class Assignments:
 
 
 class Unshared:
-    """Takes every site. `renew` ends work at one that is outdated, and begins at what it has become; `failed` hears of faults of ours."""
+    """Takes every probe instance. `renew` ends an outdated one and starts what it has become; `failed` gets internal errors."""
 
     def __init__(
         self, assignments: Assignments, renew: Callable[[str], Coroutine[Any, Any, None]], failed: Callable[[Exception], None]
     ) -> None:
-        self._assignments, self._renew_site, self._failed = assignments, renew, failed
+        self._assignments, self._renew_instance, self._failed = assignments, renew, failed
         self._renewing: dict[str, asyncio.Task[None]] = {}
         self._closing = False
 
     def follow(self) -> None:
-        """Takes what is new at once, and ends what is outdated, each site when its run has ended."""
+        """Takes what is new at once, and ends what is outdated, each probe instance when its run has ended."""
         for name in self._assignments.outdated - self._renewing.keys():
             self._renewing[name] = asyncio.create_task(self._renew(name), name=f"renew {name}")
-        for name in self._assignments.sites:
+        for name in self._assignments.probe_instances:
             if name not in self._assignments.taken and name not in self._renewing:
                 self._assignments.take(name)
 
@@ -236,7 +234,7 @@ class Unshared:
 
     async def _renew(self, name: str) -> None:
         try:
-            await self._renew_site(name)
+            await self._renew_instance(name)
         except Exception as fault:
             self._failed(fault)
         finally:

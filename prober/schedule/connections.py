@@ -29,8 +29,8 @@ from prober.embedded.faults import parse_fault
 from prober.embedded.server import EmbeddedServer
 from prober.embedded.signing import Signer
 from prober.errors import ConfigError
-from prober.schedule.instances import PlannedSite, is_embedded
-from prober.schedule.probe_loop import ProbeInstance
+from prober.schedule.instances import PlannedInstance, is_embedded
+from prober.schedule.probe_loop import OpenProbe
 
 _Key: TypeAlias = tuple[tuple[str, str, str], Endpoint, Vantage, bool]
 
@@ -41,7 +41,7 @@ NO_ACCOUNT: Final = "push.service_account is not set: without its tokens anybody
 
 
 class Connections:
-    """Makes probe instances of sites. What it opened is open until it is closed, or nobody uses it any more."""
+    """Makes probe instances of probe instances. What it opened is open until it is closed, or nobody uses it any more."""
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class Connections:
         await self.close_unused(())
         await self._resources.aclose()
 
-    async def open(self, site: PlannedSite) -> ProbeInstance:
-        """The site with what it takes to work there. Raises ConfigError if the server in this process or the endpoint for pushes cannot
+    async def open(self, instance: PlannedInstance) -> OpenProbe:
+        """The probe instance with its connections. Raises ConfigError if the server in this process or the endpoint for pushes cannot
         be started, and PermissionRefused if the target needs credentials and there are none.
         """
-        endpoint = await self._endpoint(site.target)
-        key = site.target.series, endpoint, site.vantage, site.is_pushed
+        endpoint = await self._endpoint(instance.target)
+        key = instance.target.series, endpoint, instance.vantage, instance.is_pushed
         if key not in self._brokers:
-            signer = self._server.signer if self._server is not None and is_embedded(site.target, self._environ) else None
-            pushes = await self._pushes.of(site.target, endpoint, signer) if site.is_pushed else NOWHERE
-            self._brokers[key] = await connect(endpoint, site.vantage, self._failed_at(site.target), pushes)
-        return ProbeInstance(site, endpoint, self._brokers[key], self._instance)
+            signer = self._server.signer if self._server is not None and is_embedded(instance.target, self._environ) else None
+            pushes = await self._pushes.of(instance.target, endpoint, signer) if instance.is_pushed else NOWHERE
+            self._brokers[key] = await connect(endpoint, instance.vantage, self._failed_at(instance.target), pushes)
+        return OpenProbe(instance, endpoint, self._brokers[key], self._instance)
 
     async def close_unused(self, used: Collection[Broker]) -> None:
         """Closes all connections but these."""

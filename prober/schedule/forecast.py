@@ -21,7 +21,7 @@ from prober.config.models import Config, TargetSettings
 from prober.errors import ConfigError
 from prober.probes.cost import MONTH_S, Bounds, Traffic, billed_bytes, price_usd
 from prober.probes.power import share_found
-from prober.schedule.instances import PlannedSite, is_embedded, sites_of
+from prober.schedule.instances import PlannedInstance, instances_of, is_embedded
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S
 
@@ -40,7 +40,7 @@ CHANCES_OF: Final[Mapping[Indicator, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """What one site sends and receives in a month of 30 days, and what of that is billed, in bytes."""
+    """What one probe instance sends and receives in a month of 30 days, and what of that is billed, in bytes."""
 
     runs: float
     traffic: Traffic
@@ -57,30 +57,30 @@ class MonthlyCost:
         return price_usd(self.billed)
 
 
-def monthly_cost(site: PlannedSite) -> MonthlyCost:
-    """That of a site, if its target were the real service. Points of a cron schedule count as if all were as close as the closest."""
-    runs = MONTH_S / site.settings.schedule.shortest_gap.total_seconds()
-    traffic = site.experiment.traffic(site.workload)
-    each = billed_bytes(traffic, site.settings.sizes, batched=site.vantage is Vantage.WIRE)
+def monthly_cost(instance: PlannedInstance) -> MonthlyCost:
+    """That of a probe instance, if its target were the real service. A cron schedule counts as its shortest interval."""
+    runs = MONTH_S / instance.settings.schedule.shortest_gap.total_seconds()
+    traffic = instance.experiment.traffic(instance.workload)
+    each = billed_bytes(traffic, instance.settings.sizes, batched=instance.vantage is Vantage.WIRE)
     return MonthlyCost(runs, traffic, each.times(runs))
 
 
-def price_of(sites: Iterable[PlannedSite]) -> Bounds:
+def price_of(instances: Iterable[PlannedInstance]) -> Bounds:
     """The price of a month of these, in US dollars."""
-    return sum((monthly_cost(site).usd for site in sites), NOTHING)
+    return sum((monthly_cost(instance).usd for instance in instances), NOTHING)
 
 
-def billed_sites(config: Config, environ: Mapping[str, str]) -> tuple[PlannedSite, ...]:
+def billed_instances(config: Config, environ: Mapping[str, str]) -> tuple[PlannedInstance, ...]:
     """Those at which Google bills what is sent and received: no server in this process, and no emulator."""
-    return tuple(site for target in config.targets if _is_billed(target, environ) for site in sites_of(target))
+    return tuple(instance for target in config.targets if _is_billed(target, environ) for instance in instances_of(target))
 
 
 def check_budget(config: Config, environ: Mapping[str, str]) -> None:
     """Raises ConfigError if all probes together may cost more a month than `budget.usd_per_month` allows."""
-    sites, allowed = billed_sites(config, environ), config.budget.usd_per_month
-    most = price_of(sites).most
+    instances, allowed = billed_instances(config, environ), config.budget.usd_per_month
+    most = price_of(instances).most
     if most > allowed:
-        dearest = max(sites, key=lambda site: monthly_cost(site).usd.most)
+        dearest = max(instances, key=lambda instance: monthly_cost(instance).usd.most)
         raise ConfigError(
             f"all probes together may cost {price_as_text(most)} a month at list price, and budget.usd_per_month allows "
             f"{price_as_text(allowed)}: "
@@ -114,9 +114,9 @@ class Detectable(NamedTuple):
 def hourly_chances(target: TargetSettings) -> Counter[str]:
     """How many chances of each kind the schedule of a target plans for an hour, by counter."""
     hourly = Counter[str]()
-    for site in (site for site in sites_of(target) if site.vantage is Vantage.WIRE):
-        runs = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
-        for counter, chances in site.experiment.chances(site.workload).items():
+    for instance in (instance for instance in instances_of(target) if instance.vantage is Vantage.WIRE):
+        runs = HOUR_S / instance.settings.schedule.longest_gap.total_seconds()
+        for counter, chances in instance.experiment.chances(instance.workload).items():
             hourly[counter] += round(chances * runs)
     return hourly
 

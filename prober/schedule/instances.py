@@ -1,7 +1,7 @@
-"""Where what is probed: a site is one probe on one target, seen from one vantage. Here the configuration becomes what a run takes.
+"""Probe instances: one probe on one target, seen from one vantage. From the configuration to what a run takes.
 
-Another configuration changes what is probed: sites stay as they are, begin anew, are gone, are new (`changes_of`). A site stays as it is
-when nothing changed that its runs depend on: its target but for what else is probed there, and its probe but for from where else it looks.
+Another configuration keeps, restarts, removes or adds probe instances (`changes_of`). One is kept when nothing changed that its runs need:
+its target without the other probes there, and its probe without the other vantages.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from prober.probes.catalogue import DECLARED, ProbeName
 from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
+from prober.runs.probe_instance import Target
 from prober.runs.runner import for_library
-from prober.runs.site import Target
 from prober.slo.objectives import Objective
 
 DELIVERY_DELAY_MAX_S: Final = 5.0
@@ -54,7 +54,7 @@ It is made without a retry policy, and with a dead-letter topic only for the pro
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedSite:
+class PlannedInstance:
     """One probe on one target from one vantage, or one of the parts that its keys are divided into."""
 
     target: TargetSettings
@@ -171,10 +171,10 @@ def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:
     )
 
 
-def sites_of(target: TargetSettings) -> Iterable[PlannedSite]:
-    """All sites of a target, in the order of its configuration."""
+def instances_of(target: TargetSettings) -> Iterable[PlannedInstance]:
+    """All probe instances of a target, in the order of its configuration."""
     return tuple(
-        PlannedSite(target, name, settings, vantage, part)
+        PlannedInstance(target, name, settings, vantage, part)
         for name, settings in target.probes.items()
         for vantage in settings.vantages
         for part in range(settings.parts)
@@ -191,7 +191,7 @@ class Changes:
     """How a running prober comes to another configuration.
 
     config                     what is in force from then on.
-    kept, changed, gone, new   the sites, by name. Of those that changed the old one ends and the new one begins.
+    kept, changed, gone, new   the probe instances, by name. Of those that changed the old one ends and the new one begins.
     restart                    the keys that wait for a restart.
     """
 
@@ -211,7 +211,7 @@ def changes_of(old: Config, new: Config, is_measured: Callable[[Objective], bool
     slos = {name: _slo(name, slo, old.slos.get(name), is_measured) for name, slo in new.slos.items()}
     waiting = tuple(f"slos.{name}.threshold" for name, slo in new.slos.items() if slos[name] is not slo)
     config = in_force(old, new).model_copy(update={"slos": {name: slo for name, slo in slos.items() if slo is not None}})
-    before, after = _sites(old), _sites(config)
+    before, after = _instances(old), _instances(config)
     same = {name for name in before.keys() & after.keys() if is_same(before[name], after[name])}
     return Changes(
         config,
@@ -223,8 +223,8 @@ def changes_of(old: Config, new: Config, is_measured: Callable[[Objective], bool
     )
 
 
-def is_same(one: PlannedSite, other: PlannedSite) -> bool:
-    """Whether a run at one site is what it is at the other."""
+def is_same(one: PlannedInstance, other: PlannedInstance) -> bool:
+    """Whether a run at one probe instance is what it is at the other."""
     return _essence(one) == _essence(other)
 
 
@@ -233,11 +233,11 @@ def _slo(name: str, slo: Slo, old: Slo | None, is_measured: Callable[[Objective]
     return slo if is_measured(slo.objective_named(name)) else old
 
 
-def _sites(config: Config) -> Mapping[str, PlannedSite]:
-    found: Iterable[PlannedSite] = (site for target in config.targets for site in sites_of(target))
-    return {site.name: site for site in found}
+def _instances(config: Config) -> Mapping[str, PlannedInstance]:
+    found: Iterable[PlannedInstance] = (instance for target in config.targets for instance in instances_of(target))
+    return {instance.name: instance for instance in found}
 
 
-def _essence(site: PlannedSite) -> object:
-    target, settings = site.target.model_copy(update={"probes": {}}), site.settings.model_copy(update={"vantages": ()})
-    return target, site.probe, settings, site.vantage, site.part
+def _essence(instance: PlannedInstance) -> object:
+    target, settings = (instance.target.model_copy(update={"probes": {}}), instance.settings.model_copy(update={"vantages": ()}))
+    return target, instance.probe, settings, instance.vantage, instance.part

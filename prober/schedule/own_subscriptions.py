@@ -42,11 +42,7 @@ class OwnSubscriptions:
     """Watches the subscriptions of a configuration; without any it does nothing. It is also a sink, which hears when runs received."""
 
     def __init__(
-        self,
-        config: Config,
-        backlogs: Backlogs,
-        metrics: Metrics,
-        told: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
+        self, config: Config, backlogs: Backlogs, metrics: Metrics, told: Callable[[tuple[OwnSubscriptionStatus, ...]], None]
     ) -> None:
         """`backlogs`: what is owed on a target; `told`: is called with all statuses after each look. Both on the event loop."""
         self._settings, self._backlogs, self._told = config.monitoring, backlogs, told
@@ -120,7 +116,7 @@ class OwnSubscriptions:
     def begin(self, run: RunBegun) -> _Heard:
         """A run begins."""
         others_publish = not all(rules.publishes_recorded for rules in run.rules.values())
-        return _Heard(self._ages.get(run.site.target), run.started_at, others_publish=others_publish)
+        return _Heard(self._ages.get(run.probe_instance.target), run.started_at, others_publish=others_publish)
 
     # --- what the schedule says ----------------------------------------------------------------------------------------------
 

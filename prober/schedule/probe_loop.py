@@ -1,4 +1,4 @@
-"""The probe loop of one site: run after run as the schedule asks, each told to everybody who shows runs, and none under maintenance."""
+"""The probe loop of one probe instance: run after run as scheduled, each passed to the run listeners, and none under maintenance."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from prober.core.verdict import Verdict
 from prober.durations import write_duration
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.recorder import STANDSTILL_MAX_S
 from prober.runs.resources import Provisioner, names_in_metrics
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunSink
-from prober.runs.site import Site
 from prober.schedule import instances
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import SkipReason, TargetMetrics, families
@@ -37,19 +37,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the probe loops of a target share: its metrics, how every site stands, who hears of the runs, by site, and what is counted."""
+    """What the probe loops of a target share: its metrics, the status of each probe instance, the run listeners of each, and counters."""
 
     metrics: TargetMetrics
     live: LiveState
-    sinks: Callable[[Site, Sequence[str]], Sequence[RunSink]]
+    sinks: Callable[[ProbeInstance, Sequence[str]], Sequence[RunSink]]
     counters: SloCounters
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeInstance:
-    """A site with what it takes to work there."""
+class OpenProbe:
+    """A probe instance with what it takes to work there."""
 
-    site: instances.PlannedSite
+    probe_instance: instances.PlannedInstance
     endpoint: Endpoint
     broker: Broker
     instance: str
@@ -57,57 +57,54 @@ class ProbeInstance:
     @property
     def resource_name(self) -> str:
         """What the names of its topics and subscriptions begin with."""
-        return self.site.resource_name(self.instance)
+        return self.probe_instance.resource_name(self.instance)
 
     @property
     def names_in_metrics(self) -> tuple[str, ...]:
         """What its subscriptions are called in metrics; the first is also its topic's name."""
-        return names_in_metrics(self.resource_name, self.site.experiment.subscriptions)
+        return names_in_metrics(self.resource_name, self.probe_instance.experiment.subscriptions)
 
     @property
-    def shown(self) -> Site:
-        """The site as it is shown, before anything is made there."""
-        site, target, schedule = self.site, self.site.target, self.site.settings.schedule
-        return Site(
+    def shown(self) -> ProbeInstance:
+        """The probe instance as it is shown, before anything is made there."""
+        instance, target, schedule = self.probe_instance, self.probe_instance.target, self.probe_instance.settings.schedule
+        return ProbeInstance(
             target=target.name,
-            probe=site.probe,
-            vantage=site.vantage,
+            probe=instance.probe,
+            vantage=instance.vantage,
             interval_s=schedule.longest_gap.total_seconds(),
             schedule=str(schedule.cron) if schedule.interval is None else f"every {write_duration(schedule.interval)}",
             environment=target.environment,
             region=target.region,
             endpoint=f"embedded ({self.endpoint})" if target.is_embedded else str(self.endpoint),
-            promise=site.experiment.promise,
+            promise=instance.experiment.promise,
             labels=target.labels,
-            part=site.part_shown,
+            part=instance.part_shown,
         )
 
 
 class ProbeLoop:
-    """Runs the experiment of one site, one run at a time."""
+    """Runs the experiment of one probe instance, one run at a time."""
 
     def __init__(
-        self,
-        maintenance_of: Callable[[TargetSettings, datetime], Maintenance | None],
-        probe_instance: ProbeInstance,
-        around: Surroundings,
+        self, maintenance_of: Callable[[TargetSettings, datetime], Maintenance | None], open_probe: OpenProbe, around: Surroundings
     ) -> None:
-        self.probe_instance = probe_instance
-        self._series = around.metrics.site(probe_instance.shown.key)
+        self.open_probe = open_probe
+        self._series = around.metrics.probe_instance(open_probe.shown.key)
         self._maintenance_of = maintenance_of
         self._metrics, self._live, self._counters = around.metrics, around.live, around.counters
-        self._target = probe_instance.site.at(probe_instance.endpoint)
+        self._target = open_probe.probe_instance.at(open_probe.endpoint)
         self._provisioner = Provisioner(
             self._target,
-            probe_instance.resource_name,
-            probe_instance.site.experiment.subscriptions,
-            lasting=not probe_instance.site.experiment.fresh,
-            topic=probe_instance.site.foreign_topic,
+            open_probe.resource_name,
+            open_probe.probe_instance.experiment.subscriptions,
+            lasting=not open_probe.probe_instance.experiment.fresh,
+            topic=open_probe.probe_instance.foreign_topic,
             administered=self._administered,
         )
         self._sinks = around.sinks(self.shown, self._provisioner.names)
         self._subscription = around.metrics.subscription(self.name)
-        self._subscription.probes(probe_instance.site.keys)
+        self._subscription.probes(open_probe.probe_instance.keys)
         self._series.set(families.PROBE_ASSIGNED, wall_s())
         self._calls = Counter[AdminOperation]()
         self._running: Run | None = None
@@ -119,10 +116,10 @@ class ProbeLoop:
         return self._provisioner.name
 
     @property
-    def shown(self) -> Site:
-        """The site as it is shown, with the topic and subscription of the run under way, or else of the next one."""
+    def shown(self) -> ProbeInstance:
+        """The probe instance as it is shown, with the topic and subscription of the run under way, or else of the next one."""
         resources = self._provisioner.resources
-        return replace(self.probe_instance.shown, topic=resources.topic, subscription=resources.subscription)
+        return replace(self.open_probe.shown, topic=resources.topic, subscription=resources.subscription)
 
     @property
     def backlogs(self) -> dict[str, Backlog]:
@@ -137,13 +134,13 @@ class ProbeLoop:
 
     def count_slice(self) -> None:
         """Counts a slice of time of each subscription for the objectives that are about time. What others are owed nobody knows."""
-        if self.probe_instance.site.foreign_topic:
+        if self.open_probe.probe_instance.foreign_topic:
             return
         for backlog in self.backlogs.values():
             age_s = backlog.oldest_unacked_age_s
             if not self._counters.took(Indicator.OLDEST_UNACKED_MESSAGE_AGE, age_s, self._lagged_s(age_s)):
                 self._metrics.count(families.UNDECIDED_DURATIONS, Indicator.OLDEST_UNACKED_MESSAGE_AGE)
-            moving = max(0, self.probe_instance.site.keys - backlog.stalled_keys)
+            moving = max(0, self.open_probe.probe_instance.keys - backlog.stalled_keys)
             self._counters.ended(Indicator.STALLED_KEYS, good=moving, bad=backlog.stalled_keys)
 
     @property
@@ -154,12 +151,12 @@ class ProbeLoop:
     def expected(self) -> None:
         """The schedule asked for a run."""
         self._series.count(families.PROBE_RUNS_EXPECTED)
-        self._live.expected(self.probe_instance.shown)
+        self._live.expected(self.open_probe.shown)
 
     def skipped(self, reason: SkipReason) -> None:
         """A run that the schedule asked for does not start."""
         self._series.count(families.SCHEDULER_SKIPS, reason)
-        self._live.skipped(self.probe_instance.shown, reason, wall_s())
+        self._live.skipped(self.open_probe.shown, reason, wall_s())
 
     def stuck(self) -> bool:
         """Whether a run goes on although everything that it may wait for has an end by now."""
@@ -168,20 +165,20 @@ class ProbeLoop:
     def maintenance(self) -> str | None:
         """Why the target is under maintenance now, which may be empty; None: it is not. The live state hears of it."""
         now = wall_s()
-        window = self._maintenance_of(self.probe_instance.site.target, datetime.fromtimestamp(now, UTC))
+        window = self._maintenance_of(self.open_probe.probe_instance.target, datetime.fromtimestamp(now, UTC))
         reason = None if window is None else window.reason
-        self._live.under_maintenance(self.probe_instance.shown, reason, now)
+        self._live.under_maintenance(self.open_probe.shown, reason, now)
         return reason
 
     async def go(self, run_id: str = "") -> None:
         """One run, of that id if it has one already, unless the target is under maintenance; one that ends so is not counted."""
-        probe_instance = self.probe_instance
-        site = probe_instance.site
+        open_probe = self.open_probe
+        instance = open_probe.probe_instance
         if self.maintenance() is not None:
             self._series.count(families.SCHEDULER_SKIPS, SkipReason.MAINTENANCE)
             return
         seed = chance_bits(32)
-        run = Run(site.experiment, probe_instance.broker, self._target, self._provisioner, site.workload, seed, run_id)
+        run = Run(instance.experiment, open_probe.broker, self._target, self._provisioner, instance.workload, seed, run_id)
         run.begin(self.shown, self._sinks)
         self._running, self._running_since_t = run, monotonic_s()
         self._calls.clear()
@@ -191,7 +188,7 @@ class ProbeLoop:
             self._running = self._running_since_t = None
         undone = result.unreachable or run.admin_unavailable
         if undone and self.maintenance() is None:
-            for operation, planned in site.experiment.admin_calls.items():
+            for operation, planned in instance.experiment.admin_calls.items():
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
         self._say(result)
 
@@ -202,7 +199,7 @@ class ProbeLoop:
     async def leave(self) -> None:
         """Deletes what was made at the target. Nothing is probed here any more, which the number of keys says."""
         self._subscription.probes(0)
-        await self._provisioner.leave(self.probe_instance.broker.admin)
+        await self._provisioner.leave(self.open_probe.broker.admin)
 
     def _administered(self, operation: AdminOperation, latency_s: float, *, failed: bool) -> None:
         """Whoever stood still may have missed the answer, so that the failure is perhaps the prober's own."""
@@ -233,13 +230,13 @@ class ProbeLoop:
         _log.log(
             logging.INFO if result.verdict is Verdict.PASS else logging.WARNING,
             "%s: %s after %.1f s%s",
-            self.probe_instance.site.name,
+            self.open_probe.probe_instance.name,
             result.verdict,
             result.duration_s,
             f"; {result.reason}" if result.reason else "",
             extra={
                 "run_id": result.run_id,
-                "site": self.probe_instance.site.name,
+                "probe_instance": self.open_probe.probe_instance.name,
                 "verdict": str(result.verdict),
                 "seed": result.seed,
             },

@@ -1,14 +1,14 @@
-"""How several probers divide the sites among themselves, so that each site is probed by one of them.
+"""How several probers divide the probe instances among themselves, so that each is probed by one of them.
 
-Each prober of a group holds a lease that says it is there, and one for each site it works at. From who is there follows whose each site
-is (`shares`), the same for all. A prober takes what is its own as soon as nobody holds it, and gives back what is another's as soon as its
-run has ended. The lease of a prober that was killed ends by itself, and the others take over.
+Each prober of a group holds a lease that says it is there, and one for each probe instance it works at. The members decide whose each probe
+instance is (`shares`), the same for all. A prober takes its own as soon as nobody holds it, and gives back another's as soon as its run has
+ended. The lease of a prober that was killed ends by itself, and the others take over.
 
-A site that changes hands is probed on a topic of the new one's, in a new epoch, so nothing of the old run can be taken for a fault.
+A probe instance that changes hands is probed on a new topic, in a new epoch, so nothing of the old run can be taken for a fault.
 
-While the store cannot be asked everybody goes on with what it has, and for a moment after that nobody takes more, so that the others
-can renew what has ended meanwhile. A prober that could not ask since it started begins with everything after a while: a site that is
-probed twice costs messages, one that is not probed at all may cost sleep.
+While the store cannot be reached everybody goes on with what it has, and for a moment after that nobody takes more, so that the others can
+renew what has ended meanwhile. A prober that could not ask since it started begins with everything after a while: probing twice costs
+messages, not probing at all may cost sleep.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ TICK_S: Final = 2.0
 LEASE_S: Final = 10.0
 ALONE_AFTER_S: Final = 30.0
 PRESENT: Final = "present/"
-SITE: Final = "site/"
+INSTANCE: Final = "probe_instance/"
 
 _log = logging.getLogger(__name__)
 
 
-def shares(sites: Collection[str], members: Collection[str]) -> dict[str, str]:
-    """Whose each site is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
+def shares(instances: Collection[str], members: Collection[str]) -> dict[str, str]:
+    """Whose each probe instance is: rendezvous hashing, with nobody getting more than a fair share, rounded up.
 
-    The same for everybody who knows the same members, whatever the order; few sites move when a member comes or goes. Without members and
-    with sites it raises ValueError.
+    The same for everybody who knows the same members, in any order; few move when a member joins or leaves. Without members and
+    with probe instances it raises ValueError.
     """
-    most = -(-len(sites) // max(1, len(members)))
+    most = -(-len(instances) // max(1, len(members)))
     load = dict.fromkeys(members, 0)
     found = {}
-    for site in sorted(sites):
+    for instance in sorted(instances):
         open_to = [member for member, count in load.items() if count < most]
-        owner = max(open_to, key=lambda member: sha256(f"{member}\0{site}".encode()).digest())
+        owner = max(open_to, key=lambda member: sha256(f"{member}\0{instance}".encode()).digest())
         load[owner] += 1
-        found[site] = owner
+        found[instance] = owner
     return found
 
 
 class ShardingMember:
-    """One prober's part in it. `take` begins to probe a site; `give` ends it, after the run under way; `failed` hears of faults of ours."""
+    """One prober's part in it. `take` starts a probe instance; `give` ends it, after the run under way; `failed` gets internal errors."""
 
     def __init__(
         self,
-        sites: Sequence[str],
+        instances: Sequence[str],
         leases: Leases,
         name: str,
         take: Callable[[str], None],
@@ -63,7 +63,7 @@ class ShardingMember:
         failed: Callable[[Exception], None],
         clock: Callable[[], float] = monotonic_s,
     ) -> None:
-        self._sites, self._leases, self._name = tuple(sites), leases, name
+        self._instances, self._leases, self._name = tuple(instances), leases, name
         self._take, self._give, self._clock = take, give, clock
         self._failed = failed
         self._began_t = clock()
@@ -93,24 +93,24 @@ class ShardingMember:
             self._hesitates_until_t = self._clock() + LEASE_S
             if not self._held and self._clock() - self._began_t >= ALONE_AFTER_S:
                 _log.warning("the other probers cannot be found: this one probes everything: %s", error)
-                self._begin(set(self._sites))
+                self._begin(set(self._instances))
             return
-        self._begin((held - self._held - self._giving.keys()).intersection(self._sites))  # which may have changed meanwhile
-        for site in self._held - held:
-            self._end(site)  # somebody else has it, who took it while the store could not be asked
-        for site in (self._held & held) - mine:
-            self._end(site)
+        self._begin((held - self._held - self._giving.keys()).intersection(self._instances))  # which may have changed meanwhile
+        for instance in self._held - held:
+            self._end(instance)  # somebody else has it, who took it while the store could not be asked
+        for instance in (self._held & held) - mine:
+            self._end(instance)
 
-    def follow(self, sites: Sequence[str], changed: Collection[str], renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """These are the sites from now on: what is new is taken with the next tick, what is gone is given back.
+    def follow(self, instances: Sequence[str], changed: Collection[str], renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        """These are the probe instances from now on: what is new is taken with the next tick, what is gone is given back.
 
         `renew` begins anew at one that has become another, after the run under way; its lease stays with who has it.
         """
-        self._sites = tuple(sites)
-        for site in self._held - set(sites):
-            self._end(site)
-        for site in self._held.intersection(changed) - self._giving.keys():
-            self._giving[site] = asyncio.create_task(self._renew(site, renew), name=f"renew {site}")
+        self._instances = tuple(instances)
+        for instance in self._held - set(instances):
+            self._end(instance)
+        for instance in self._held.intersection(changed) - self._giving.keys():
+            self._giving[instance] = asyncio.create_task(self._renew(instance, renew), name=f"renew {instance}")
 
     async def leave(self) -> None:
         """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""
@@ -127,49 +127,49 @@ class ShardingMember:
             if self._has_left:
                 return set(), set()
             self._leases.take({PRESENT + self._name})
-            whose = shares(self._sites, self._leases.holders(PRESENT) | {self._name})
-            mine = {site for site, owner in whose.items() if owner == self._name}
-            taken = self._leases.take({SITE + site for site in (mine | held if takes_more else held)})
-            return mine, {name.removeprefix(SITE) for name in taken}
+            whose = shares(self._instances, self._leases.holders(PRESENT) | {self._name})
+            mine = {instance for instance, owner in whose.items() if owner == self._name}
+            taken = self._leases.take({INSTANCE + instance for instance in (mine | held if takes_more else held)})
+            return mine, {name.removeprefix(INSTANCE) for name in taken}
 
     def _release_all(self) -> None:
         """In a thread, when a question that is still under way has ended."""
         with self._asking:
             self._has_left = True
-            self._leases.release({PRESENT + self._name, *(SITE + site for site in self._sites)})
+            self._leases.release({PRESENT + self._name, *(INSTANCE + instance for instance in self._instances)})
 
-    def _begin(self, sites: Collection[str]) -> None:
-        for site in sorted(sites):
-            _log.info("%s: taken over", site)
-            self._held.add(site)
-            self._take(site)
+    def _begin(self, instances: Collection[str]) -> None:
+        for instance in sorted(instances):
+            _log.info("%s: taken over", instance)
+            self._held.add(instance)
+            self._take(instance)
 
-    def _end(self, site: str) -> None:
-        if site not in self._giving:
-            self._giving[site] = asyncio.create_task(self._hand_over(site), name=f"hand over {site}")
+    def _end(self, instance: str) -> None:
+        if instance not in self._giving:
+            self._giving[instance] = asyncio.create_task(self._hand_over(instance), name=f"hand over {instance}")
 
-    async def _hand_over(self, site: str) -> None:
+    async def _hand_over(self, instance: str) -> None:
         try:
-            await self._given_up(site)
-            self._held.discard(site)
-            await asyncio.to_thread(self._leases.release, {SITE + site})
+            await self._given_up(instance)
+            self._held.discard(instance)
+            await asyncio.to_thread(self._leases.release, {INSTANCE + instance})
         except StatusError:
             pass  # it ends by itself
         finally:
-            del self._giving[site]
+            del self._giving[instance]
 
-    async def _given_up(self, site: str) -> None:
+    async def _given_up(self, instance: str) -> None:
         """A mistake of ours in that is told, and must not keep the others from probing there."""
         try:
-            await self._give(site)
-            _log.info("%s: handed over", site)
+            await self._give(instance)
+            _log.info("%s: handed over", instance)
         except Exception as fault:
             self._failed(fault)
 
-    async def _renew(self, site: str, renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+    async def _renew(self, instance: str, renew: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         try:
-            await renew(site)
+            await renew(instance)
         except Exception as fault:
             self._failed(fault)
         finally:
-            del self._giving[site]
+            del self._giving[instance]

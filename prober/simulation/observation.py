@@ -119,10 +119,10 @@ class RunObserver:
     """Listens to one run."""
 
     def __init__(self, observer: Observer, run: RunBegun) -> None:
-        self._observer, self._names = observer, (run.site.topic, *run.rules)
+        self._observer, self._names = observer, (run.probe_instance.topic, *run.rules)
         self._rules = {name: rule() for name, rule in OTHER_RULES.items()}
         self._witnesses = Witnesses(run.rules, run.run_id)
-        self._note = RunNote(run.site.probe, run.run_id, 0.0)
+        self._note = RunNote(run.probe_instance.probe, run.run_id, 0.0)
         self._began = False
 
     def event(self, seen: Observation) -> None:

@@ -12,11 +12,11 @@ from prober.brokers.push.endpoint import PushEndpoint
 from prober.brokers.wire import WireBroker
 from prober.clock import wall_s
 from prober.config.models import Config, TargetSettings
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunSink
-from prober.runs.site import Site
 from prober.schedule.assignments import Assignments, Unshared
-from prober.schedule.instances import sites_of
-from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.schedule.instances import instances_of
+from prober.schedule.probe_loop import OpenProbe, Surroundings
 from prober.simulation.network import Network
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics, exemplar_of
@@ -42,7 +42,7 @@ class SimulatedProber:
         self._assignments = Assignments(config, self.live, self.metrics.health)
         self._broker = broker_of(target, network, pushes)
         endpoint = local_endpoint(ADDRESS, paired=target.peer is not None)
-        instances = [ProbeInstance(site, endpoint, self._broker, config.name) for site in sites_of(target)]
+        instances = [OpenProbe(probe_instance, endpoint, self._broker, config.name) for probe_instance in instances_of(target)]
         self.live.follow((instance.shown for instance in instances), config.objectives)
         self._assignments.follow(config, instances, {target.series: self._surroundings(target)})
         self._unshared = Unshared(self._assignments, self._assignments.renew, self.faults.append)
@@ -66,8 +66,8 @@ class SimulatedProber:
         counters = SloCounters(self._config.objectives)
         metrics = self.metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
 
-        def sinks(site: Site, names: Sequence[str]) -> list[RunSink]:
-            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, site.probe, site.vantage)
+        def sinks(instance: ProbeInstance, names: Sequence[str]) -> list[RunSink]:
+            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, instance.probe, instance.vantage)
             return [measuring, self.live, *self._sinks]
 
         return Surroundings(metrics, self.live, sinks, counters)

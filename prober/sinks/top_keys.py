@@ -22,8 +22,8 @@ from prober.core.events import Delivered, Opened
 from prober.monitoring.top_keys import Interval, KeyLoad, StreamKeys, TopKey
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunBegun, RunEnded
-from prober.runs.site import Site
 from prober.slo.hot_keys import class_of_load, score_of_load
 
 SHOWN: Final = 10
@@ -225,15 +225,15 @@ def _over(count: Interval, by: float) -> Interval:
 class ObservedKeys:
     """The keys of one observed stream. Pure: every time is an argument, in seconds since 1970."""
 
-    def __init__(self, site: Site, subscription: str) -> None:
-        self._site, self._subscription = site, subscription
+    def __init__(self, instance: ProbeInstance, subscription: str) -> None:
+        self._instance, self._subscription = instance, subscription
         self._minute, self._ten_minutes = Window(MINUTE_S, PARTS), Window(TEN_MINUTES_S, int(TEN_MINUTES_S / MINUTE_S))
         self._followed: frozenset[str] = frozenset()
         self.time: Final = ObservedTime()
 
-    def follow(self, site: Site) -> None:
+    def follow(self, instance: ProbeInstance) -> None:
         """A run begins there."""
-        self._site = site
+        self._instance = instance
 
     def came(self, key: str, size: int, age_s: float | None, now: float) -> None:
         """A message came that was `age_s` old, None if that is not known, with `size` bytes of data."""
@@ -259,12 +259,12 @@ class ObservedKeys:
         found = self._loaded(now) if observed_s >= OBSERVED_MIN_S else ()
         top = tuple(sorted(found, key=lambda one: (-one.score, one.key))[:SHOWN])
         self._followed = frozenset(one.key for one in top)
-        site, traffic = self._site, self._ten_minutes.traffic()
+        instance, traffic = self._instance, self._ten_minutes.traffic()
         return StreamKeys(
-            site.target,
-            site.environment,
-            site.region,
-            site.topic,
+            instance.target,
+            instance.environment,
+            instance.region,
+            instance.topic,
             self._subscription,
             observed_at=self.time.last(now),
             observed_s=observed_s,
@@ -320,7 +320,7 @@ class _StreamSink:
 
     def begin(self, run: RunBegun) -> _Listener:
         """A run begins."""
-        return self._top_keys.listener(run.site, self._subscription)
+        return self._top_keys.listener(run.probe_instance, self._subscription)
 
 
 class TopKeys:
@@ -335,11 +335,11 @@ class TopKeys:
         """The sink of the runs that observe a stream through a subscription, by its name in metrics."""
         return _StreamSink(self, subscription)
 
-    def listener(self, site: Site, subscription: str) -> _Listener:
+    def listener(self, instance: ProbeInstance, subscription: str) -> _Listener:
         """The listener of a run that begins now."""
-        name = site.target, subscription
-        keys = self._streams.get(name) or ObservedKeys(site, subscription)
-        keys.follow(site)
+        name = instance.target, subscription
+        keys = self._streams.get(name) or ObservedKeys(instance, subscription)
+        keys.follow(instance)
 
         def opened() -> None:
             self._streams[name] = keys

@@ -135,12 +135,7 @@ PAGES = (
     Story(
         BURN,
         "one target's trouble is not another's",
-        {
-            GOOD: "0+1200x120",
-            BAD: "0x60 0+12x60",
-            checks("good", target="u"): "0+1200000x120",
-            checks("bad", target="u"): "0x120",
-        },
+        {GOOD: "0+1200x120", BAD: "0x60 0+12x60", checks("good", target="u"): "0+1200000x120", checks("bad", target="u"): "0x120"},
         {"2h": 1},
         every="1m",
         among=PAGE,
@@ -227,14 +222,7 @@ TICKETS = (
         every="5m",
         promises=(DAILY,),
     ),
-    Story(
-        SPENT,
-        "not for a few things",
-        {GOOD: "0+1x60", BAD: "0 1x60"},
-        {"2h": 0, "4h": 0},
-        every="5m",
-        promises=(DAILY,),
-    ),
+    Story(SPENT, "not for a few things", {GOOD: "0+1x60", BAD: "0 1x60"}, {"2h": 0, "4h": 0}, every="5m", promises=(DAILY,)),
     Story(SPENT, "no data", {}, {"2h": 0}, every="5m"),
 )
 
@@ -337,10 +325,7 @@ INDICATORS = (
     Story(
         BURN,
         "minutes under maintenance do not count",
-        {
-            of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60",
-            of(families.UNDER_MAINTENANCE): "0x58 1x62",
-        },
+        {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60", of(families.UNDER_MAINTENANCE): "0x58 1x62"},
         {"1h30m": 0, "2h": 0},
         every="1m",
         among={"slo": "oldest_unacked_message_age"},
@@ -357,7 +342,7 @@ INDICATORS = (
     ),
     Story(
         BURN,
-        "minutes of a site that was given up do not count",
+        "minutes of a probe_instance that was given up do not count",
         {
             of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60",
             of(families.OLDEST_UNACKED_AGE, subscription="s2", instance="j"): "0x120",

@@ -8,7 +8,7 @@ from typing import Final
 
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.verdict import Verdict
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from tests.browser.world import EUROPE
 from tests.unit.api.asking import NOON, StubView, end, view
 
@@ -24,7 +24,7 @@ PROBES: Final = (
     "redelivery",
     "seek",
 )
-SITES: Final = tuple(replace(EUROPE, probe=probe) for probe in PROBES)
+INSTANCES: Final = tuple(replace(EUROPE, probe=probe) for probe in PROBES)
 EVERY_S: Final = 60.0
 RUNS: Final = 10
 
@@ -36,11 +36,11 @@ def healthy() -> StubView:
 
 def starting() -> StubView:
     """Seven probes have a verdict, three have none yet."""
-    asked = view(*SITES)
-    for site in SITES[:7]:
-        end(asked, site, Verdict.PASS, at=NOON - 9.0)
-    for site in SITES[7:]:
-        asked.live.started(site, NOON - 20.0)
+    asked = view(*INSTANCES)
+    for instance in INSTANCES[:7]:
+        end(asked, instance, Verdict.PASS, at=NOON - 9.0)
+    for instance in INSTANCES[7:]:
+        asked.live.started(instance, NOON - 20.0)
     return asked
 
 
@@ -48,20 +48,25 @@ def outage() -> StubView:
     """Two probes could not reach the target, the newest runs of the others passed before."""
     asked = _after({}, until=NOON - 4 * EVERY_S)
     for probe in ("ordering", "publish"):
-        site = _site(probe)
+        instance = _instance(probe)
         end(
-            asked, site, Verdict.UNKNOWN, reason="publishing to europe: no connection within 10 s", at=NOON - 30.0, unreachable=True
+            asked,
+            instance,
+            Verdict.UNKNOWN,
+            reason="publishing to europe: no connection within 10 s",
+            at=NOON - 30.0,
+            unreachable=True,
         )
     return asked
 
 
 def blind() -> StubView:
     """The target answers, and refuses every subscriber."""
-    asked = view(*SITES)
+    asked = view(*INSTANCES)
     for number in range(3):
-        for site in SITES:
+        for instance in INSTANCES:
             reason = "StreamingPull was refused: PERMISSION_DENIED; grant roles/pubsub.subscriber to the prober"
-            end(asked, site, Verdict.UNKNOWN, reason=reason, at=NOON - EVERY_S * (3 - number))
+            end(asked, instance, Verdict.UNKNOWN, reason=reason, at=NOON - EVERY_S * (3 - number))
     return asked
 
 
@@ -100,15 +105,15 @@ STATES: Final[Mapping[str, Callable[[], StubView]]] = {
 
 def _after(found: Mapping[str, tuple[Kind, ...]], *, until: float = NOON, only: int | None = None) -> StubView:
     """After some runs of every probe, of which all or one find these kinds."""
-    asked = view(*SITES)
+    asked = view(*INSTANCES)
     for number in range(RUNS):
-        for place, site in enumerate(SITES):
-            kinds = found.get(site.probe, ()) if only in (None, number) else ()
+        for place, instance in enumerate(INSTANCES):
+            kinds = found.get(instance.probe, ()) if only in (None, number) else ()
             at = until - EVERY_S * (RUNS - number) + place
             verdict = Verdict.FAIL if kinds else Verdict.PASS
-            end(asked, site, verdict, *map(_finding, kinds), reason=", ".join(sorted(kinds)), at=at)
-    for site in SITES:
-        asked.live.planned(site, NOON + 20.0)
+            end(asked, instance, verdict, *map(_finding, kinds), reason=", ".join(sorted(kinds)), at=at)
+    for instance in INSTANCES:
+        asked.live.planned(instance, NOON + 20.0)
     return asked
 
 
@@ -131,5 +136,5 @@ def _finding(kind: Kind) -> Finding:
     return Finding(kind, status, EUROPE.subscription, "orders-1042", 3.5, (1, 2), facts)
 
 
-def _site(probe: str) -> Site:
-    return next(site for site in SITES if site.probe == probe)
+def _instance(probe: str) -> ProbeInstance:
+    return next(instance for instance in INSTANCES if instance.probe == probe)

@@ -1,6 +1,6 @@
 """A service that people look at: a filled status store, reports of the nightly jobs, and the real web server in front of them.
 
-Two probers report, one has fallen silent. Most of what they watch is well; one promise is broken, one site is unknown, one is under
+Two probers report, one has fallen silent. Most of what they watch is well; one guarantee is broken, one instance is unknown, one is under
 maintenance. All findings come from the recorded traces of tests/vectors, judged as in the service, so their evidence is real. Chance is
 seeded and the time stands still at noon, so that every picture of it is the same.
 """
@@ -27,9 +27,9 @@ from prober.core.events import Event
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.reports.reader import ReportReader
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site
 from prober.schedule.forecast import detectable
 from prober.serving.server import serve
 from prober.sinks.live.state import LiveState
@@ -58,7 +58,7 @@ PATIENCE_S: Final = 30.0
 VERSION: Final = "1.4.0"
 ORDERS: Final = "orders-1042"  # the key on which promises are broken here
 
-EUROPE: Final = Site(
+EUROPE: Final = ProbeInstance(
     "europe",
     "ordering",
     "wire",
@@ -91,7 +91,7 @@ US: Final = replace(AFFINITY, probe="ordering", promise=EUROPE.promise, subscrip
 STAGING: Final = replace(EUROPE, target="staging", environment="staging", endpoint="10.20.0.5:8085", region="")
 ASIA: Final = replace(EUROPE, target="asia", region="asia-east1", endpoint="asia-east1-pubsub.googleapis.com:443")
 OWN: Final = (EUROPE, LIBRARY, REDELIVERY, STAGING)
-OTHERS: Final[Mapping[str, tuple[Site, ...]]] = {"prober-1": (US, AFFINITY), "prober-2": (ASIA,)}
+OTHERS: Final[Mapping[str, tuple[ProbeInstance, ...]]] = {"prober-1": (US, AFFINITY), "prober-2": (ASIA,)}
 
 
 @dataclass
@@ -102,17 +102,18 @@ class World:
     store: StatusStore
     url: str = ""
 
-    def end(self, site: Site, verdict: Verdict, number: int) -> None:
+    def end(self, instance: ProbeInstance, verdict: Verdict, number: int) -> None:
         """One more run ends at this moment."""
-        result = _result(site, verdict, number, self.view.now - 1.0)
-        self.store.record([_entry(site, result, "prober-0")])
-        self.view.live.ended(site, result, result.started_at + result.duration_s)
+        result = _result(instance, verdict, number, self.view.now - 1.0)
+        self.store.record([_entry(instance, result, "prober-0")])
+        self.view.live.ended(instance, result, result.started_at + result.duration_s)
         self.tell()
 
     def tell(self) -> None:
         """The service sends a heartbeat."""
         self.store.heartbeat(
-            ProberRecord("prober-0", VERSION, STARTED, self.view.now, streams=(ORDERS_STREAM,)), self.view.snapshot().sites
+            ProberRecord("prober-0", VERSION, STARTED, self.view.now, streams=(ORDERS_STREAM,)),
+            self.view.snapshot().probe_instances,
         )
 
 
@@ -160,20 +161,22 @@ def made(folder: Path) -> World:
     store = StatusStore(database)
     store.prepare()
     live_states = {
-        instance: LiveState(sites, objectives, version=VERSION, instance=instance, started_at=STARTED)
-        for instance, sites in {"prober-0": OWN, **OTHERS}.items()
+        instance: LiveState(instances, objectives, version=VERSION, instance=instance, started_at=STARTED)
+        for instance, instances in {"prober-0": OWN, **OTHERS}.items()
     }
     for instance, live in live_states.items():
         _live(store, live, instance, OWN if instance == "prober-0" else OTHERS[instance])
     live_states["prober-0"].under_maintenance(STAGING, "upgrade of the emulator", NOON - 600.0)
     live_states["prober-0"].started(EUROPE, NOON - 4.0)
-    for site in OWN:
-        live_states["prober-0"].planned(site, NOON + 21.0)
+    for probe_instance in OWN:
+        live_states["prober-0"].planned(probe_instance, NOON + 21.0)
     for instance, silent_s in (("prober-1", 3.0), ("prober-2", 1500.0)):
         told = live_states[instance].snapshot(NOON - silent_s)
-        store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.sites)
+        store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.probe_instances)
     told = live_states["prober-0"].snapshot(NOON)
-    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(ORDERS_STREAM,)), told.sites, tuple(_slices()))
+    store.heartbeat(
+        ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(ORDERS_STREAM,)), told.probe_instances, tuple(_slices())
+    )
     _report(folder / "reports")
     found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
@@ -190,48 +193,38 @@ def _comparisons() -> Iterator[ConfiguredComparison]:
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 
-def _live(store: StatusStore, live: LiveState, instance: str, sites: Iterable[Site]) -> None:
-    """What a prober has seen: a run a minute at each site, and earlier every recorded trace once."""
-    for site in sites:
+def _live(store: StatusStore, live: LiveState, instance: str, instances: Iterable[ProbeInstance]) -> None:
+    """What a prober has seen: a run a minute at each probe instance, and earlier every recorded trace once."""
+    for probe_instance in instances:
         entries = []
         for number in range(RUNS):
             at = NOON - (RUNS - number) * INTERVAL_S + 10.0
-            if site is ASIA and number > RUNS - 30:
+            if probe_instance is ASIA and number > RUNS - 30:
                 break
-            entry = _entry(site, _result(site, _verdict(site, number), number, at), instance)
+            entry = _entry(probe_instance, _result(probe_instance, _verdict(probe_instance, number), number, at), instance)
             entries.append(entry)
-            live.ended(site, entry.run.result, entry.run.ended_at)
-        if site is US:
-            entries = [*_recorded(site, instance), *entries]
+            live.ended(probe_instance, entry.run.result, entry.run.ended_at)
+        if probe_instance is US:
+            entries = [*_recorded(probe_instance, instance), *entries]
         store.record(entries)
 
 
-def _verdict(site: Site, number: int) -> Verdict:
+def _verdict(instance: ProbeInstance, number: int) -> Verdict:
     left = RUNS - number
-    if site is REDELIVERY:
+    if instance is REDELIVERY:
         return Verdict.FAIL if left in (1, 2, 3, 79) else Verdict.PASS
-    if site is LIBRARY:
+    if instance is LIBRARY:
         return Verdict.UNKNOWN if left <= 2 or 30 <= left < 42 else Verdict.PASS
-    return Verdict.UNKNOWN if site is STAGING and left < 4 else Verdict.PASS
+    return Verdict.UNKNOWN if instance is STAGING and left < 4 else Verdict.PASS
 
 
-def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
-    chance = Random(f"{site.probe} {site.target} {site.vantage} {number}")
+def _result(instance: ProbeInstance, verdict: Verdict, number: int, at: float) -> RunResult:
+    chance = Random(f"{instance.probe} {instance.target} {instance.vantage} {number}")
     reason = {Verdict.FAIL: "REDELIVERY_SKIP", Verdict.UNKNOWN: "the target did not answer for 12 s"}.get(verdict, "")
-    name = f"{site.probe}-{site.target}-{site.vantage}-{number:03}"
-    result = RunResult(
-        name,
-        site.probe,
-        site.target,
-        site.vantage,
-        verdict,
-        reason,
-        at,
-        chance.uniform(1.5, 3.0),
-        7 + number,
-        site.topic,
-        site.subscription,
-    )
+    name = f"{instance.probe}-{instance.target}-{instance.vantage}-{number:03}"
+    place = instance.probe, instance.target, instance.vantage
+    took_s, names = chance.uniform(1.5, 3.0), (instance.topic, instance.subscription)
+    result = RunResult(name, *place, verdict, reason, at, took_s, 7 + number, *names)
     if verdict is Verdict.UNKNOWN:
         return result
     counters = {
@@ -247,7 +240,7 @@ def _result(site: Site, verdict: Verdict, number: int, at: float) -> RunResult:
     checks = {indicator: SliCounts(200) for indicator in (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.AFFINITY)}
     checks[Indicator.REDELIVERY] = SliCounts(counters["rewinds"] - bad, bad)
     return replace(
-        result, counters=counters, checks=checks, durations=_durations(chance, slow=site is REDELIVERY and number > RUNS - 20)
+        result, counters=counters, checks=checks, durations=_durations(chance, slow=instance is REDELIVERY and number > RUNS - 20)
     )
 
 
@@ -261,33 +254,35 @@ def _durations(chance: Random, *, slow: bool) -> dict[Indicator, Durations]:
     }
 
 
-def _entry(site: Site, result: RunResult, instance: str) -> Entry:
+def _entry(probe_instance: ProbeInstance, result: RunResult, instance: str) -> Entry:
     """A run as the service keeps it; one that fails is a recorded trace."""
     if result.verdict is Verdict.FAIL:
-        return _judged(site, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
+        return _judged(probe_instance, result, instance, "t20-acked-3-not-redelivered-before-4", ORDERS)
     ended_at = result.started_at + result.duration_s
     recorded = KeptHistory((), {}, sum(result.counters.values()))
-    return entry_of(EndedRun(site, result, ended_at, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED))
+    return entry_of(EndedRun(probe_instance, result, ended_at, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED))
 
 
-def _recorded(site: Site, instance: str) -> Iterator[Entry]:
+def _recorded(probe_instance: ProbeInstance, instance: str) -> Iterator[Entry]:
     """Every recorded trace as a run of its own, some hours ago; one of them on a hostile key."""
     for number, path in enumerate(sorted(VECTORS.glob("*.jsonl"))):
         at = STARTED + 60.0 * number
-        result = replace(_result(site, Verdict.PASS, number, at), run_id=f"{site.probe}-{path.stem.split('-')[0]}")
-        yield _judged(site, result, instance, path.stem, HOSTILE if path.stem.startswith("t02-") else ORDERS)
+        result = replace(
+            _result(probe_instance, Verdict.PASS, number, at), run_id=f"{probe_instance.probe}-{path.stem.split('-')[0]}"
+        )
+        yield _judged(probe_instance, result, instance, path.stem, HOSTILE if path.stem.startswith("t02-") else ORDERS)
 
 
-def _judged(site: Site, result: RunResult, instance: str, stem: str, key: str) -> Entry:
+def _judged(probe_instance: ProbeInstance, result: RunResult, instance: str, stem: str, key: str) -> Entry:
     header, events = _trace(stem)
-    header = replace(header, subscription=site.subscription, key=key)
-    own = [_renamed(event, site.subscription, key) for event in events]
+    header = replace(header, subscription=probe_instance.subscription, key=key)
+    own = [_renamed(event, probe_instance.subscription, key) for event in events]
     found = judge(result.run_id, header, own)
     told = replace(result, verdict=found.verdict, findings=found.findings, counts=found.counts, counters=found.counters)
     told = replace(told, reason=", ".join(sorted({made.finding.kind for made in found.findings if made.finding.status in FAILING})))
-    recorded = KeptHistory(own, {site.subscription: header.rules}, len(own))
+    recorded = KeptHistory(own, {probe_instance.subscription: header.rules}, len(own))
     return entry_of(
-        EndedRun(site, told, told.started_at + told.duration_s, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED)
+        EndedRun(probe_instance, told, told.started_at + told.duration_s, 0.0, recorded), ProberIdentity(instance, VERSION, STARTED)
     )
 
 

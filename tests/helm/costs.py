@@ -21,7 +21,7 @@ from prober.config.models import Config
 from prober.durations import read_duration
 from prober.probes.cost import MONTH_S, Bounds, price_usd
 from prober.schedule.forecast import monthly_cost
-from prober.schedule.instances import PlannedSite, sites_of
+from prober.schedule.instances import PlannedInstance, instances_of
 from tests.helm.chart import CASES, CHART, Document, Values, documents
 from tests.helm.test_configuration import loaded
 
@@ -30,7 +30,7 @@ _SHIPPED: Final = {path.stem.removeprefix("values-") for path in CHART.glob("val
 ENVIRONMENTS: Final = (*_FIRST, *sorted(_SHIPPED - set(_FIRST)))
 """Every values file that is shipped."""
 
-SERIES_ALONE, SERIES_PER_TARGET, SERIES_PER_SITE, SERIES_PER_SUBSCRIPTION, SERIES_OF_API = 75, 219, 27, 158, 69
+SERIES_ALONE, SERIES_PER_TARGET, SERIES_PER_INSTANCE, SERIES_PER_SUBSCRIPTION, SERIES_OF_API = 75, 219, 27, 158, 69
 BYTES_PER_EVENT: Final = 16.9
 MORE_BYTES_WITH_RANDOM_IDS: Final = 2.5
 """Of each event, if message ids were random; those of the real service are something between."""
@@ -79,21 +79,21 @@ class Environment:
             return loaded(self.values, "prober", Path(folder))
 
     @property
-    def sites(self) -> list[PlannedSite]:
+    def probe_instances(self) -> list[PlannedInstance]:
         """Every probe instance."""
-        return [site for target in self.config.targets for site in sites_of(target)]
+        return [instance for target in self.config.targets for instance in instances_of(target)]
 
     # --- Pub/Sub -------------------------------------------------------------------------------------------------------------
 
     @property
     def messages(self) -> float:
         """Published and delivered, in a month."""
-        return sum(monthly_cost(site).messages for site in self.sites)
+        return sum(monthly_cost(instance).messages for instance in self.probe_instances)
 
     @property
     def pubsub_bytes(self) -> Bounds:
         """What Google bills for, in a month."""
-        return reduce(add, (monthly_cost(site).billed for site in self.sites))
+        return reduce(add, (monthly_cost(instance).billed for instance in self.probe_instances))
 
     # --- metrics -------------------------------------------------------------------------------------------------------------
 
@@ -117,8 +117,8 @@ class Environment:
     @property
     def series(self) -> int:
         """What one scrape of all pods brings, at most: as if each of several probers ran everything."""
-        subscriptions = sum(plan.ordering for site in self.sites for plan in site.experiment.subscriptions)
-        of_a_prober = series_of(len(self.config.targets), len(self.sites), subscriptions)
+        subscriptions = sum(plan.ordering for instance in self.probe_instances for plan in instance.experiment.subscriptions)
+        of_a_prober = series_of(len(self.config.targets), len(self.probe_instances), subscriptions)
         return self.pods["prober"] * of_a_prober + self.pods.get("api", 0) * SERIES_OF_API
 
     @property
@@ -219,9 +219,9 @@ class Environment:
         return self.pubsub_usd + Bounds(rest, rest)
 
 
-def series_of(targets: int, sites: int, subscriptions: int) -> int:
+def series_of(targets: int, instances: int, subscriptions: int) -> int:
     """How many series a prober exports about so many targets with so many probe instances and subscriptions in all."""
-    return SERIES_ALONE + SERIES_PER_TARGET * targets + SERIES_PER_SITE * sites + SERIES_PER_SUBSCRIPTION * subscriptions
+    return SERIES_ALONE + SERIES_PER_TARGET * targets + SERIES_PER_INSTANCE * instances + SERIES_PER_SUBSCRIPTION * subscriptions
 
 
 def quantity(text: str | int) -> float:

@@ -36,7 +36,7 @@ Not counted:
 
 _METRICS: Final = """\
 Metrics count for Google Cloud Managed Service for Prometheus, where each series of each pod at each scrape is a sample. A prober
-exports {alone} series, {per_target} per target, {per_site} per probe instance and {per_subscription} per subscription of one, an
+exports {alone} series, {per_target} per target, {per_instance} per probe instance and {per_subscription} per subscription of one, an
 API {of_api}. The table counts every bucket of a histogram, and every target on every prober, so it is at most that. `rules` of
 kind `Rules` come on top: a recording rule makes one sample per target and evaluation, and Google bills the series that it reads.
 With a Prometheus of your own none of this is billed. `scrape.interval: 60s` halves the largest part; alerts then fire up to half a
@@ -109,7 +109,7 @@ def page() -> str:
     measured = {
         "alone": costs.SERIES_ALONE,
         "per_target": costs.SERIES_PER_TARGET,
-        "per_site": costs.SERIES_PER_SITE,
+        "per_instance": costs.SERIES_PER_INSTANCE,
         "per_subscription": costs.SERIES_PER_SUBSCRIPTION,
         "of_api": costs.SERIES_OF_API,
     }
@@ -147,7 +147,7 @@ def _production(production: Environment) -> str:
 def _quantities(environments: Sequence[Environment]) -> tuple[Sequence[str], list[Sequence[str]]]:
     head = ("a month", *(one.name for one in environments))
     return head, [
-        ("targets, probe instances", *(f"{len(one.config.targets)}, {len(one.sites)}" for one in environments)),
+        ("targets, probe instances", *(f"{len(one.config.targets)}, {len(one.probe_instances)}" for one in environments)),
         ("pods: probers, APIs", *(f"{one.pods['prober']}, {one.pods.get('api', 0)}" for one in environments)),
         ("messages published and received", *(f"{one.messages / 1e6:,.0f} million" for one in environments)),
         ("billed by Pub/Sub", *(_tebibytes(one.pubsub_bytes) for one in environments)),
@@ -163,7 +163,7 @@ def _histories(environments: Sequence[Environment]) -> tuple[Sequence[str], list
     return head, [
         (
             one.name or "one target, default configuration",
-            f"{len(one.config.targets)}, {len(one.sites)}",
+            f"{len(one.config.targets)}, {len(one.probe_instances)}",
             f"{one.events_per_day / 1e6:,.0f} million",
             f"{one.history_bytes_per_day / GIB:.1f} GiB",
             f"{one.config.history.size_max / one.history_bytes_per_day:.0f}",
@@ -189,13 +189,13 @@ def _size_max(production: Environment) -> str:
 
 def _probes() -> str:
     rows = []
-    for site in Environment("").sites:
-        cost = monthly_cost(site)
+    for instance in Environment("").probe_instances:
+        cost = monthly_cost(instance)
         counts = (cost.runs, cost.traffic.requests, cost.traffic.published, cost.traffic.delivered)
-        rows.append((f"`{site.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(cost.billed), between(cost.usd)))
-    rows.append(("all", "", "", "", "", "", f"**{between(price_of(Environment('').sites))}**"))
+        rows.append((f"`{instance.probe}`", *(f"{count:,.0f}" for count in counts), _tebibytes(cost.billed), between(cost.usd)))
+    rows.append(("all", "", "", "", "", "", f"**{between(price_of(Environment('').probe_instances))}**"))
     head = ("probe", "runs a month", "requests a run", "published", "received", "billed a month", "price")
-    each = message_bytes(site.settings.sizes)
+    each = message_bytes(instance.settings.sizes)
     limit = "the [objectives](configuration.md#how-often-a-probe-must-run) limit how far you can reduce it"
     words = (
         f"A message of 256 bytes is billed as {each:.0f} bytes, with its attributes, its timestamp and its id. `schedule.interval`,\n"

@@ -31,15 +31,15 @@ def scraped(case: str, *, targets: int | None = None) -> Mapping[str, int]:
         path.write_text(yaml.safe_dump(_here(document, folder)), encoding="utf-8")
         with program("run", "--config", str(path), environ=environ) as prober:
             url = prober.said(r"status page: (\S+)/")
-            eventually(lambda: all(site["verdict"] is not None for site in status(url)["sites"]), PATIENCE_S)
-            sites = status(url)["sites"]
+            eventually(lambda: all(instance["verdict"] is not None for instance in status(url)["probe_instances"]), PATIENCE_S)
+            instances = status(url)["probe_instances"]
             with program("api", "--config", str(path), environ=environ) as api:
                 of_api = series_on(get(api.said(r"status page: (\S+)/") + "/metrics"))
             return {
                 "prober": series_on(get(f"{url}/metrics")),
                 "api": of_api,
-                "sites": len(sites),
-                "subscriptions": sum(plan.ordering for site in sites for plan in PROBES[site["probe"]].subscriptions),
+                "probe_instances": len(instances),
+                "subscriptions": sum(plan.ordering for instance in instances for plan in PROBES[instance["probe"]].subscriptions),
                 "targets": len(document["targets"]),
             }
 

@@ -31,8 +31,8 @@ def test_production_by_hand() -> None:
     """Three targets; a month has 259,200 runs of `ordering` from two vantages, 43,200 of `redelivery` and `affinity`."""
     one = Environment("production")
     months = Counter[str]()
-    for site in one.sites:
-        months[site.probe] += round(monthly_cost(site).messages)
+    for instance in one.probe_instances:
+        months[instance.probe] += round(monthly_cost(instance).messages)
     assert months["ordering"] == 3 * 2 * 259_200 * 2000
     assert months["redelivery"] == 3 * 43_200 * (144 + 459)
     assert months["affinity"] == 3 * 43_200 * (1600 + 1728)
@@ -70,9 +70,9 @@ def test_quantities(text: str | int, number: float) -> None:
 @pytest.mark.nightly  # until every probe has run
 def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
     counted = scraped("production", targets=1)
-    assert counted["prober"] == pytest.approx(costs.series_of(1, counted["sites"], counted["subscriptions"]), rel=SERIES_OFF), (
-        "python -m tests.helm.scrapes"
-    )
+    assert counted["prober"] == pytest.approx(
+        costs.series_of(1, counted["probe_instances"], counted["subscriptions"]), rel=SERIES_OFF
+    ), "python -m tests.helm.scrapes"
     assert counted["api"] == pytest.approx(costs.SERIES_OF_API, rel=SERIES_OFF)
 
 
@@ -80,9 +80,13 @@ def test_a_prober_exports_as_many_series_as_the_page_counts() -> None:
 def test_an_event_takes_as_much_of_the_history_as_the_page_says() -> None:
     size = history_size.measure(MEASURED_S)
     assert size.bytes_per_event == pytest.approx(costs.BYTES_PER_EVENT, rel=BYTES_OFF), "python -m benchmarks.history_size"
-    for site in Environment("staging").sites:
-        if site.probe in size.runs:
-            traffic = monthly_cost(site).traffic
-            in_no_history = traffic.published if site.probe is ProbeName.CONTROL_GROUP else 0  # what its twin subscription delivers
+    for instance in Environment("staging").probe_instances:
+        if instance.probe in size.runs:
+            traffic = monthly_cost(instance).traffic
+            in_no_history = (
+                traffic.published if instance.probe is ProbeName.CONTROL_GROUP else 0
+            )  # what its twin subscription delivers
             messages = traffic.published + traffic.delivered - in_no_history
-            assert size.events_per_run(site.probe) == pytest.approx(messages * costs.EVENTS_PER_MESSAGE, rel=EVENTS_OFF), site.probe
+            assert size.events_per_run(instance.probe) == pytest.approx(messages * costs.EVENTS_PER_MESSAGE, rel=EVENTS_OFF), (
+                instance.probe
+            )

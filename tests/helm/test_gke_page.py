@@ -138,14 +138,17 @@ def test_files_that_it_names_exist() -> None:
 
 
 def test_the_quotas_are_compared_with_what_production_uses() -> None:
-    sites = Environment("production").sites
-    assert sum(len(site.experiment.subscriptions) for site in sites) < 100
-    assert sum(site.settings.subscribers for site in sites) < 200
-    ordering = next(site for site in sites if site.probe == "ordering")
+    instances = Environment("production").probe_instances
+    assert sum(len(instance.experiment.subscriptions) for instance in instances) < 100
+    assert sum(instance.settings.subscribers for instance in instances) < 200
+    ordering = next(instance for instance in instances if instance.probe == "ordering")
     each = message_bytes(ordering.settings.sizes)
     assert f"| {ordering.settings.rate / ordering.keys * each / 1e6:.2f} MB/s while a burst is sent |" in TEXT
-    bursts = sum(site.settings.rate for site in sites) * each
+    bursts = sum(instance.settings.rate for instance in instances) * each
     assert 1e6 < bursts < 2e6  # "under 2 MB/s while bursts are sent"
-    here = [(cost.runs, cost.traffic) for cost in (monthly_cost(site) for site in sites if site.target is ordering.target)]
+    here = [
+        (cost.runs, cost.traffic)
+        for cost in (monthly_cost(instance) for instance in instances if instance.target is ordering.target)
+    ]
     average = sum(runs * traffic.published for runs, traffic in here) * each / MONTH_S
     assert f"{average / 1e6:.1f} MB/s per target on average" in TEXT

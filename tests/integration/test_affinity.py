@@ -19,7 +19,7 @@ from prober.probes.catalogue import ProbeName
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.instances import PlannedSite
+from prober.schedule.instances import PlannedInstance
 from prober.slo.figures import Figure
 
 SETTLED_S = 2.0
@@ -29,18 +29,18 @@ SETTLED_S = 2.0
 def run(vantage: Vantage = Vantage.WIRE) -> RunResult:
     async def scenario() -> RunResult:
         settings = load(None, {}).targets[0]
-        site = PlannedSite(settings, ProbeName.AFFINITY, settings.probes[ProbeName.AFFINITY], vantage)
+        instance = PlannedInstance(settings, ProbeName.AFFINITY, settings.probes[ProbeName.AFFINITY], vantage)
         async with EmbeddedServer() as server:
             endpoint = parse_endpoint(server.address)
-            target = site.at(endpoint)
+            target = instance.at(endpoint)
             if vantage is Vantage.WIRE:
                 target = replace(
                     target, rules=replace(target.rules, ack_lag_max_s=SETTLED_S / 2, delivery_delay_max_s=SETTLED_S / 2)
                 )
             broker = await connect(endpoint, vantage)
             try:
-                provisioner = Provisioner(target, site.resource_name("here"), site.experiment.subscriptions, lasting=False)
-                return await Run(site.experiment, broker, target, provisioner, site.workload).carry_out()
+                provisioner = Provisioner(target, instance.resource_name("here"), instance.experiment.subscriptions, lasting=False)
+                return await Run(instance.experiment, broker, target, provisioner, instance.workload).carry_out()
             finally:
                 await broker.close()
 

@@ -53,13 +53,13 @@ def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
     store = StatusStore(database)
     store.prepare()
     store.record([entry("run-1", Kind.ORDER_GAP, at=wall_s())])  # an older finding would be closed by the heartbeat
-    store.heartbeat(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().sites)
+    store.heartbeat(ProberRecord("prober-0", "1.2.3", wall_s(), wall_s()), snapshot().probe_instances)
     database.close()
     with alone(url, ORDERING_PROBER_API__TOKEN="t") as client:
         assert client.get("/readyz").json() == {"ready": True, "problems": []}
         status = client.get("/api/v1/status").json()
-        assert [(site["target"], site["verdict"]) for site in status["sites"]] == [("europe", "FAIL")]
-        assert status["sites"][0]["findings"][0]["finding_id"] == "run-1-1"
+        assert [(instance["target"], instance["verdict"]) for instance in status["probe_instances"]] == [("europe", "FAIL")]
+        assert status["probe_instances"][0]["findings"][0]["finding_id"] == "run-1-1"
         assert client.get("/api/v1/findings/run-1-1").json()["kind"] == "ORDER_GAP"
         assert client.get("/").status_code == 200
         begun = client.post("/api/v1/probes/ordering/runs", headers={"Authorization": "Bearer t"})

@@ -19,13 +19,13 @@ from prober.clock import wall_s
 from prober.config.loading import load
 from prober.core.findings import Kind
 from prober.core.verdict import Verdict
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
-from tests.unit.sinks.status.examples import SITE, US, entry
+from tests.unit.sinks.status.examples import INSTANCE, US, entry
 from tests.unit.sinks.status.postgresql import PostgreSQL, binaries
 
 RUNS = 60
@@ -48,19 +48,19 @@ def url() -> Iterator[str]:
         yield server.new_database()
 
 
-def probe(url: str, instance: str, site: Site) -> None:
-    """A prober: writes runs one after the other, some of which find something, and how its site stands."""
+def probe(url: str, instance: str, probe_instance: ProbeInstance) -> None:
+    """A prober: writes runs one after the other, some of which find something, and how its probe instance stands."""
     with closing(Database(url)) as database:
         store = StatusStore(database)
         store.prepare()
-        live = LiveState([site], (), version="1", instance=instance, started_at=wall_s())
+        live = LiveState([probe_instance], (), version="1", instance=instance, started_at=wall_s())
         for number in range(RUNS):
             kinds = (Kind.ORDER_GAP,) if number % 5 == 4 else ()
-            written = entry(f"{instance}-{number}", *kinds, at=wall_s(), site=site, instance=instance)
+            written = entry(f"{instance}-{number}", *kinds, at=wall_s(), probe_instance=probe_instance, instance=instance)
             store.record([written])
-            live.ended(site, written.run.result, written.run.ended_at)
+            live.ended(probe_instance, written.run.result, written.run.ended_at)
             shown = live.snapshot(wall_s())
-            store.heartbeat(ProberRecord(instance, "1", shown.started_at, shown.at), shown.sites)
+            store.heartbeat(ProberRecord(instance, "1", shown.started_at, shown.at), shown.probe_instances)
 
 
 def without(answer: Any) -> Any:
@@ -69,7 +69,7 @@ def without(answer: Any) -> Any:
 
 
 def test_one_consistent_answer(url: str) -> None:
-    probers = [Thread(target=probe, args=(url, f"prober-{number}", site)) for number, site in enumerate((SITE, US))]
+    probers = [Thread(target=probe, args=(url, f"prober-{number}", instance)) for number, instance in enumerate((INSTANCE, US))]
     config = load(None, {})
 
     async def replica() -> tuple[Alone, httpx.AsyncClient]:
@@ -104,10 +104,9 @@ def test_one_consistent_answer(url: str) -> None:
                 answers = [(await client.get(path)).json() for client in clients]
                 assert without(answers[0]) == without(answers[1]), path
             status = (await clients[0].get("/api/v1/status")).json()
-            assert [(site["target"], site["probe"], site["runs"]["FAIL"]) for site in status["sites"]] == [
-                ("europe", "ordering", RUNS // 5),
-                ("us", "affinity", RUNS // 5),
-            ]
+            assert [
+                (instance["target"], instance["probe"], instance["runs"]["FAIL"]) for instance in status["probe_instances"]
+            ] == [("europe", "ordering", RUNS // 5), ("us", "affinity", RUNS // 5)]
             assert status["verdict"] == Verdict.FAIL
             assert [prober["instance"] for prober in status["probers"]] == ["prober-0", "prober-1"]
         finally:

@@ -37,7 +37,7 @@ from prober.runs.classification import Observation
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.schedule.instances import PlannedSite
+from prober.schedule.instances import PlannedInstance
 from tests.nightly import nightly_but
 from tests.virtual_time import in_virtual_time
 
@@ -63,11 +63,7 @@ MORE_TRIALS = (
     (ProbeName.PUSH, "lease_short", "p=1"),
     (ProbeName.PUSH, "slow_ack_extension", "p=0.3"),
 )
-PULL_TRIALS = {
-    "lost_pull_answer": "p=0.2",
-    "duplicate_publish_same_id": "p=0.3",
-    "slow_ack_extension": "p=0.3",
-}
+PULL_TRIALS = {"lost_pull_answer": "p=0.2", "duplicate_publish_same_id": "p=0.3", "slow_ack_extension": "p=0.3"}
 OVER_GRPC = ("reply_lost", "zombie_publish", "slow_ack_extension")
 PULLERS = 3
 ALL_ACKED_WITHIN_S = 90.0
@@ -184,8 +180,8 @@ async def pulled(vantage: Vantage, *faults: str) -> tuple[RunResult, list[Event]
     settings = load(None, {}).targets[0]
     async with EmbeddedServer(faults=map(parse_fault, faults)) as server:
         endpoint = parse_endpoint(server.address)
-        site = PlannedSite(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage)
-        target = site.at(endpoint)
+        instance = PlannedInstance(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage)
+        target = instance.at(endpoint)
         target = replace(target, rules=replace(target.rules, mode=Mode.PULL))
         broker = await connect(endpoint, vantage)
         try:

@@ -23,7 +23,7 @@ from prober.probes.cost import message_bytes
 from prober.probes.payload import Stamp
 from prober.runs.result import RunResult
 from prober.runs.runner import new_run_id
-from prober.schedule.instances import sites_of
+from prober.schedule.instances import instances_of
 from tests.virtual_time import in_virtual_time
 
 PROBE_OF = {
@@ -131,10 +131,10 @@ def test_batches_that_could_have_overlapped_are_counted_as_chances(asked: Counte
 
 
 def test_a_run_gives_as_many_chances_as_are_planned(asked: Counter[str]) -> None:
-    for site in sites_of(load(None, {}).targets[0]):
-        result = run(site.probe, "split_holder:p=0")
-        for counter, planned in site.experiment.chances(site.workload).items():
-            assert result.counters[counter] == pytest.approx(planned, rel=PLANNED_OFF.get((site.probe, counter), 0.0))
+    for instance in instances_of(load(None, {}).targets[0]):
+        result = run(instance.probe, "split_holder:p=0")
+        for counter, planned in instance.experiment.chances(instance.workload).items():
+            assert result.counters[counter] == pytest.approx(planned, rel=PLANNED_OFF.get((instance.probe, counter), 0.0))
         assert result.counters.get("chances_affinity", 0) <= asked["split_holder"]
         asked.clear()
 
@@ -149,8 +149,8 @@ def test_what_goes_wrong_in_one_case_of_five_is_found_at_once(fault: str) -> Non
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_run_sends_what_its_cost_is_computed_from(probe: str) -> None:
     config = load(None, {})
-    (site,) = (site for site in sites_of(config.targets[0]) if site.probe == probe)
-    promised = site.experiment.traffic(site.workload)
+    (instance,) = (instance for instance in instances_of(config.targets[0]) if instance.probe == probe)
+    promised = instance.experiment.traffic(instance.workload)
     (result,) = in_virtual_time(lambda: run_checks(config, CheckRequest(probes=(probe,)), {}, lambda _: None))
     unjudged = result.counters.get("unordered_deliveries", 0)
     delivered = result.counters["deliveries_first"] + result.counters.get("deliveries_redelivery", 0) + unjudged

@@ -15,7 +15,7 @@ from prober.config.following import ConfigurationFile
 from prober.config.models import Api
 from prober.embedded.server import EmbeddedServer
 from prober.service import Service
-from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status.listings import RunFilter
 from prober.sinks.status.records import RunRecord
 from tests.integration.programs import eventually, get, program, series, status
@@ -52,8 +52,10 @@ class Running:
         self.service.reload()
 
     @property
-    def sites(self) -> dict[tuple[str, str], SiteSnapshot]:
-        return {(shown.site.target, shown.site.probe): shown for shown in self.service.snapshot().sites}
+    def probe_instances(self) -> dict[tuple[str, str], InstanceSnapshot]:
+        return {
+            (shown.probe_instance.target, shown.probe_instance.probe): shown for shown in self.service.snapshot().probe_instances
+        }
 
     @property
     def digest(self) -> str:
@@ -87,39 +89,44 @@ def play(folder: Path, text: str, scenario: Callable[[Running], Coroutine[None, 
 
 def test_what_did_not_change_goes_on_and_what_did_begins_anew(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
-        await until(lambda: running.sites["here", "ordering"].last_run)
-        await until(lambda: running.sites["here", "redelivery"].running_since or running.sites["here", "redelivery"].last_run)
-        before, counted = running.sites, await running.scraped()
+        await until(lambda: running.probe_instances["here", "ordering"].last_run)
+        await until(
+            lambda: (
+                running.probe_instances["here", "redelivery"].running_since
+                or running.probe_instances["here", "redelivery"].last_run
+            )
+        )
+        before, counted = running.probe_instances, await running.scraped()
         await running.applied(TWO.replace("ordering: {", "ordering: {messages: 30, "))
-        await until(lambda: running.sites["here", "ordering"].history[1:])
-        after = running.sites
+        await until(lambda: running.probe_instances["here", "ordering"].history[1:])
+        after = running.probe_instances
         assert after["here", "ordering"].history[0] == before["here", "ordering"].history[0]
-        assert after["here", "ordering"].site.topic != before["here", "ordering"].site.topic
+        assert after["here", "ordering"].probe_instance.topic != before["here", "ordering"].probe_instance.topic
         assert after["here", "ordering"].runs_expected == 2
         kept = ("here", "redelivery")
-        assert after[kept].site == before[kept].site
+        assert after[kept].probe_instance == before[kept].probe_instance
         assert after[kept].next_run_at == before[kept].next_run_at
         assert after[kept].running_since in (None, before[kept].running_since)
         assert after[kept].runs_expected == 1
-        await until(lambda: running.sites[kept].last_run)
+        await until(lambda: running.probe_instances[kept].last_run)
         assert counted.keys() <= (await running.scraped()).keys()
 
     play(tmp_path, TWO, scenario)
 
 
-def test_the_run_under_way_ends_and_counts_before_its_site_is_gone(tmp_path: Path) -> None:
+def test_the_run_under_way_ends_and_counts_before_its_instance_is_gone(tmp_path: Path) -> None:
     """Its topic is deleted then, and its series end, as after a restart."""
 
     async def scenario() -> None:
         async with EmbeddedServer() as server:
 
             async def inside(running: Running) -> None:
-                await until(lambda: running.sites["here", "redelivery"].running_since)
-                topic = running.sites["here", "redelivery"].site.topic
+                await until(lambda: running.probe_instances["here", "redelivery"].running_since)
+                topic = running.probe_instances["here", "redelivery"].probe_instance.topic
                 await until(lambda: topic in server.state.registry.topics)
                 await running.applied(TWO.replace("[ordering, redelivery]", "[ordering]"))
-                assert ("here", "redelivery") in running.sites  # it goes on
-                await until(lambda: ("here", "redelivery") not in running.sites)
+                assert ("here", "redelivery") in running.probe_instances  # it goes on
+                await until(lambda: ("here", "redelivery") not in running.probe_instances)
                 await until(lambda: topic not in server.state.registry.topics)
                 await until(lambda: [run.verdict for run in _runs(running) if run.probe == "redelivery"] == ["PASS"])
                 (prober,) = running.service.queries.probers()
@@ -153,18 +160,18 @@ def test_targets_come_and_go(tmp_path: Path) -> None:
     other = one + "  - {name: there, endpoint: embedded, environment: staging, probes: [ordering]}\n"
 
     async def scenario(running: Running) -> None:
-        await until(lambda: running.sites["here", "ordering"].last_run)
-        first = running.sites["here", "ordering"]
+        await until(lambda: running.probe_instances["here", "ordering"].last_run)
+        first = running.probe_instances["here", "ordering"]
         for _ in range(2):
             await running.applied(other)
-            await until(lambda: running.sites["there", "ordering"].last_run)
+            await until(lambda: running.probe_instances["there", "ordering"].last_run)
             await until_counted(running, 'target="there"', there=True)
             await running.applied(one)
-            await until(lambda: ("there", "ordering") not in running.sites)
+            await until(lambda: ("there", "ordering") not in running.probe_instances)
             await until_counted(running, 'target="there"', there=False)
             assert {slo.target for slo in running.service.snapshot().slos} == {"here"}
-        assert running.sites["here", "ordering"].last_run == first.last_run
-        assert running.sites["here", "ordering"].next_run_at == first.next_run_at
+        assert running.probe_instances["here", "ordering"].last_run == first.last_run
+        assert running.probe_instances["here", "ordering"].next_run_at == first.next_run_at
 
     play(tmp_path, one, scenario)
 
@@ -172,8 +179,8 @@ def test_targets_come_and_go(tmp_path: Path) -> None:
 def test_a_wrong_file_changes_nothing_and_is_told_until_a_right_one_comes(tmp_path: Path) -> None:
     async def scenario(running: Running) -> None:
         app = create_app(running.service, Archive(running.service.queries, ()), Api())
-        await until(lambda: running.sites["here", "ordering"].last_run)
-        before = running.sites["here", "ordering"]
+        await until(lambda: running.probe_instances["here", "ordering"].last_run)
+        before = running.probe_instances["here", "ordering"]
         async with client_of(app) as client:
 
             async def told() -> dict[str, object]:
@@ -191,10 +198,10 @@ def test_a_wrong_file_changes_nothing_and_is_told_until_a_right_one_comes(tmp_pa
             assert "REFUSED" in page
             assert "PubsubProberConfigRefused" in page
             await until_reloaded(running, "0.0")
-            assert running.sites["here", "ordering"].next_run_at == before.next_run_at
+            assert running.probe_instances["here", "ordering"].next_run_at == before.next_run_at
 
             running.write(TWO.replace("ordering: {", "ordering: {keys: 11, "))
-            await until(lambda: running.sites["here", "ordering"].history[1:])
+            await until(lambda: running.probe_instances["here", "ordering"].history[1:])
             async with asyncio.timeout(PATIENCE_S):
                 while (healed := await told())["refused_at"] is not None:
                     await asyncio.sleep(0.1)
@@ -220,7 +227,7 @@ def test_what_needs_a_restart_is_told_by_name_and_the_rest_is_applied(tmp_path: 
         (prober,) = running.service.snapshot().probers
         assert prober.configuration is not None
         assert prober.configuration.restart == ("history.retention", "api.port", "slos.fast.threshold")
-        await until(lambda: {target for target, _ in running.sites} == {"there"})
+        await until(lambda: {target for target, _ in running.probe_instances} == {"there"})
 
     play(tmp_path, TWO, scenario)
 
@@ -230,7 +237,7 @@ def test_findings_of_before_stay(tmp_path: Path) -> None:
         await until(lambda: running.service.queries.open_incidents())
         found = running.service.queries.open_incidents()
         await running.applied(TWO.replace("ordering: {", "ordering: {keys: 11, "))
-        await until(lambda: running.sites["here", "ordering"].history[1:])
+        await until(lambda: running.probe_instances["here", "ordering"].history[1:])
         assert {one.incident_id for one in found} <= {one.incident_id for one in running.service.queries.open_incidents()}
         assert sum(value for name, value in (await running.scraped()).items() if "findings_total" in name) > 0
 
@@ -253,7 +260,7 @@ def test_the_program_notices_by_itself_as_kubernetes_changes_files_and_by_sighup
         url = running.said(r"status page: (\S+)/")
 
         def targets() -> set[str]:
-            return {site["target"] for site in status(url)["sites"]}
+            return {instance["target"] for instance in status(url)["probe_instances"]}
 
         eventually(lambda: targets() == {"here"})
         mount("two")

@@ -20,7 +20,7 @@ from prober.runs.classification import Observation
 from prober.runs.recorder import ANSWER_MAX_S, LIVENESS_CHECK_S
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
-from prober.schedule.instances import PlannedSite, sites_of
+from prober.schedule.instances import PlannedInstance, instances_of
 
 
 class Network:
@@ -61,12 +61,12 @@ async def network(address: str) -> AsyncIterator[tuple[Network, str]]:
 @asynccontextmanager
 async def run_at(address: str) -> AsyncIterator[Run]:
     """A run of `ordering`, at the wire."""
-    site: PlannedSite = next(iter(sites_of(load(None, {}).targets[0])))
+    instance: PlannedInstance = next(iter(instances_of(load(None, {}).targets[0])))
     endpoint = Endpoint(address, secure=False)
-    target = site.at(endpoint)
+    target = instance.at(endpoint)
     broker = await connect(endpoint, Vantage.WIRE)
     try:
-        yield Run(site.experiment, broker, target, Provisioner(target, "test", lasting=False), site.workload)
+        yield Run(instance.experiment, broker, target, Provisioner(target, "test", lasting=False), instance.workload)
     finally:
         await broker.close()
 

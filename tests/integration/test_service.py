@@ -45,7 +45,7 @@ SURE = 5
 
 
 def verdicts(url: str) -> dict[str, str]:
-    return {site["probe"]: site["verdict"] for site in status(url)["sites"]}
+    return {instance["probe"]: instance["verdict"] for instance in status(url)["probe_instances"]}
 
 
 def failing(url: str) -> float:
@@ -205,9 +205,13 @@ def test_what_was_found_is_there_with_its_evidence_and_still_after_a_restart(tmp
         assert running.stop() == 0
 
     with service(**environ) as (_, url):
-        eventually(lambda: {site["verdict"] for site in status(url)["sites"] if site["probe"] == "ordering"} == {"PASS"})
-        site = next(site for site in status(url)["sites"] if site["probe"] == "ordering")
-        assert {run["verdict"] for run in site["history"]} >= {"PASS", "FAIL"}
+        eventually(
+            lambda: (
+                {instance["verdict"] for instance in status(url)["probe_instances"] if instance["probe"] == "ordering"} == {"PASS"}
+            )
+        )
+        instance = next(instance for instance in status(url)["probe_instances"] if instance["probe"] == "ordering")
+        assert {run["verdict"] for run in instance["history"]} >= {"PASS", "FAIL"}
         assert found["finding_id"] in get(f"{url}/findings/{found['finding_id']}")
         (incident,) = items(url, "incidents?open=true&symptom=order")
         assert incident["runs_total"] > incident["runs"] >= SURE
@@ -219,7 +223,7 @@ def test_a_store_that_is_down_stops_nothing_and_is_told_of() -> None:
     with service(ORDERING_PROBER_STATUS__URL=nowhere, **ORDERING_OFTEN) as (running, url):
         eventually(lambda: sum(series(url, 'probe_runs_total probe="ordering" verdict="pass"')) >= 3)
         eventually(lambda: any("status store" in trouble for trouble in status(url)["troubles"]))
-        assert status(url)["sites"][0]["verdict"] == "PASS"
+        assert status(url)["probe_instances"][0]["verdict"] == "PASS"
         assert "status store" in get(f"{url}/")
         assert series(url, "status_store_up") == [0.0]
         assert sum(series(url, "status_failures_total")) > 0

@@ -11,7 +11,7 @@ from prober.config.loading import load
 from prober.config.models import Api
 from prober.core.verdict import Verdict
 from prober.embedded.server import EmbeddedServer
-from prober.runs.site import Site, subscriptions_of
+from prober.runs.probe_instance import ProbeInstance, subscriptions_of
 from prober.service import Service
 from tests.unit.api.asking import client_of
 
@@ -39,7 +39,9 @@ async def until_scraped(service: Service, text: str) -> None:
 
 
 def verdicts(service: Service) -> dict[tuple[str, str], Verdict | None]:
-    return {(shown.site.target, shown.site.probe): shown.verdict for shown in service.snapshot().sites}
+    return {
+        (shown.probe_instance.target, shown.probe_instance.probe): shown.verdict for shown in service.snapshot().probe_instances
+    }
 
 
 async def scraped(service: Service, text: str) -> float:
@@ -79,7 +81,7 @@ maintenance:
             await until(lambda: verdicts(running)["here", "ordering"])
             await until_scraped(running, 'scheduler_skips_total target="there" reason="maintenance"')
             assert verdicts(running)["there", "ordering"] is None
-            assert [shown.maintenance for shown in running.snapshot().sites] == [None, "moving house"]
+            assert [shown.maintenance for shown in running.snapshot().probe_instances] == [None, "moving house"]
             assert running.snapshot().verdict is Verdict.PASS
 
     asyncio.run(scenario())
@@ -105,25 +107,27 @@ history: {{location: "{blocked}"}}
     asyncio.run(scenario())
 
 
-def sorted_sites(service: Service) -> list[Site]:
-    return sorted((shown.site for shown in service.snapshot().sites), key=lambda site: site.key)
+def sorted_instances(service: Service) -> list[ProbeInstance]:
+    return sorted((shown.probe_instance for shown in service.snapshot().probe_instances), key=lambda instance: instance.key)
 
 
 def test_every_subscription_that_is_probed_is_listed(tmp_path: object) -> None:
     async def scenario() -> None:
         async with service({}, "{}", tmp_path) as running:
             app = create_app(running, Archive(running.queries, ()), Api())
-            await until(lambda: [told.site for told in running.queries.sites()] == sorted_sites(running))
+            await until(lambda: [told.probe_instance for told in running.queries.probe_instances()] == sorted_instances(running))
             async with client_of(app) as client:
                 items = (await client.get("/api/v1/subscriptions")).json()["items"]
-            sites = [shown.site for shown in running.snapshot().sites]
-            every = {site.probe: subscriptions_of(site.probe, site.subscription) for site in sites}
+            instances = [shown.probe_instance for shown in running.snapshot().probe_instances]
+            every = {instance.probe: subscriptions_of(instance.probe, instance.subscription) for instance in instances}
             assert [item["subscription"] for item in items] == sorted(name for names in every.values() for name in names)
             for item in items:
-                assert [site["probe"] for site in item["sites"]] == [
+                assert [instance["probe"] for instance in item["probe_instances"]] == [
                     probe for probe, names in every.items() if item["subscription"] in names
                 ]
-            assert {item["topic"].partition("/topics/")[2] for item in items} == {site.topic.rpartition("/")[2] for site in sites}
+            assert {item["topic"].partition("/topics/")[2] for item in items} == {
+                instance.topic.rpartition("/")[2] for instance in instances
+            }
 
     asyncio.run(scenario())
 

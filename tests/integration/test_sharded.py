@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.schedule.sharding import LEASE_S, TICK_S
 from prober.sinks.history.reader import HistoryReader
 from prober.sinks.status.database import Database
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.nightly
 INTERVAL_S = 2.0
 RUN_MAX_S = 60.0
 PARTS = {"ordering": 3, "redelivery": 1, "affinity": 2}
-SITES = {
-    SiteKey("embedded", probe, "wire", f"{part}/{parts}" if parts > 1 else "")
+INSTANCES = {
+    InstanceKey("embedded", probe, "wire", f"{part}/{parts}" if parts > 1 else "")
     for probe, parts in PARTS.items()
     for part in range(1, parts + 1)
 }
@@ -70,14 +70,14 @@ class Group:
         api = self._processes.enter_context(program("api", environ=self._environ | {"ORDERING_PROBER_API__PORT": "0"}))
         return api.said(r"status page: (\S+)/")
 
-    def share(self, name: str) -> set[SiteKey]:
-        """The sites that a prober says it works at."""
-        return {told.site.key for told in self.queries.sites() if told.instance == name}
+    def share(self, name: str) -> set[InstanceKey]:
+        """The probe instances that a prober says it works at."""
+        return {told.probe_instance.key for told in self.queries.probe_instances() if told.instance == name}
 
     def divided_among(self, *names: str) -> bool:
-        """Whether every site is at one of these and none at two, and nobody has nothing."""
+        """Whether every probe instance is at one of these and none at two, and nobody has nothing."""
         shares = [self.share(name) for name in names]
-        return all(shares) and set.union(*shares) == SITES and sum(map(len, shares)) == len(SITES)
+        return all(shares) and set.union(*shares) == INSTANCES and sum(map(len, shares)) == len(INSTANCES)
 
     def runs(self) -> list[RunRecord]:
         """All of them, in the order in which they began."""
@@ -91,23 +91,26 @@ class Group:
                 return found[::-1]
 
     def run_again_everywhere(self) -> None:
-        """Waits until every site has had two more runs."""
-        before = {site: len(runs) for site, runs in by_site(self.runs()).items()}
-        eventually(lambda: all(len(by_site(self.runs())[site]) >= before.get(site, 0) + 2 for site in SITES))
+        """Waits until every probe instance has had two more runs."""
+        before = {instance: len(runs) for instance, runs in by_instance(self.runs()).items()}
+        eventually(lambda: all(len(by_instance(self.runs())[instance]) >= before.get(instance, 0) + 2 for instance in INSTANCES))
 
 
-def shown(url: str) -> list[SiteKey]:
-    """The sites as the API shows them; none of them has failed."""
+def shown(url: str) -> list[InstanceKey]:
+    """The probe instances as the API shows them; none of them has failed."""
     told = status(url)
     assert told["verdict"] != Verdict.FAIL, told
-    return sorted(SiteKey(site["target"], site["probe"], site["vantage"], site["part"]) for site in told["sites"])
+    return sorted(
+        InstanceKey(instance["target"], instance["probe"], instance["vantage"], instance["part"])
+        for instance in told["probe_instances"]
+    )
 
 
-def by_site(runs: list[RunRecord]) -> dict[SiteKey, list[RunRecord]]:
-    found: dict[SiteKey, list[RunRecord]] = defaultdict(list)
+def by_instance(runs: list[RunRecord]) -> dict[InstanceKey, list[RunRecord]]:
+    found: dict[InstanceKey, list[RunRecord]] = defaultdict(list)
     for run in runs:
         result = run.result
-        found[SiteKey(result.target, result.probe, result.vantage, result.part)].append(run)
+        found[InstanceKey(result.target, result.probe, result.vantage, result.part)].append(run)
     return found
 
 
@@ -127,27 +130,27 @@ def test_one_is_added_one_is_killed_and_one_is_removed_under_load(tmp_path: Path
         eventually(lambda: group.divided_among("prober-0", "prober-1", "prober-2"))
         group.run_again_everywhere()
         api = group.start_api()
-        eventually(lambda: shown(api) == sorted(SITES))
+        eventually(lambda: shown(api) == sorted(INSTANCES))
 
         one.kill()
-        eventually(lambda: group.share("prober-0") | group.share("prober-2") == SITES)
+        eventually(lambda: group.share("prober-0") | group.share("prober-2") == INSTANCES)
         group.run_again_everywhere()
 
         assert zero.stop() == 0
-        eventually(lambda: group.share("prober-2") == SITES)
+        eventually(lambda: group.share("prober-2") == INSTANCES)
         group.run_again_everywhere()
-        eventually(lambda: shown(api) == sorted(SITES))
+        eventually(lambda: shown(api) == sorted(INSTANCES))
         assert two.stop() == 0
 
-        runs = by_site(group.runs())
+        runs = by_instance(group.runs())
         group.database.close()
-    assert runs.keys() == SITES
-    for site, done in runs.items():
+    assert runs.keys() == INSTANCES
+    for instance, done in runs.items():
         verdicts = {run.verdict for run in done}
-        assert verdicts - {Verdict.UNKNOWN} == {Verdict.PASS}, site  # one that stood still on a busy machine says so
-        assert not list(overlapping([(run.started_at, run.ended_at) for run in done])), site
+        assert verdicts - {Verdict.UNKNOWN} == {Verdict.PASS}, instance  # one that stood still on a busy machine says so
+        assert not list(overlapping([(run.started_at, run.ended_at) for run in done])), instance
         pauses = [later.result.started_at - earlier.result.started_at for earlier, later in pairwise(done)]
-        assert max(pauses) < INTERVAL_S + LEASE_S + 3 * TICK_S + RUN_MAX_S, site
+        assert max(pauses) < INTERVAL_S + LEASE_S + 3 * TICK_S + RUN_MAX_S, instance
 
     reader = HistoryReader(str(tmp_path / "history"))
     spans = {

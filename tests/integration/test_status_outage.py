@@ -20,10 +20,10 @@ from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import (
+    INSTANCE,
     ORDER_IN_EUROPE,
     PROBER,
     RETENTION,
-    SITE,
     START,
     entry,
     failed,
@@ -125,7 +125,7 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
     with opened(server.new_database()) as database:
         writer = writer_to(database, dropped.append)
         writer.start()
-        writer.ended(SITE, result("run-first"), START)
+        writer.ended(INSTANCE, result("run-first"), START)
         wait_for(writer, "run-first")
         count, findings = 1, 0
         for turn in range(KILLS):
@@ -133,10 +133,10 @@ def test_probing_goes_on_while_postgresql_is_away_and_everything_is_written_once
                 if server_state == "down":
                     server.kill()
                 for _ in range(150):
-                    writer.ended(SITE, result(f"run-{count:04}", at=START + count), START + count + 2.0)
+                    writer.ended(INSTANCE, result(f"run-{count:04}", at=START + count), START + count + 2.0)
                     count += 1
                 outcome, recorded = failed(f"bad-{count:04}")
-                writer.ended(SITE, outcome, START + 2.0, recorded)
+                writer.ended(INSTANCE, outcome, START + 2.0, recorded)
                 writer.heartbeat(snapshot(SliCounts(count), START + turn))
                 count, findings = count + 1, findings + 1
             server.start()
@@ -155,11 +155,11 @@ def test_so_it_does_while_somebody_holds_the_lock_of_sqlite(tmp_path: Path, monk
     with opened(sqlite_url(tmp_path)) as database, opened(sqlite_url(tmp_path)) as other:
         writer = writer_to(database)
         writer.start()
-        writer.ended(SITE, result("run-0"), START)
+        writer.ended(INSTANCE, result("run-0"), START)
         wait_for(writer, "run-0")
         with other.writing():
             for number in range(1, 20):
-                writer.ended(SITE, result(f"run-{number}"), START)
+                writer.ended(INSTANCE, result(f"run-{number}"), START)
             threading.Event().wait(0.1)
             assert all(writer.is_waiting(f"run-{number}") for number in range(1, 20))
         wait_for(writer, "run-19")

@@ -14,7 +14,7 @@ from prober.core.events import Acked, Delivered, LeaseModified, Nacked
 from tests.simulation.faults import Fault
 from tests.simulation.lane import Lane
 from tests.simulation.line import Hold, Record, Session
-from tests.simulation.world import Site
+from tests.simulation.world import ProbeInstance
 
 
 class Listener(Protocol):
@@ -42,16 +42,16 @@ class Copy:
     key: str = ""
 
 
-def record_delivery(site: Site, copy: Copy) -> None:
+def record_delivery(instance: ProbeInstance, copy: Copy) -> None:
     """The delivery reaches its client and is recorded."""
     message = copy.record.message
     copy.record.attempt_seen = max(copy.record.attempt_seen, copy.attempt)
     if copy.hold is not None:
         copy.hold.received = True
-    site.world.record(
+    instance.world.record(
         Delivered(
             copy.session.recorder.t,
-            site.name,
+            instance.name,
             copy.key or message.key,
             copy.session.name,
             message.epoch,
@@ -69,12 +69,12 @@ def record_delivery(site: Site, copy: Copy) -> None:
 class Answers:
     """Answers for all clients of a subscription; `usable` tells whether a client can still send on the session of a copy."""
 
-    site: Site
+    probe_instance: ProbeInstance
     listener: Listener
     usable: Callable[[Session], bool]
 
     def decide(self, copy: Copy) -> None:
-        world, options = self.site.world, self.site.options
+        world, options = self.probe_instance.world, self.probe_instance.options
         client, lease = options.client, options.bounds.lease_s
         delay = 0.01 if world.draining else world.between(0, 0.3)
         if world.chance(client.late_ack):
@@ -93,71 +93,78 @@ class Answers:
             self._answer(copy, delay)
 
     def _answer(self, copy: Copy, delay: float) -> None:
-        if self.site.world.chance(self.site.options.client.nack):
-            self.site.world.after(delay, lambda: self._nack(copy))
+        if self.probe_instance.world.chance(self.probe_instance.options.client.nack):
+            self.probe_instance.world.after(delay, lambda: self._nack(copy))
         else:
-            self.site.world.after(delay, lambda: self._ack(copy))
+            self.probe_instance.world.after(delay, lambda: self._ack(copy))
 
     def _hold(self, copy: Copy, until: float) -> None:
         """Prolongs the lease before it ends, until the client has had enough."""
-        world, lease = self.site.world, self.site.options.bounds.lease_s
+        world, lease = self.probe_instance.world, self.probe_instance.options.bounds.lease_s
         if world.now >= until:
             self._answer(copy, 0.0)
         elif self.usable(copy.session):
             self._modify(copy, lease)
-            world.after(world.between(0.3, 0.8) * (lease - self.site.options.bounds.ack_lag_s), lambda: self._hold(copy, until))
+            world.after(
+                world.between(0.3, 0.8) * (lease - self.probe_instance.options.bounds.ack_lag_s), lambda: self._hold(copy, until)
+            )
 
     def _answered(self, copy: Copy) -> None:
         if copy.hold is not None:
             copy.hold.answered = True
 
     def _ack(self, copy: Copy) -> None:
-        world, client = self.site.world, self.site.options.client
+        world, client = self.probe_instance.world, self.probe_instance.options.client
         if not self.usable(copy.session) and not world.chance(client.ack_after_close):
             return
         session, message = copy.session, copy.record.message
         self._answered(copy)
-        world.record(Acked(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id))
+        world.record(Acked(session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id))
         if world.chance(client.ack_loss):
             world.note("lost ack")
         elif copy.hold is not None:
             hold = copy.hold
-            lag = 0.01 if world.draining else world.between(0, self.site.options.bounds.ack_lag_s)
+            lag = 0.01 if world.draining else world.between(0, self.probe_instance.options.bounds.ack_lag_s)
             world.after(lag, lambda: self.listener.ack(copy.lane, hold))
 
     def _nack(self, copy: Copy) -> None:
-        world = self.site.world
+        world = self.probe_instance.world
         if not self.usable(copy.session):
             return
         world.note("nack")
         session, message = copy.session, copy.record.message
         self._answered(copy)
-        world.record(Nacked(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id))
-        if copy.hold is not None and not world.chance(self.site.options.client.ack_loss):
+        world.record(
+            Nacked(session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id)
+        )
+        if copy.hold is not None and not world.chance(self.probe_instance.options.client.ack_loss):
             hold = copy.hold
-            world.after(world.between(0, self.site.options.bounds.ack_lag_s), lambda: self.listener.nack(copy.lane, hold))
+            world.after(world.between(0, self.probe_instance.options.bounds.ack_lag_s), lambda: self.listener.nack(copy.lane, hold))
 
     def _modify(self, copy: Copy, seconds: float) -> None:
-        world, session, message = self.site.world, copy.session, copy.record.message
+        world, session, message = self.probe_instance.world, copy.session, copy.record.message
         if not self.usable(session):
             return
-        if seconds < self.site.options.bounds.lease_s:
+        if seconds < self.probe_instance.options.bounds.lease_s:
             self._answered(copy)
         world.record(
-            LeaseModified(session.recorder.t, self.site.name, copy.key or message.key, session.name, message.message_id, seconds)
+            LeaseModified(
+                session.recorder.t, self.probe_instance.name, copy.key or message.key, session.name, message.message_id, seconds
+            )
         )
-        if copy.hold is not None and not world.chance(self.site.options.client.ack_loss):
+        if copy.hold is not None and not world.chance(self.probe_instance.options.client.ack_loss):
             hold = copy.hold
             world.after(
-                world.between(0, self.site.options.bounds.ack_lag_s), lambda: self.listener.modify(copy.lane, hold, seconds)
+                world.between(0, self.probe_instance.options.bounds.ack_lag_s),
+                lambda: self.listener.modify(copy.lane, hold, seconds),
             )
 
 
-def addressed(site: Site, session: Session, lane: Lane, record: Record, hold: Hold | None) -> Copy:
+def addressed(instance: ProbeInstance, session: Session, lane: Lane, record: Record, hold: Hold | None) -> Copy:
     """The delivery of a message, as its client will see it; the bug is to deliver it under another key."""
-    attempt = record.attempts if site.options.service.dead_letter else 0
+    attempt = record.attempts if instance.options.service.dead_letter else 0
     key = ""
-    if site.world.broken(Fault.WRONG_KEY, 0.1):
-        site.world.fire(f"{record.message.message_id} under another key")
+    if instance.world.broken(Fault.WRONG_KEY, 0.1):
+        instance.world.fire(f"{record.message.message_id} under another key")
         key = f"{lane.key}-other"
     return Copy(session, lane, record, hold, attempt, key)

@@ -28,7 +28,7 @@ from tests.simulation.faults import Fault
 from tests.simulation.line import Hold, Line, Record, Session
 from tests.simulation.options import Options
 from tests.simulation.topic import Message
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 LONGEST_BACKOFF_AFTER_UNSEEN_S = 2.0
 
@@ -37,7 +37,7 @@ LONGEST_BACKOFF_AFTER_UNSEEN_S = 2.0
 class Lane:
     """A key; see the head of this file."""
 
-    site: Site
+    probe_instance: ProbeInstance
     key: str
     lines: dict[str, Line] = field(default_factory=dict)
     holds: dict[Record, Hold] = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Lane:
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     @property
     def options(self) -> Options:
-        return self.site.options
+        return self.probe_instance.options
 
     @property
     def idle(self) -> bool:
@@ -150,7 +150,7 @@ class Lane:
         session = held.session
         world.after(
             world.between(0, 0.5),
-            lambda: world.record(AckConfirmed(session.recorder.t, self.site.name, self.key, session.name, message_id)),
+            lambda: world.record(AckConfirmed(session.recorder.t, self.probe_instance.name, self.key, session.name, message_id)),
         )
 
     def modify(self, held: Hold, seconds: float) -> None:
@@ -219,8 +219,7 @@ class Lane:
         if world.random.random() < self.options.service.dead_letter_observed:
             recorder, message_id = world.recorders.publisher, record.message.message_id
             world.after(
-                world.between(0, 2),
-                lambda: world.record(DeadLettered(recorder.t, self.site.name, self.key, message_id)),
+                world.between(0, 2), lambda: world.record(DeadLettered(recorder.t, self.probe_instance.name, self.key, message_id))
             )
 
     def _kept_back(self, record: Record) -> bool:

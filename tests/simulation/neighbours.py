@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 
 from tests.simulation.lane import Lane
 from tests.simulation.line import Hold
-from tests.simulation.world import Site
+from tests.simulation.world import ProbeInstance
 
 
 @dataclass(slots=True)
 class Neighbours:
     """The keys of a subscription, and what each of them waits for."""
 
-    site: Site
+    probe_instance: ProbeInstance
     lanes: Mapping[str, Lane]
     _waits_for: dict[str, list[Hold]] = field(default_factory=dict)
     _turns: dict[str, int] = field(default_factory=dict)
 
     def delay(self, lane: Lane) -> bool:
         """Whether the key has to wait, still or from now on."""
-        rate = self.site.options.service.neighbour_delay
+        rate = self.probe_instance.options.service.neighbour_delay
         if not rate:
             return False
         waited = self._waits_for.get(lane.key)
@@ -35,9 +35,9 @@ class Neighbours:
         if waited and not waits:
             self._turns[lane.key] = lane.sent
         its_turn = self._turns.get(lane.key) == lane.sent
-        if not waits and not its_turn and self.site.world.chance(rate):
+        if not waits and not its_turn and self.probe_instance.world.chance(rate):
             waits = [hold for other in self.lanes.values() if other is not lane for hold in other.holds.values()]
             if waits:
-                self.site.world.note("waits for another key")
+                self.probe_instance.world.note("waits for another key")
         self._waits_for[lane.key] = waits
         return bool(waits)

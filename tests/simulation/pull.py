@@ -21,7 +21,7 @@ from tests.simulation.line import Hold, Line, Record, Session
 from tests.simulation.neighbours import Neighbours
 from tests.simulation.options import Options
 from tests.simulation.topic import Message
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +52,7 @@ class PullLane(Lane):
 class Service:
     """Answers pulls, keeps leases."""
 
-    site: Site
+    probe_instance: ProbeInstance
     receive: Callable[[Pull, list[Copy]], None]
     came_back_empty: Callable[[Pull], None]
     lanes: dict[str, PullLane] = field(default_factory=dict)
@@ -61,18 +61,18 @@ class Service:
     neighbours: Neighbours = field(init=False)
 
     def __post_init__(self) -> None:
-        self.neighbours = Neighbours(self.site, self.lanes)
+        self.neighbours = Neighbours(self.probe_instance, self.lanes)
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     @property
     def options(self) -> Options:
-        return self.site.options
+        return self.probe_instance.options
 
     def add(self, key: str) -> None:
-        self.lanes[key] = PullLane(self.site, key)
+        self.lanes[key] = PullLane(self.probe_instance, key)
 
     def append(self, message: Message) -> None:
         self.lanes[message.key].append(message)
@@ -136,7 +136,7 @@ class Service:
         copies = []
         for record in self._broken(lane, steps):
             hold = lane.hold(record, request, lambda held: self._release(lane, held, at_once=False))
-            copies.append(addressed(self.site, request, lane, record, hold))
+            copies.append(addressed(self.probe_instance, request, lane, record, hold))
         return copies
 
     def _broken(self, lane: PullLane, steps: list[tuple[Record, bool]]) -> list[Record]:

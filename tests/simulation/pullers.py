@@ -13,7 +13,7 @@ from prober.core.events import Closed, Opened
 from tests.simulation.answers import Answers, Copy, record_delivery
 from tests.simulation.options import PullRecord
 from tests.simulation.pull import Pull, Service
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 LONGEST_WAIT_S = 25.0
 """Longer than the service lets a pull wait and its answer takes."""
@@ -25,7 +25,7 @@ PULLS_WHILE_QUIET = 5
 class Client:
     """The pullers of a subscription."""
 
-    site: Site
+    probe_instance: ProbeInstance
     service: Service = field(init=False)
     answers: Answers = field(init=False)
     waits_s: float | None = None
@@ -34,19 +34,19 @@ class Client:
     _names: count[int] = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
-        self.service = Service(self.site, self.receive, self._end)
-        self.answers = Answers(self.site, self.service, lambda _: True)
+        self.service = Service(self.probe_instance, self.receive, self._end)
+        self.answers = Answers(self.probe_instance, self.service, lambda _: True)
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     @property
     def _recorded(self) -> PullRecord:
-        return self.site.options.session.pulls
+        return self.probe_instance.options.session.pulls
 
     def start(self) -> None:
-        for _ in range(self.site.options.client.clients):
+        for _ in range(self.probe_instance.options.client.clients):
             self._pull()
 
     def rest(self, quiet_s: float) -> None:
@@ -57,7 +57,7 @@ class Client:
         """Nobody pulls for a while."""
         self.world.note("nobody pulls")
         self.away = True
-        self.world.after(self.world.between(0.3, 1) * self.site.options.client.away_s, self._come_back)
+        self.world.after(self.world.between(0.3, 1) * self.probe_instance.options.client.away_s, self._come_back)
 
     def _come_back(self) -> None:
         self.away = False
@@ -70,12 +70,12 @@ class Client:
         if self.away:
             self.idle += 1
             return
-        recorder = self.site.any_recorder()
-        request = Pull(f"{self.site.name}-pull-{next(self._names)}", recorder, invoked_t=recorder.t, waits_s=self.waits_s)
+        recorder = self.probe_instance.any_recorder()
+        request = Pull(f"{self.probe_instance.name}-pull-{next(self._names)}", recorder, invoked_t=recorder.t, waits_s=self.waits_s)
         if self._recorded is not PullRecord.ANSWERED:
-            world.record(Opened(request.invoked_t, self.site.name, request.name, request.name))
+            world.record(Opened(request.invoked_t, self.probe_instance.name, request.name, request.name))
         world.after(world.between(0, 0.3), lambda: self.service.pull(request))
-        timeout = LONGEST_WAIT_S + (self.waits_s or self.site.options.session.pull_timeout_s)
+        timeout = LONGEST_WAIT_S + (self.waits_s or self.probe_instance.options.session.pull_timeout_s)
         world.after(timeout, lambda: self._time_out(request))
 
     def _time_out(self, request: Pull) -> None:
@@ -89,13 +89,13 @@ class Client:
         if self._recorded is PullRecord.COMPLETE:
             if lost:
                 world.note("lost pull recorded")
-            world.record(Closed(request.recorder.t, self.site.name, request.name, lost))
+            world.record(Closed(request.recorder.t, self.probe_instance.name, request.name, lost))
         world.after(world.between(0, 1), self._pull)
 
     def receive(self, request: Pull, copies: list[Copy]) -> None:
         if self._recorded is PullRecord.ANSWERED:
-            self.world.record(Opened(request.recorder.t, self.site.name, request.name, request.name, request.invoked_t))
+            self.world.record(Opened(request.recorder.t, self.probe_instance.name, request.name, request.name, request.invoked_t))
         for copy in copies:
-            record_delivery(self.site, copy)
+            record_delivery(self.probe_instance, copy)
             self.answers.decide(copy)
         self._end(request)

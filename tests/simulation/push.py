@@ -19,7 +19,7 @@ from tests.simulation.line import Hold, Session
 from tests.simulation.neighbours import Neighbours
 from tests.simulation.options import Options
 from tests.simulation.topic import Message
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 
 @dataclass(slots=True, eq=False)
@@ -33,25 +33,25 @@ class PushLane(Lane):
 class Service:
     """Sends requests, waits for answers."""
 
-    site: Site
+    probe_instance: ProbeInstance
     client: Client
     lanes: dict[str, PushLane] = field(default_factory=dict)
     neighbours: Neighbours = field(init=False)
     _names: count[int] = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
-        self.neighbours = Neighbours(self.site, self.lanes)
+        self.neighbours = Neighbours(self.probe_instance, self.lanes)
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     @property
     def options(self) -> Options:
-        return self.site.options
+        return self.probe_instance.options
 
     def add(self, key: str) -> None:
-        self.lanes[key] = PushLane(self.site, key)
+        self.lanes[key] = PushLane(self.probe_instance, key)
 
     def append(self, message: Message) -> None:
         self.lanes[message.key].append(message)
@@ -79,8 +79,10 @@ class Service:
         if lane.leave_out(record, first):
             self._wake(lane)
             return
-        request = Session(f"{self.site.name}-push-{next(self._names)}", self.site.any_recorder())
-        copy = addressed(self.site, request, lane, record, lane.hold(record, request, lambda held: self._again(lane, held)))
+        request = Session(f"{self.probe_instance.name}-push-{next(self._names)}", self.probe_instance.any_recorder())
+        copy = addressed(
+            self.probe_instance, request, lane, record, lane.hold(record, request, lambda held: self._again(lane, held))
+        )
         if (record.poison and not world.draining) or world.chance(self.options.session.loss):
             world.note("lost request")
         else:
@@ -142,11 +144,11 @@ class Service:
 class Client:
     """The endpoint."""
 
-    site: Site
+    probe_instance: ProbeInstance
     service: Service = field(init=False)
 
     def __post_init__(self) -> None:
-        self.service = Service(self.site, self)
+        self.service = Service(self.probe_instance, self)
 
     def start(self) -> None:
         """The service begins."""
@@ -158,24 +160,24 @@ class Client:
         """The endpoint is always there: nothing recorded would tell that it is not."""
 
     def receive(self, copy: Copy) -> None:
-        world, client, request = self.site.world, self.site.options.client, copy.session
-        world.record(Opened(request.recorder.t, self.site.name, request.name, request.name))
-        record_delivery(self.site, copy)
+        world, client, request = self.probe_instance.world, self.probe_instance.options.client, copy.session
+        world.record(Opened(request.recorder.t, self.probe_instance.name, request.name, request.name))
+        record_delivery(self.probe_instance, copy)
         if world.chance(client.ignore):
             world.note("never answered")
             return
         delay = world.between(0, 0.3)
         if world.chance(client.late_ack):
-            delay = world.between(0, 1.5 * self.site.options.bounds.lease_s)
+            delay = world.between(0, 1.5 * self.probe_instance.options.bounds.lease_s)
         success = not world.chance(client.nack)
         world.after(delay, lambda: self._answer(copy, success))
 
     def _answer(self, copy: Copy, success: bool) -> None:
-        world, options, request = self.site.world, self.site.options, copy.session
+        world, options, request = self.probe_instance.world, self.probe_instance.options, copy.session
         world.note("success" if success else "failure")
         kind = Acked if success else Nacked
         key = copy.key or copy.record.message.key
-        world.record(kind(request.recorder.t, self.site.name, key, request.name, copy.record.message.message_id))
+        world.record(kind(request.recorder.t, self.probe_instance.name, key, request.name, copy.record.message.message_id))
         hold = copy.hold
         if world.chance(options.client.ack_loss):
             world.note("lost answer")

@@ -28,7 +28,7 @@ from tests.simulation.options import Options
 from tests.simulation.publisher import Publisher
 from tests.simulation.swarm import rules_for, swarm
 from tests.simulation.topic import Message, Topic
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 SUBSCRIPTION, SECOND = "s", "t"
 LONGEST_TROUBLE_S = 1500.0
@@ -74,35 +74,35 @@ def simulate_run(seed: int, mode: Mode, fault: Fault | None = None, options: Opt
 class _Subscription:
     """A subscription with its service and clients."""
 
-    site: Site
+    probe_instance: ProbeInstance
     client: Client
 
     def append(self, message: Message) -> None:
         """What is published before the subscription exists is not for it."""
-        if self.site.world.now >= self.site.options.late_s:
+        if self.probe_instance.world.now >= self.probe_instance.options.late_s:
             self.client.service.append(message)
 
     def start(self) -> None:
-        site, service = self.site, self.client.service
+        instance, service = self.probe_instance, self.client.service
         self.client.start()
-        site.world.every(site.options.service.spontaneous_every_s, service.spontaneous)
-        site.world.every(site.options.service.forget_every_s, service.forget)
-        if site.options.bounds.retention_s < inf:
+        instance.world.every(instance.options.service.spontaneous_every_s, service.spontaneous)
+        instance.world.every(instance.options.service.forget_every_s, service.forget)
+        if instance.options.bounds.retention_s < inf:
             self._sweep()
 
     def _sweep(self) -> None:
         """What is older than the retention goes, now and then."""
-        retention, world = self.site.options.bounds.retention_s, self.site.world
+        retention, world = self.probe_instance.options.bounds.retention_s, self.probe_instance.world
         for lane in self.client.service.lanes.values():
             lane.expire(world.now - retention)
         if not world.draining:
             world.after(world.between(0, 2 * retention / SWEEPS_PER_RETENTION), self._sweep)
 
     def seek(self) -> None:
-        world = self.site.world
-        settle = 4 * self.site.options.bounds.delay_max_s + 2
+        world = self.probe_instance.world
+        settle = 4 * self.probe_instance.options.bounds.delay_max_s + 2
         world.note("seek")
-        world.record(Sought(world.recorders.publisher.t, self.site.name, settle))
+        world.record(Sought(world.recorders.publisher.t, self.probe_instance.name, settle))
         world.after(world.between(0, settle / 2), self._sought)
 
     def _sought(self) -> None:
@@ -122,22 +122,25 @@ class _System:
         self.seed, self.options = seed, options
         self.world = World(Random(f"run {options.mode} {seed}"), options.record, fault)
         keys = [f"k{number}" for number in range(1, options.keys + 1)]
-        sites = {SUBSCRIPTION: options} | ({SECOND: options.second} if options.second else {})
-        self.subscriptions = [self._subscription(name, own, keys) for name, own in sites.items()]
+        instances = {SUBSCRIPTION: options} | ({SECOND: options.second} if options.second else {})
+        self.subscriptions = [self._subscription(name, own, keys) for name, own in instances.items()]
         topic = Topic(self.world, options.topic, [subscription.append for subscription in self.subscriptions])
-        longest_delay_s = max(own.bounds.delay_max_s for own in sites.values())
+        longest_delay_s = max(own.bounds.delay_max_s for own in instances.values())
         self.publishers = [Publisher(self.world, topic, key, longest_delay_s) for key in keys]
 
     def _subscription(self, name: str, options: Options, keys: list[str]) -> _Subscription:
-        site = Site(self.world, name, options)
-        client = CLIENTS[options.mode](site)
+        instance = ProbeInstance(self.world, name, options)
+        client = CLIENTS[options.mode](instance)
         for key in keys:
             client.service.add(key)
-        return _Subscription(site, client)
+        return _Subscription(instance, client)
 
     def run(self) -> Run:
         world = self.world
-        rules = {each.site.name: rules_for(self.seed, each.site.options, each.site.name) for each in self.subscriptions}
+        rules = {
+            each.probe_instance.name: rules_for(self.seed, each.probe_instance.options, each.probe_instance.name)
+            for each in self.subscriptions
+        }
         for subscription in self.subscriptions:
             self._start(subscription)
         for publisher in self.publishers:
@@ -152,7 +155,7 @@ class _System:
         return Run(rules[SUBSCRIPTION], self._record(), world.fired, world.seen, rules)
 
     def _start(self, subscription: _Subscription) -> None:
-        world, options = self.world, subscription.site.options
+        world, options = self.world, subscription.probe_instance.options
         duration = options.topic.bursts * options.topic.burst_gap_s + options.topic.pause_s + 5
         world.after(options.late_s, subscription.start)
         if world.fault is not None:
@@ -176,7 +179,7 @@ class _System:
         world = self.world
         while world.now < LONGEST_TROUBLE_S and not all(publisher.done for publisher in self.publishers):
             world.run(world.now + 5)
-        world.run(world.now + world.between(0, 2 * max(each.site.options.bounds.lease_s for each in self.subscriptions)))
+        world.run(world.now + world.between(0, 2 * max(each.probe_instance.options.bounds.lease_s for each in self.subscriptions)))
 
     def _drain(self) -> None:
         world = self.world

@@ -31,7 +31,7 @@ from tests.simulation.options import Options
 from tests.simulation.streaming_bugs import Bugs
 from tests.simulation.streaming_lane import Stream, StreamLane
 from tests.simulation.topic import Message
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 OVERHEAD_BYTES = 40
 """What the service counts of a message besides its data."""
@@ -41,7 +41,7 @@ OVERHEAD_BYTES = 40
 class Service:
     """Chooses streams, sends, and hears what comes back."""
 
-    site: Site
+    probe_instance: ProbeInstance
     receive: Callable[[Stream, Copy], None]
     crash: Callable[[Stream], None]
     lanes: dict[str, StreamLane] = field(default_factory=dict)
@@ -50,19 +50,19 @@ class Service:
     bugs: Bugs = field(init=False)
 
     def __post_init__(self) -> None:
-        self.neighbours = Neighbours(self.site, self.lanes)
+        self.neighbours = Neighbours(self.probe_instance, self.lanes)
         self.bugs = Bugs(self.world, self._send, self._wake, self.receive)
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     @property
     def options(self) -> Options:
-        return self.site.options
+        return self.probe_instance.options
 
     def add(self, key: str) -> None:
-        self.lanes[key] = StreamLane(self.site, key)
+        self.lanes[key] = StreamLane(self.probe_instance, key)
 
     def append(self, message: Message) -> None:
         lane = self.lanes[message.key]
@@ -300,7 +300,7 @@ class Service:
         """Sends, with that share of the longest delay, or any delay."""
         world, longest = self.world, self.options.bounds.delay_max_s
         hold = lane.hold(record, stream, lambda held: self._release(lane, held))
-        copy = addressed(self.site, stream, lane, record, hold)
+        copy = addressed(self.probe_instance, stream, lane, record, hold)
         stream.last_arrival = max(
             stream.last_arrival, world.now + (world.between(0, longest) if share is None else share * longest)
         )

@@ -20,14 +20,14 @@ from tests.simulation.options import NEVER
 from tests.simulation.recorders import Recorder
 from tests.simulation.streaming import Service
 from tests.simulation.streaming_lane import Stream
-from tests.simulation.world import Site, World
+from tests.simulation.world import ProbeInstance, World
 
 
 @dataclass(slots=True)
 class Client:
     """All subscribers of a subscription: they open streams, break them, and answer what they get."""
 
-    site: Site
+    probe_instance: ProbeInstance
     service: Service = field(init=False)
     answers: Answers = field(init=False)
     subscribers: int = 0
@@ -36,17 +36,17 @@ class Client:
     recorders: dict[str, Recorder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.service = Service(self.site, self.receive, self.crash)
-        self.answers = Answers(self.site, self.service, self._usable)
+        self.service = Service(self.probe_instance, self.receive, self.crash)
+        self.answers = Answers(self.probe_instance, self.service, self._usable)
 
     @property
     def world(self) -> World:
-        return self.site.world
+        return self.probe_instance.world
 
     def start(self) -> None:
-        for _ in range(self.site.options.client.clients):
+        for _ in range(self.probe_instance.options.client.clients):
             self.subscribers += 1
-            for _ in range(self.site.options.client.streams):
+            for _ in range(self.probe_instance.options.client.streams):
                 self._open(f"c{self.subscribers}")
 
     def rest(self, quiet_s: float) -> None:
@@ -57,18 +57,18 @@ class Client:
     def _open(self, owner: str, replaces: Stream | None = None) -> None:
         if self.away:
             return
-        world, options = self.world, self.site.options
-        recorder = self.recorders.setdefault(owner, self.site.any_recorder())
+        world, options = self.world, self.probe_instance.options
+        recorder = self.recorders.setdefault(owner, self.probe_instance.any_recorder())
         stream = Stream(f"{owner}-{world.number()}", recorder, owner=owner)
         limits = options.service.limit_messages or None, options.service.limit_bytes or None
-        world.record(Opened(recorder.t, self.site.name, stream.name, owner, None, *limits))
+        world.record(Opened(recorder.t, self.probe_instance.name, stream.name, owner, None, *limits))
         self.open.append(stream)
         world.after(world.between(0, 0.3), lambda: self.service.connect(stream, replaces))
         if options.session.break_every_s < NEVER:
             world.after(world.random.expovariate(1 / options.session.break_every_s), lambda: self._break(stream))
 
     def _break(self, stream: Stream) -> None:
-        world, session = self.world, self.site.options.session
+        world, session = self.world, self.probe_instance.options.session
         if world.draining or not stream.up_at_client:
             return
         if stream.raced_until > world.now:
@@ -79,10 +79,10 @@ class Client:
             world.note("half-open")
             self.service.drop(stream)
             stream.deaf = world.chance(session.half_open_loses)
-            world.after(world.between(0, self.site.options.bounds.close_detection_s), lambda: self._close(stream))
-        elif not self.site.options.service.race and world.chance(session.client_first):
+            world.after(world.between(0, self.probe_instance.options.bounds.close_detection_s), lambda: self._close(stream))
+        elif not self.probe_instance.options.service.race and world.chance(session.client_first):
             self._close(stream)
-            world.after(world.between(0, self.site.options.bounds.lease_s), lambda: self.service.drop(stream))
+            world.after(world.between(0, self.probe_instance.options.bounds.lease_s), lambda: self.service.drop(stream))
         else:
             self.service.drop(stream)
             self._close(stream)
@@ -91,7 +91,9 @@ class Client:
         """The next stream is opened while the old one is still read; it is closed when everything on it has arrived."""
         self._open(stream.owner, stream)
         stream.handed_over = True
-        self.world.after(self.world.between(0.4, 0.5 + self.site.options.bounds.delay_max_s), lambda: self._read_out(stream))
+        self.world.after(
+            self.world.between(0.4, 0.5 + self.probe_instance.options.bounds.delay_max_s), lambda: self._read_out(stream)
+        )
 
     def _read_out(self, stream: Stream) -> None:
         """Closes a stream that was handed over; one whose successor did not live to see the service breaks."""
@@ -105,7 +107,7 @@ class Client:
     def _closed(self, stream: Stream) -> None:
         stream.up_at_client = False
         self.open.remove(stream)
-        self.world.record(Closed(stream.recorder.t, self.site.name, stream.name))
+        self.world.record(Closed(stream.recorder.t, self.probe_instance.name, stream.name))
 
     def _close(self, stream: Stream) -> None:
         world = self.world
@@ -113,7 +115,7 @@ class Client:
             return
         self._closed(stream)
         owner = stream.owner
-        if world.chance(self.site.options.session.other_client):
+        if world.chance(self.probe_instance.options.session.other_client):
             self.subscribers += 1
             owner = f"c{self.subscribers}"
         world.after(world.between(0, 3), lambda: self._open(owner))
@@ -134,12 +136,12 @@ class Client:
         for stream in list(self.open):
             self.service.drop(stream)
             self._closed(stream)
-        world.after(world.between(0.3, 1) * self.site.options.client.away_s, self._come_back)
+        world.after(world.between(0.3, 1) * self.probe_instance.options.client.away_s, self._come_back)
 
     def _come_back(self) -> None:
         self.away = False
-        for number in range(self.site.options.client.clients):
-            for _ in range(self.site.options.client.streams):
+        for number in range(self.probe_instance.options.client.clients):
+            for _ in range(self.probe_instance.options.client.streams):
                 self._open(f"c{number + 1}")
 
     # --- messages ---
@@ -152,6 +154,6 @@ class Client:
         if not stream.up_at_client or stream.deaf:
             self.world.note("lost with its stream")
             return
-        record_delivery(self.site, copy)
+        record_delivery(self.probe_instance, copy)
         if copy.hold is not None:
             self.answers.decide(copy)

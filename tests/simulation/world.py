@@ -104,7 +104,7 @@ class World:
 
 
 @dataclass(slots=True)
-class Site:
+class ProbeInstance:
     """One subscription in the world."""
 
     world: World

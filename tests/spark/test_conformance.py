@@ -28,8 +28,8 @@ from prober.alerting import objectives as rules
 from prober.alerting.files import OBJECTIVES, rule_files
 from prober.config.loading import load
 from prober.runs.classification import Classifier, Observation
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.sink import KeptHistory, RunEnded
-from prober.runs.site import Site, SiteKey
 from prober.simulation.world import Simulated
 from prober.sinks.history.reader import HistoryReader, Recorded, StoredRun
 from prober.sinks.history.schema import EVENTS, LAGGED
@@ -237,7 +237,7 @@ class _Target:
     ) -> None:
         """The events of a run, as its recorder told them, and its end. One that has none in the history was cut short."""
         topic, subscription = self._metrics.topic("t"), self._metrics.subscription("s")
-        key = SiteKey(self._name, run.context.probe, "wire")
+        key = InstanceKey(self._name, run.context.probe, "wire")
         listener = Measurements(self._metrics, topic, {"s": subscription}, self._counters, {}, key)
         first = next(iter(run.rules))
         classifier = Classifier(run.run_id, first if len(run.rules) > 1 else "")
@@ -260,9 +260,9 @@ class _Target:
             overdue=classifier.overdue(overdue_keys) if counts else 0,
         )
         listener.ended(end)
-        site = Site(self._name, run.context.probe, "wire", interval_s=60.0)
-        self._live.watched(site, run.at)
-        LiveRun(self._live, site).ended(end)
+        instance = ProbeInstance(self._name, run.context.probe, "wire", interval_s=60.0)
+        self._live.watched(instance, run.at)
+        LiveRun(self._live, instance).ended(end)
 
     def totals(self, at: float) -> Iterator[tuple[Series, SliCounts]]:
         """What was counted so far, as it is told to the status store."""

@@ -1,4 +1,4 @@
-"""A prober at work in this process, at one site of a target that somebody answers for only when a test lets them."""
+"""A prober at work in this process, at one probe instance of a target that somebody answers for only when a test lets them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from prober.errors import BrokerUnavailable
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.assignments import Assignments
-from prober.schedule.instances import sites_of
-from prober.schedule.probe_loop import ProbeInstance, Surroundings
+from prober.schedule.instances import instances_of
+from prober.schedule.probe_loop import OpenProbe, Surroundings
 from prober.sinks.history.writer import HistorySink
-from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Metrics
 from prober.slo.counts import SloCounters
@@ -66,7 +66,7 @@ class Told:
 
 
 class Work:
-    """One prober with one site, in the state that a test brings it into."""
+    """One prober with one probe instance, in the state that a test brings it into."""
 
     def __init__(self, history: Any = None) -> None:
         self.admin = Admin()
@@ -76,23 +76,23 @@ class Work:
         """The results that the status store was told."""
         known = load(None, VARIABLES)
         (target,) = known.targets
-        site = next(iter(sites_of(target)))
+        instance = next(iter(instances_of(target)))
         config: Any = SimpleNamespace(targets=known.targets, maintenance_of=lambda _target, _at: self._window())
         broker: Any = SimpleNamespace(admin=self.admin, publisher=lambda _topic: None, pushes=NOWHERE)
         self.metrics = metrics = Metrics()
-        probe_instance = ProbeInstance(site, Endpoint("127.0.0.1:1", secure=False), broker, "me")
-        self.name, self.key = site.name, probe_instance.shown.key
+        open_probe = OpenProbe(instance, Endpoint("127.0.0.1:1", secure=False), broker, "me")
+        self.name, self.key = instance.name, open_probe.shown.key
         self.board = LiveState((), version="1.2.3", instance="me", started_at=0.0)
         self.assignments = Assignments(config, self.board, metrics.health)
         sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
-        around = Surroundings(metrics.watch(target), self.board, lambda _site, _name: sinks, SloCounters(()))
-        self.assignments.follow(config, [probe_instance], {target.series: around})
+        around = Surroundings(metrics.watch(target), self.board, lambda _instance, _name: sinks, SloCounters(()))
+        self.assignments.follow(config, [open_probe], {target.series: around})
 
     @property
-    def shown(self) -> SiteSnapshot:
-        """The site as the page shows it."""
-        (site,) = self.board.snapshot(0.0).sites
-        return site
+    def shown(self) -> InstanceSnapshot:
+        """The probe instance as the page shows it."""
+        (instance,) = self.board.snapshot(0.0).probe_instances
+        return instance
 
     def run(self, scenario: Coroutine[None, None, None]) -> None:
         """Carries out a scenario with the schedule at work, which begins a run at once."""

@@ -118,8 +118,8 @@ def _report(scenario: Scenario, news: str) -> None:
 def _is_calm(world: World, watched: Chain) -> bool:
     """Whether every probe instance has passed, and nothing fires."""
     for url in world.urls:
-        sites = json.loads(get(f"{url}/api/v1/status"))["sites"]
-        if not sites or any(site["verdict"] != "PASS" for site in sites):
+        instances = json.loads(get(f"{url}/api/v1/status"))["probe_instances"]
+        if not instances or any(instance["verdict"] != "PASS" for instance in instances):
             return False
     scraped = watched.query("sum(pubsub_prober_probe_runs_total)")
     expected = sum(sum(series(url, "probe_runs_total{")) for url in world.urls)

@@ -68,11 +68,12 @@ def pending_between_runs(before: Mapping[str, Any], metrics: str, after: Mapping
 def _idle(status: Mapping[str, Any]) -> dict[str, str]:
     """The last run of each probe instance without a run in progress, by the part of its subscriptions' names that tells it apart."""
     return {
-        "-" + "-".join(filter(None, (site["target"], site["probe"], site["vantage"], site["part"].replace("/", "-")))): (
-            site["last_run"]["run_id"]
-        )
-        for site in status["sites"]
-        if site["running_since"] is None and site["last_run"] is not None
+        "-"
+        + "-".join(
+            filter(None, (instance["target"], instance["probe"], instance["vantage"], instance["part"].replace("/", "-")))
+        ): (instance["last_run"]["run_id"])
+        for instance in status["probe_instances"]
+        if instance["running_since"] is None and instance["last_run"] is not None
     }
 
 
@@ -117,7 +118,7 @@ def conclude(url: str, running: Chain, receiver: Receiver) -> Iterator[str]:
     yield from bad_objectives(_all(url, "slos"))
     yield from messages_sent(receiver)
     yield from (f"rule failed: {rule}" for rule in running.unhealthy())
-    unseen = [site["probe"] for site in _status(url)["sites"] if site["last_run"] is None]
+    unseen = [instance["probe"] for instance in _status(url)["probe_instances"] if instance["last_run"] is None]
     yield from (f"no run of {probe} ended" for probe in unseen)
 
 

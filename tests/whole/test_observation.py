@@ -19,8 +19,8 @@ SCRAPED = 'pubsub_prober_num_undelivered_messages{subscription="okp-host-embedde
 
 
 def status(running_since: str | None, last_run: dict[str, str] | None) -> dict[str, Any]:
-    site = {"target": "embedded", "probe": "pull", "vantage": "wire", "part": "", "running_since": running_since}
-    return {"sites": [{**site, "last_run": last_run}]}
+    instance = {"target": "embedded", "probe": "pull", "vantage": "wire", "part": "", "running_since": running_since}
+    return {"probe_instances": [{**instance, "last_run": last_run}]}
 
 
 IDLE, BUSY = status(None, {"run_id": "one"}), status("2026-01-01T00:00:00Z", {"run_id": "one"})

@@ -247,15 +247,15 @@ class HistorySink:
 
     def begin(self, run: RunBegun) -> HistoryRun:
         """A run begins."""
-        site = run.site
+        instance = run.probe_instance
         context = RunContext(
             run_id=run.run_id,
-            target=site.target,
-            environment=site.environment,
-            region=site.region,
-            probe=site.probe,
-            vantage=site.vantage,
-            topic=site.topic,
+            target=instance.target,
+            environment=instance.environment,
+            region=instance.region,
+            probe=instance.probe,
+            vantage=instance.vantage,
+            topic=instance.topic,
             rules=run.rules,
             started_at=run.started_at,
             seed=run.seed,

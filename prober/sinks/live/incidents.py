@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 from prober.core.findings import FAILING, Kind
 from prober.core.kinds import Symptom, symptom_of
 from prober.core.verdict import Verdict
+from prober.runs.probe_instance import InstanceKey
 from prober.runs.result import RunResult
-from prober.runs.site import SiteKey
 from prober.sinks.live.condition import Condition, of_kinds
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
@@ -92,7 +92,7 @@ class Incident:
     first_at: float
     last_at: float
     closes_at: float
-    affected: Mapping[SiteKey, Counter[Kind]]
+    affected: Mapping[InstanceKey, Counter[Kind]]
     runs: int = 0
     runs_total: int = 0
     unsent: int = 0
@@ -167,7 +167,11 @@ def _continues(before: Incident, run: EndedRun) -> bool:
 
 def _concerns(incident: Incident, run: EndedRun) -> bool:
     """Whether the absence of the symptom in a run counts: at an affected probe instance, since it was first seen."""
-    return incident.is_open(run.ended_at) and run.result.site in incident.affected and run.result.started_at >= incident.first_at
+    return (
+        incident.is_open(run.ended_at)
+        and run.result.probe_instance in incident.affected
+        and run.result.started_at >= incident.first_at
+    )
 
 
 def _opened(symptom: Symptom, run: EndedRun) -> Incident:
@@ -179,7 +183,7 @@ def _opened(symptom: Symptom, run: EndedRun) -> Incident:
 
 
 def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
-    site, unsent = run.result.site, run.result.checks.get(Indicator.PUBLISH_AVAILABILITY, SliCounts()).bad
+    instance, unsent = run.result.probe_instance, run.result.checks.get(Indicator.PUBLISH_AVAILABILITY, SliCounts()).bad
     last_at = max(before.last_at, run.ended_at)
     gap_s = max(run.interval_s, last_at - before.last_at)
     quiet_s = max(before.closes_at - before.last_at, min(QUIET_MAX_S, GAPS * gap_s))
@@ -188,7 +192,7 @@ def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
         first_at=min(before.first_at, run.ended_at),
         last_at=last_at,
         closes_at=last_at + quiet_s,
-        affected={**before.affected, site: before.affected.get(site, Counter()) + kinds},
+        affected={**before.affected, instance: before.affected.get(instance, Counter()) + kinds},
         runs=before.runs + 1,
         runs_total=before.runs_total + 1,
         unsent=before.unsent + (unsent if before.symptom is Symptom.OUTAGE else 0),

@@ -1,6 +1,6 @@
 """How everything stands, as frozen values: what the service answers when it is asked, and what is shown of it.
 
-A *site* is one probe on one target, seen from one vantage. Times are seconds since 1970.
+A *probe instance* is one probe on one target, seen from one vantage. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus
 from prober.monitoring.top_keys import StreamKeys
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
-from prober.runs.site import Site
 from prober.sinks.live.condition import Condition, of_run, worst_of
 from prober.sinks.live.incidents import Incident
 from prober.slo.budgets import SloSnapshot
@@ -46,7 +46,7 @@ class FindingCount:
 
 @dataclass(frozen=True, slots=True)
 class LastRun(RunSummary):
-    """What is remembered of a site's newest run beyond the summary: what it used, found and counted."""
+    """What is remembered of a probe instance's newest run beyond the summary: what it used, found and counted."""
 
     seed: int
     topic: str
@@ -95,7 +95,7 @@ class FailingFinding:
 
 @dataclass(frozen=True, slots=True)
 class RunOrdered:
-    """What became of the wish for a run at a site. `run_id`: the run that begins now; None: none does, and `reason` says why."""
+    """What became of the wish for a run at a probe instance. `run_id`: the run that begins now; None: none does, and `reason` says why."""
 
     run_id: str | None
     reason: str = ""
@@ -109,8 +109,8 @@ class SkippedRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SiteSnapshot:
-    """How a site stands.
+class InstanceSnapshot:
+    """How a probe instance stands.
 
     verdict         of the newest run; None: no run has ended yet. `since`: it has been that since the end of that run.
     status          its condition now; it counts for all of them together.
@@ -123,7 +123,7 @@ class SiteSnapshot:
     maintenance     its reason, which may be empty; None: not under maintenance.
     """
 
-    site: Site
+    probe_instance: ProbeInstance
     verdict: Verdict | None
     status: Condition
     since: float | None
@@ -161,7 +161,7 @@ class SiteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProberSnapshot:
-    """One prober. `last_heartbeat_at`: when it last said how its sites stand; `silent`: that is too long ago to rely on.
+    """One prober. `last_heartbeat_at`: when it last said how its probe instances stand; `silent`: that is too long ago to rely on.
 
     `configuration`: which one is in force there; None: it does not say. `own`: what it read of the user's own subscriptions.
     `streams`: the streams that it observes, with their top keys.
@@ -196,7 +196,7 @@ class StatusSnapshot:
     version: str
     instance: str
     started_at: float
-    sites: tuple[SiteSnapshot, ...]
+    probe_instances: tuple[InstanceSnapshot, ...]
     slos: tuple[SloSnapshot, ...]
     troubles: tuple[str, ...] = ()
     probers: tuple[ProberSnapshot, ...] = ()
@@ -208,24 +208,26 @@ class StatusSnapshot:
     @property
     def status(self) -> Condition:
         """The worst condition of all probe instances and of their open incidents; BLIND if no probe of a target verifies anything."""
-        conditions = [site.status for site in self.sites if site.is_counted]
+        conditions = [instance.status for instance in self.probe_instances if instance.is_counted]
         blind = [Condition.BLIND] if self.blind else []
         return worst_of([*conditions, *blind, *(one.status for one in self.counted_incidents)])
 
     @property
     def counted_incidents(self) -> tuple[Incident, ...]:
         """Incidents that affect a probe instance which is probed and not under maintenance."""
-        counted = {site.site.key for site in self.sites if site.is_counted}
+        counted = {instance.probe_instance.key for instance in self.probe_instances if instance.is_counted}
         return tuple(one for one in self.incidents if not counted.isdisjoint(one.affected))
 
     @property
-    def blind(self) -> Mapping[str, tuple[SiteSnapshot, ...]]:
+    def blind(self) -> Mapping[str, tuple[InstanceSnapshot, ...]]:
         """Targets of which no probe instance can verify anything, with their probe instances."""
-        by_target: dict[str, list[SiteSnapshot]] = {}
-        for site in self.sites:
-            if site.is_counted:
-                by_target.setdefault(site.site.target, []).append(site)
-        return {target: tuple(sites) for target, sites in by_target.items() if all(site.is_blind for site in sites)}
+        by_target: dict[str, list[InstanceSnapshot]] = {}
+        for instance in self.probe_instances:
+            if instance.is_counted:
+                by_target.setdefault(instance.probe_instance.target, []).append(instance)
+        return {
+            target: tuple(instances) for target, instances in by_target.items() if all(instance.is_blind for instance in instances)
+        }
 
 
 @dataclass(frozen=True, slots=True)

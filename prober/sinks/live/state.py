@@ -1,8 +1,8 @@
-"""How every site of this process stands, in memory: what it tells the status store, and what it shows while that cannot be reached.
+"""The status of every probe instance of this process, in memory: reported to the status store, and shown while that is unreachable.
 
-The condition of a site follows from its newest run (`condition.of_run`). It is STARTING until the first run has ended or is late, UNKNOWN
-when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target, and also,
-without waiting for its own run, when no run of any site has reached the target since its outage began.
+The condition of a probe instance follows from its newest run (`condition.of_run`). It is STARTING until the first run has ended or is late,
+UNKNOWN when a PASS is not renewed in time, MAINTENANCE under maintenance. It is OUTAGE when its newest run could not reach the target, and
+also, without waiting for its own run, when no run of any probe instance has reached the target since its outage began.
 
 Everything is bounded, and what is dropped is counted. Nothing here reads a clock: times are seconds since 1970, told by the caller, who
 takes them best from a clock that does not step.
@@ -26,17 +26,17 @@ from prober.monitoring.comparison import OwnSubscriptionStatus, shown
 from prober.monitoring.top_keys import StreamKeys
 from prober.probes.catalogue import is_fed
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
-from prober.runs.site import Site, SiteKey
 from prober.sinks.live.condition import Condition, of_run
 from prober.sinks.live.incidents import EndedRun, Exemplar, Incident, after_run, reached
 from prober.sinks.live.snapshot import (
     FailingFinding,
+    InstanceSnapshot,
     LastRun,
     ProberSnapshot,
     RunSummary,
-    SiteSnapshot,
     SkippedRun,
     StatusSnapshot,
 )
@@ -47,43 +47,49 @@ from prober.slo.objectives import Measure, Objective, SliCounts
 RUNS_KEPT_MAX: Final = 50
 FINDINGS_KEPT_MAX: Final = 20
 MISSED_INTERVALS_MAX: Final = 3
-"""A site is overdue when no run ended for so many intervals and the time of its longest run."""
+"""A probe instance is overdue when no run ended for so many intervals and the time of its longest run."""
 FIRST_RUN_MAX_S: Final = 300.0
-"""A site is STARTING for its interval and this time: longer than the first run of any probe takes on a target that answers."""
+"""A probe instance is STARTING for its interval and this time: longer than the first run of any probe takes on a target that answers."""
 
 
 class LiveRun:
     """Listens to one run: that it is under way is all there is to show of it before its end."""
 
-    def __init__(self, state: LiveState, site: Site) -> None:
-        self._state, self._site = state, site
+    def __init__(self, state: LiveState, instance: ProbeInstance) -> None:
+        self._state, self._instance = state, instance
 
     def event(self, seen: Observation) -> None:
         """Nothing of it is shown."""
 
     def ended(self, end: RunEnded) -> None:
         """The run is over; what came of it is shown if it counts."""
-        self._state.over(self._site)
+        self._state.over(self._instance)
         if end.is_counted:
-            self._state.ended(self._site, end.result, end.ended_at)
+            self._state.ended(self._instance, end.result, end.ended_at)
         else:
-            self._state.checked(self._site.target, end.checks)
+            self._state.checked(self._instance.target, end.checks)
 
 
 class LiveState:
-    """Told of each run and of what the schedule does. KeyError for a site, target or objective that is not watched.
+    """Told of each run and of what the schedule does. KeyError for a probe instance, target or objective that is not watched.
 
     `changes` grows whenever something changes that a reader would see, but for the passing of time.
     """
 
     def __init__(
-        self, sites: Iterable[Site], objectives: Iterable[Objective] = (), *, version: str, instance: str, started_at: float
+        self,
+        instances: Iterable[ProbeInstance],
+        objectives: Iterable[Objective] = (),
+        *,
+        version: str,
+        instance: str,
+        started_at: float,
     ) -> None:
         self.changes = 0
-        self._records: dict[SiteKey, _Record] = {}
+        self._records: dict[InstanceKey, _Record] = {}
         self._probes: dict[str, set[str]] = {}
-        for site in sites:
-            self.watched(site, started_at)
+        for probe_instance in instances:
+            self.watched(probe_instance, started_at)
         self._objectives = {objective.name: objective for objective in objectives}
         self._incidents: dict[str, dict[Symptom, Incident]] = {}
         self._reached: dict[str, float] = {}
@@ -95,11 +101,11 @@ class LiveState:
         self._version, self._instance, self._started_at = version, instance, started_at
         self._verdict, self._since = Verdict.UNKNOWN, started_at
 
-    def follow(self, sites: Iterable[Site], objectives: Iterable[Objective]) -> None:
-        """These are the sites that may be watched, and the objectives, from now on. What was counted so far stays counted."""
+    def follow(self, instances: Iterable[ProbeInstance], objectives: Iterable[Objective]) -> None:
+        """These are the probe instances that may be watched, and the objectives, from now on. What was counted so far stays counted."""
         self._probes = {}
-        for site in sites:
-            self._probes.setdefault(site.target, set()).add(site.probe)
+        for instance in instances:
+            self._probes.setdefault(instance.target, set()).add(instance.probe)
         self._objectives = {objective.name: objective for objective in objectives}
         self.changes += 1
 
@@ -113,63 +119,63 @@ class LiveState:
         self._own = own
         self.changes += 1
 
-    def watched(self, site: Site, at: float) -> None:
-        """A site is watched from now on. One that was watched until now has become another one: what is known of it stays."""
-        known = self._records.get(site.key)
+    def watched(self, instance: ProbeInstance, at: float) -> None:
+        """A probe instance is watched from now on. One that was watched until now has become another one: what is known of it stays."""
+        known = self._records.get(instance.key)
         if known is None:
-            self._records[site.key] = _Record(site, at)
+            self._records[instance.key] = _Record(instance, at)
         else:
-            known.site, known.waiting_since, known.next_run_at = site, at, None
+            known.probe_instance, known.waiting_since, known.next_run_at = instance, at, None
         self.changes += 1
-        self._probes.setdefault(site.target, set()).add(site.probe)
+        self._probes.setdefault(instance.target, set()).add(instance.probe)
 
-    def left(self, site: Site) -> None:
-        """A site is gone or somebody else's from now on; what was counted there stays counted."""
-        self._records.pop(site.key, None)
+    def left(self, instance: ProbeInstance) -> None:
+        """A probe instance is gone or somebody else's from now on; what was counted there stays counted."""
+        self._records.pop(instance.key, None)
         self.changes += 1
 
-    def planned(self, site: Site, at: float | None) -> None:
+    def planned(self, instance: ProbeInstance, at: float | None) -> None:
         """The next run is to begin then; None: nobody knows."""
-        self._records[site.key].next_run_at = at
+        self._records[instance.key].next_run_at = at
 
-    def expected(self, site: Site) -> None:
+    def expected(self, instance: ProbeInstance) -> None:
         """The schedule asked for a run."""
-        self._records[site.key].expected += 1
+        self._records[instance.key].expected += 1
 
-    def skipped(self, site: Site, reason: str, at: float) -> None:
+    def skipped(self, instance: ProbeInstance, reason: str, at: float) -> None:
         """A run that the schedule asked for did not start."""
-        self._records[site.key].skip(SkippedRun(reason, at))
+        self._records[instance.key].skip(SkippedRun(reason, at))
         self.changes += 1
 
     def begin(self, run: RunBegun) -> LiveRun:
-        """A run begins, on the topic and subscription that its site names."""
-        self.started(run.site, run.started_at)
-        return LiveRun(self, run.site)
+        """A run begins, on the topic and subscription that its probe instance names."""
+        self.started(run.probe_instance, run.started_at)
+        return LiveRun(self, run.probe_instance)
 
-    def started(self, site: Site, at: float) -> None:
-        """A run is under way at a site."""
-        record = self._records[site.key]
-        record.site, record.running_since = site, at
+    def started(self, instance: ProbeInstance, at: float) -> None:
+        """A run is under way at a probe instance."""
+        record = self._records[instance.key]
+        record.probe_instance, record.running_since = instance, at
         self.changes += 1
 
-    def over(self, site: Site) -> None:
+    def over(self, instance: ProbeInstance) -> None:
         """No run is under way any more. What came of it, if it counts, is told by `ended`."""
-        record = self._records.get(site.key)
-        if record is not None:  # else the site is somebody else's by now
+        record = self._records.get(instance.key)
+        if record is not None:  # else the probe instance is somebody else's by now
             record.running_since = None
         self.changes += 1
 
-    def ended(self, site: Site, result: RunResult, at: float) -> None:
+    def ended(self, instance: ProbeInstance, result: RunResult, at: float) -> None:
         """A run ended. Its checks count for the objectives of its target."""
-        record = self._records[site.key]
+        record = self._records[instance.key]
         shown = record.end(result, at)
-        known = self._incidents.setdefault(site.target, {})
+        known = self._incidents.setdefault(instance.target, {})
         exemplars = {finding.kind: Exemplar(finding.finding_id, None) for finding in reversed(shown)}
-        known |= after_run(known, EndedRun(result, at, site.interval_s, exemplars, self._reached.get(site.target)))
+        known |= after_run(known, EndedRun(result, at, instance.interval_s, exemplars, self._reached.get(instance.target)))
         if reached(result):
-            self._reached[site.target] = at
+            self._reached[instance.target] = at
         self.changes += 1
-        self.checked(site.target, result.checks)
+        self.checked(instance.target, result.checks)
         self._overall(at)
 
     def checked(self, target: str, checks: Mapping[Indicator, SliCounts]) -> None:
@@ -180,9 +186,9 @@ class LiveState:
                 key = target, objective.measure
                 self._checks[key] = self._checks.get(key, SliCounts()) + counts
 
-    def under_maintenance(self, site: Site, reason: str | None, at: float) -> None:
+    def under_maintenance(self, instance: ProbeInstance, reason: str | None, at: float) -> None:
         """Maintenance began, or goes on, for this reason; None: there is none, or no more."""
-        if self._records[site.key].maintain(reason, at):
+        if self._records[instance.key].maintain(reason, at):
             self.changes += 1
         self._overall(at)
 
@@ -205,7 +211,7 @@ class LiveState:
             self._version,
             self._instance,
             self._started_at,
-            tuple(record.snapshot(now, self._open(record.site.target, now)) for record in self._records.values()),
+            tuple(record.snapshot(now, self._open(record.probe_instance.target, now)) for record in self._records.values()),
             tuple(self._slos(now)),
             troubles,
             (
@@ -232,8 +238,8 @@ class LiveState:
         return _Open(incidents, is_lost)
 
     def _overall(self, now: float) -> Verdict:
-        """The verdict of all sites; notes when it changes."""
-        conditions = (record.condition(now, self._open(record.site.target, now)) for record in self._records.values())
+        """The verdict of all probe instances; notes when it changes."""
+        conditions = (record.condition(now, self._open(record.probe_instance.target, now)) for record in self._records.values())
         verdict = worst(filter(None, (condition.verdict for condition in conditions)))
         if verdict is not self._verdict:
             self._verdict, self._since = verdict, now
@@ -258,7 +264,7 @@ class LiveState:
 
 
 class _Open(NamedTuple):
-    """Open incidents of a target. `is_lost`: no run of any site has reached it since its outage began."""
+    """Open incidents of a target. `is_lost`: no run of any probe instance has reached it since its outage began."""
 
     incidents: Mapping[Symptom, Incident]
     is_lost: bool
@@ -266,9 +272,9 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class _Record:
-    """What is remembered of one site. `waiting_since`: from when on the end of a run is waited for."""
+    """What is remembered of one probe instance. `waiting_since`: from when on the end of a run is waited for."""
 
-    site: Site
+    probe_instance: ProbeInstance
     waiting_since: float
     since: float | None = None
     running_since: float | None = None
@@ -318,7 +324,7 @@ class _Record:
         return before != reason
 
     def overdue_s(self, now: float) -> float | None:
-        late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.site.interval_s - self.longest_s
+        late_s = now - self.waiting_since - MISSED_INTERVALS_MAX * self.probe_instance.interval_s - self.longest_s
         return late_s if late_s > 0.0 and self.maintenance is None else None
 
     def condition(self, now: float, known: _Open) -> Condition:
@@ -327,20 +333,20 @@ class _Record:
         if known.is_lost or (self.is_unreachable and Symptom.OUTAGE in known.incidents):
             return Condition.OUTAGE
         if self.last_run is None:
-            is_late = now - self.waiting_since > self.site.interval_s + FIRST_RUN_MAX_S
+            is_late = now - self.waiting_since > self.probe_instance.interval_s + FIRST_RUN_MAX_S
             return Condition.UNKNOWN if is_late else Condition.STARTING
         late = self.overdue_s(now) is not None and self.verdict is Verdict.PASS
         return Condition.UNKNOWN if late else of_run(self.last_run.verdict, self.last_run.reason)
 
     def open_findings(self, incidents: Mapping[Symptom, Incident]) -> tuple[FailingFinding, ...]:
-        begun = {symptom: one.first_at for symptom, one in incidents.items() if self.site.key in one.affected}
+        begun = {symptom: one.first_at for symptom, one in incidents.items() if self.probe_instance.key in one.affected}
         return tuple(one for one in self.findings if one.found_at >= begun.get(symptom_of(one.kind), inf))
 
-    def snapshot(self, now: float, known: _Open) -> SiteSnapshot:
+    def snapshot(self, now: float, known: _Open) -> InstanceSnapshot:
         findings = self.open_findings(known.incidents)
-        counted = sum(one.affected.get(self.site.key, Counter()).total() for one in known.incidents.values())
-        return SiteSnapshot(
-            site=self.site,
+        counted = sum(one.affected.get(self.probe_instance.key, Counter()).total() for one in known.incidents.values())
+        return InstanceSnapshot(
+            probe_instance=self.probe_instance,
             verdict=self.verdict,
             status=self.condition(now, known),
             since=self.since,

@@ -16,9 +16,9 @@ from prober.core.findings import Finding
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import DISTURBED, is_fed
 from prober.runs.classification import Latency, Observation
+from prober.runs.probe_instance import InstanceKey
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
-from prober.runs.site import SiteKey
 from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.health import ProberHealth
@@ -36,7 +36,7 @@ _SERVICE: Final = tuple(family for family in families.FAMILIES if family.counter
 
 
 class MetricsSink:
-    """Tells the metrics of the runs of one site. `exemplar_of`: what links a run's slow messages to its trace, by run id."""
+    """Tells the metrics of the runs of one probe instance. `exemplar_of`: what links a run's slow messages to its trace, by run id."""
 
     def __init__(
         self,
@@ -61,7 +61,9 @@ class MetricsSink:
         """A run begins."""
         exemplar = self._exemplar_of(run.run_id)
         subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
-        return Measurements(self._target, self._topic, subscriptions, self._counters, exemplar, run.site.key, health=self._health)
+        return Measurements(
+            self._target, self._topic, subscriptions, self._counters, exemplar, run.probe_instance.key, health=self._health
+        )
 
 
 class Measurements:
@@ -74,18 +76,18 @@ class Measurements:
         subscriptions: Mapping[str, SubscriptionMetrics],
         counters: SloCounters,
         exemplar: Exemplar,
-        site: SiteKey,
+        instance: InstanceKey,
         *,
         health: ProberHealth | None = None,
     ) -> None:
         """`subscriptions`: those of the run, by full name; what is counted for the run as a whole is told of the first.
 
-        `site`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
+        `probe_instance`: where it runs. What the experiment of its probe disturbs itself (`Experiment.disturbs`) is not measured.
         """
-        self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if site.probe in probes)
+        self._disturbed = frozenset(indicator for indicator, probes in DISTURBED.items() if instance.probe in probes)
         self._target, self._topic, self._counters = target, topic, counters
         self._subscriptions, self._subscription = subscriptions, next(iter(subscriptions.values()))
-        self._exemplar, self._site, self._health = exemplar, site, health
+        self._exemplar, self._instance, self._health = exemplar, instance, health
         self._slowest: dict[Indicator, float] = {}
         self._publishes = Indicator.PUBLISH_AVAILABILITY not in self._disturbed
         self._handlers: Mapping[type[Any], Callable[[Observation], None]] = {
@@ -119,10 +121,10 @@ class Measurements:
             for indicator, counts in end.checks.items():
                 self._subscription.checked(indicator, counts)
             return
-        site = self._target.site(self._site)
-        site.count(families.PROBE_RUNS, result.verdict.lower())
+        instance = self._target.probe_instance(self._instance)
+        instance.count(families.PROBE_RUNS, result.verdict.lower())
         if result.verdict is Verdict.PASS:
-            site.set(families.PROBE_LAST_SUCCESS, end.ended_at)
+            instance.set(families.PROBE_LAST_SUCCESS, end.ended_at)
         self._count(result)
         self._subscription.figures(result.figures)
         for measurement in end.measurements:
@@ -142,7 +144,7 @@ class Measurements:
 
     def _count_up(self, added: Iterable[Family], counters: Mapping[str, int]) -> None:
         for family in added:
-            if family is families.LIBRARY_ANOMALIES and self._site.vantage != Vantage.LIBRARY:
+            if family is families.LIBRARY_ANOMALIES and self._instance.vantage != Vantage.LIBRARY:
                 continue  # without a library the same behaviour is none
             for name, values in family.counters.items():
                 self._subscription.count(family, *values, by=counters.get(name, 0))

@@ -12,7 +12,7 @@ from typing import Final
 
 from prober.config.models import TargetSettings
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, ReadFailure
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.metrics import families
 from prober.sinks.metrics.label_values import CheckResult
 from prober.sinks.metrics.store import MetricStore, Series
@@ -68,7 +68,7 @@ class TargetMetrics(Series):
         super().__init__(store, families.TARGET, target.series)
         self._topics: dict[str, Series] = {}
         self._subscriptions: dict[str, SubscriptionMetrics] = {}
-        self._sites: dict[SiteKey, Series] = {}
+        self._instances: dict[InstanceKey, Series] = {}
         self.follow(target)
         for topic in topics:
             self.topic(topic)
@@ -89,25 +89,25 @@ class TargetMetrics(Series):
             self._subscriptions[name] = SubscriptionMetrics(self._store, families.SUBSCRIPTION, (*self.labels, name))
         return self._subscriptions[name]
 
-    def site(self, site: SiteKey) -> Series:
+    def probe_instance(self, instance: InstanceKey) -> Series:
         """The series of a probe instance."""
-        if site not in self._sites:
-            labels = (*self.labels, site.probe, site.vantage, site.part)
-            self._sites[site] = Series(self._store, families.PROBE_INSTANCE, labels)
-        return self._sites[site]
+        if instance not in self._instances:
+            labels = (*self.labels, instance.probe, instance.vantage, instance.part)
+            self._instances[instance] = Series(self._store, families.PROBE_INSTANCE, labels)
+        return self._instances[instance]
 
     def follow(self, target: TargetSettings) -> None:
         """So the target is configured from now on. What only was there stays until it is forgotten."""
         self._store.info(families.TARGET_INFO, self.labels, target.labels)
         for probe, settings in target.probes.items():
             for vantage, part in product(settings.vantages, settings.part_names):
-                site = self.site(SiteKey(target.name, probe, vantage, part))
-                site.set(families.PROBE_INTERVAL, settings.schedule.longest_gap.total_seconds())
+                instance = self.probe_instance(InstanceKey(target.name, probe, vantage, part))
+                instance.set(families.PROBE_INTERVAL, settings.schedule.longest_gap.total_seconds())
 
-    def forget_all_but(self, sites: Collection[SiteKey], names: Collection[str]) -> None:
+    def forget_all_but(self, instances: Collection[InstanceKey], names: Collection[str]) -> None:
         """Ends the series of other probe instances, and of topics and subscriptions of other names."""
-        for site in self._sites.keys() - sites:
-            self._sites.pop(site).forget()
+        for instance in self._instances.keys() - instances:
+            self._instances.pop(instance).forget()
         for known in (self._topics, self._subscriptions):
             for name in known.keys() - {*names, OTHER}:
                 known.pop(name).forget()

@@ -26,9 +26,9 @@ from prober.core.kinds import is_told
 from prober.evidence.evidence import Excerpt, collect
 from prober.evidence.explain import explain
 from prober.evidence.minimise import Numbered, OfSession, is_proven_by, minimise
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, OpenSession, ProberState, RunRecord
 from prober.traces.header import TraceHeader
 from prober.traces.trace import FIRST_EVENT_LINE, write_trace
@@ -53,9 +53,9 @@ _ORDER: Final = (Status.VIOLATION, Status.LIVENESS, Status.INDETERMINATE, Status
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """A run that has ended at a site, with what its recorder kept; None: nothing of it is left."""
+    """A run that has ended at a probe instance, with what its recorder kept; None: nothing of it is left."""
 
-    site: Site
+    probe_instance: ProbeInstance
     result: RunResult
     ended_at: float
     clock_offset_s: float
@@ -80,10 +80,7 @@ class EvidencePair:
 
 
 def entry_of(
-    ended: EndedRun,
-    prober: ProberIdentity,
-    clock: Callable[[], float] = monotonic_s,
-    stopping: Callable[[], bool] = lambda: False,
+    ended: EndedRun, prober: ProberIdentity, clock: Callable[[], float] = monotonic_s, stopping: Callable[[], bool] = lambda: False
 ) -> Entry:
     """What is to be kept of a run. Takes up to about `PROVING_MAX_S`, mostly much less, and no longer once the process is `stopping`.
 
@@ -95,13 +92,13 @@ def entry_of(
     listed = sum(count for sort, count in ended.result.counts.items() if is_told(*sort))
     run = RunRecord.of(
         ended.result,
-        ended.site.environment,
-        ended.site.region,
+        ended.probe_instance.environment,
+        ended.probe_instance.region,
         ended.ended_at,
         _state(ended, prober),
         max(0, listed - len(records)),
     )
-    return Entry(run, records, ended.site.interval_s)
+    return Entry(run, records, ended.probe_instance.interval_s)
 
 
 def _state(ended: EndedRun, prober: ProberIdentity) -> ProberState:
@@ -141,7 +138,7 @@ def _record(
     result = ended.result
     record = FindingRecord.of(
         made.finding,
-        result.site,
+        result.probe_instance,
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
         instance=prober.instance,

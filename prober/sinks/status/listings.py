@@ -21,7 +21,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.status.columns import Record
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.records import FindingRecord, IncidentRecord, RunRecord
@@ -176,6 +176,6 @@ def conditions(listing: Listing[Any], wanted: Filter) -> Iterator[ColumnElement[
                 yield getattr(listing.record, name) == value
 
 
-def of_site(record: type[RunRecord], site: SiteKey) -> list[ColumnElement[bool]]:
+def of_instance(record: type[RunRecord], instance: InstanceKey) -> list[ColumnElement[bool]]:
     """That a record is about this probe instance."""
-    return [getattr(record, name) == value for name, value in site._asdict().items()]
+    return [getattr(record, name) == value for name, value in instance._asdict().items()]

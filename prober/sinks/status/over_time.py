@@ -13,9 +13,9 @@ from sqlalchemy import JSON, ColumnElement, case, cast, func, literal, select, t
 from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlalchemy.types import Integer
 
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.status.database import Database
-from prober.sinks.status.listings import of_site
+from prober.sinks.status.listings import of_instance
 from prober.sinks.status.prober_records import Slice
 from prober.sinks.status.records import RunRecord
 from prober.sinks.status.slices import LONG_S, SHORT_S, Counted, Series, definition_of, length_for, window_begin
@@ -35,7 +35,7 @@ class WorstDurations:
 
 @dataclass(frozen=True, slots=True)
 class BinOfRuns:
-    """The runs of a site that ended in a bin, of which there is at least one.
+    """The runs of a probe instance that ended in a bin, of which there is at least one.
 
     first_at, last_at   when the first and the last of them ended.
     longest_s           how long the longest of them took.
@@ -56,8 +56,8 @@ class OverTime:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def runs(self, site: SiteKey, since: float, bin_s: float, indicators: Collection[Indicator]) -> tuple[BinOfRuns, ...]:
-        """The runs of a site that began since then, the oldest bin first. The database adds them up."""
+    def runs(self, instance: InstanceKey, since: float, bin_s: float, indicators: Collection[Indicator]) -> tuple[BinOfRuns, ...]:
+        """The runs of a probe instance that began since then, the oldest bin first. The database adds them up."""
         columns: list[ColumnElement[Any]] = [
             func.min(RunRecord.ended_at).label("first_at"),
             func.max(RunRecord.ended_at).label("last_at"),
@@ -66,7 +66,7 @@ class OverTime:
             *(column for indicator in indicators for column in _worst(indicator)),
         ]
         number = _bin_of(RunRecord.ended_at, bin_s)
-        inside = (*of_site(RunRecord, site), RunRecord.started_at >= since)
+        inside = (*of_instance(RunRecord, instance), RunRecord.started_at >= since)
         query = select(*columns).where(*inside).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())

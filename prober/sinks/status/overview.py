@@ -1,7 +1,7 @@
-"""How everything stands, by all probers that write to one store, read from that store alone.
+"""The status of everything, by all probers that write to one store, read from that store alone.
 
-Of a site that several probers watch the worst counts among those that still report: a site that is left without one is UNKNOWN,
-never what it was.
+Of a probe instance that several probers watch the worst counts among those that still report: left without one it is UNKNOWN, never what it
+was.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from prober.monitoring.comparison import OwnSubscriptionSnapshot, shown
 from prober.probes.catalogue import is_fed
 from prober.sinks.live.condition import Condition, worst_of
 from prober.sinks.live.incidents import Incident
-from prober.sinks.live.snapshot import FailingFinding, LastRun, ProberSnapshot, RunSummary, SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import FailingFinding, InstanceSnapshot, LastRun, ProberSnapshot, RunSummary, StatusSnapshot
 from prober.sinks.status.columns import fields_from
 from prober.sinks.status.over_time import OverTime
-from prober.sinks.status.prober_records import ProberRecord, SiteRecord
+from prober.sinks.status.prober_records import InstanceRecord, ProberRecord
 from prober.sinks.status.queries import FailingFindings, StatusQueries
 from prober.sinks.status.records import FindingRecord, RunRecord
 from prober.sinks.status.slices import Counted, Series, counting_since, definition_of, window_begin
@@ -34,7 +34,7 @@ SILENT: Final = "the prober that read it has sent no heartbeat for a while"
 
 
 class Overview:
-    """Asks a store; for any thread. Besides a query for the newest runs of each site the number of queries does not depend on the sites."""
+    """Asks a store; for any thread. But for one query for each probe instance's newest runs the number of queries is fixed."""
 
     def __init__(self, queries: StatusQueries, objectives: Iterable[Objective]) -> None:
         self._queries = queries
@@ -43,20 +43,25 @@ class Overview:
     def snapshot(self, live: StatusSnapshot) -> StatusSnapshot:
         """How everything stands at the time of `live`, by the store. Raises `StoreUnavailable`.
 
-        Of `live` only who answers, when, and what troubles that process itself are used: what it knows of sites is in the store.
+        Of `live` only who answers, when, and what troubles that process itself are used: what it knows of probe instances is in the store.
         """
         probers = self._queries.probers()
-        sites = tuple(self._sites({told.instance for told in probers if not told.is_silent(live.at)}))
+        instances = tuple(self._instances({told.instance for told in probers if not told.is_silent(live.at)}))
         incidents = self._queries.open_incidents()
-        statuses = [_status(site, verdict, incidents) for site in sites for verdict in [site.status.verdict] if verdict is not None]
+        statuses = [
+            _status(instance, verdict, incidents)
+            for instance in instances
+            for verdict in [instance.status.verdict]
+            if verdict is not None
+        ]
         verdict = worst(status for status, _ in statuses)
         return replace(
             live,
             verdict=verdict,
             since=_since(verdict, [since for status, since in statuses if status is verdict and since is not None], live),
-            sites=sites,
+            probe_instances=instances,
             incidents=incidents,
-            slos=tuple(self._slos(sites, live.at, [told.started_at for told in probers] or [live.started_at])),
+            slos=tuple(self._slos(instances, live.at, [told.started_at for told in probers] or [live.started_at])),
             troubles=(*live.troubles, *_troubles(probers, live)),
             probers=tuple(_seen(told, live.at) for told in probers),
             own_subscriptions=_own(probers, live.at),
@@ -64,10 +69,12 @@ class Overview:
             stored=True,
         )
 
-    # --- sites ---------------------------------------------------------------------------------------------------------------
+    # --- probe instances ---------------------------------------------------------------------------------------------------------------
 
-    def _sites(self, reporting: set[str]) -> Iterator[SiteSnapshot]:
-        told = [(key, tuple(said)) for key, said in groupby(self._queries.sites(), key=lambda one: one.site.key)]
+    def _instances(self, reporting: set[str]) -> Iterator[InstanceSnapshot]:
+        told = [
+            (key, tuple(said)) for key, said in groupby(self._queries.probe_instances(), key=lambda one: one.probe_instance.key)
+        ]
         histories = {key: self._queries.history(key, limit=RUNS_SHOWN_MAX) for key, _ in told}
         last_runs = self._queries.runs_named([history[-1].run_id for history in histories.values() if history])
         since, failing = self._queries.verdicts_since(), self._queries.failing(limit=FINDINGS_SHOWN_MAX)
@@ -79,11 +86,11 @@ class Overview:
                 since.get(key, _ended_at(history)),
                 failing.get(key, FailingFindings((), 0)),
             )
-            yield _site(_Told(said, reporting), kept)
+            yield _instance(_Told(said, reporting), kept)
 
     # --- objectives ----------------------------------------------------------------------------------------------------------
 
-    def _slos(self, sites: Iterable[SiteSnapshot], now: float, started: Sequence[float]) -> Iterator[SloSnapshot]:
+    def _slos(self, instances: Iterable[InstanceSnapshot], now: float, started: Sequence[float]) -> Iterator[SloSnapshot]:
         """Every objective on every target that something was counted on, or that has a probe which counts for it.
 
         `started`: when the probers that are known did.
@@ -91,7 +98,7 @@ class Overview:
         over_time = OverTime(self._queries.database)
         windows = {window for one in self._objectives.values() for window in windows_s(one)}
         counted = {window: over_time.counted(window, now) for window in windows}
-        known = dict.fromkeys(self._expected(sites))
+        known = dict.fromkeys(self._expected(instances))
         known |= dict.fromkeys(
             sorted({series for counts in counted.values() for series in counts if series[1:] in self._objectives})
         )
@@ -99,10 +106,10 @@ class Overview:
             of_series = {window: counts[series] for window, counts in counted.items() if series in counts}
             yield _slo(series, self._objectives[series[1:]], now, of_series, started)
 
-    def _expected(self, sites: Iterable[SiteSnapshot]) -> Iterator[Series]:
+    def _expected(self, instances: Iterable[InstanceSnapshot]) -> Iterator[Series]:
         probes: dict[str, set[str]] = {}
-        for site in sites:
-            probes.setdefault(site.site.target, set()).add(site.site.probe)
+        for instance in instances:
+            probes.setdefault(instance.probe_instance.target, set()).add(instance.probe_instance.probe)
         for target, names in probes.items():
             for definition, objective in self._objectives.items():
                 if is_fed(objective.indicator, names):
@@ -110,14 +117,14 @@ class Overview:
 
 
 class _Told:
-    """What probers say of one site."""
+    """What probers say of one probe instance."""
 
-    def __init__(self, told: tuple[SiteRecord, ...], reporting: set[str]) -> None:
+    def __init__(self, told: tuple[InstanceRecord, ...], reporting: set[str]) -> None:
         self.all = told
         self.reporting = tuple(one for one in told if one.instance in reporting)
 
     @property
-    def newest(self) -> SiteRecord:
+    def newest(self) -> InstanceRecord:
         return max(self.all, key=lambda one: one.last_heartbeat_at)
 
     @property
@@ -138,7 +145,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What the store keeps of one site."""
+    """What the store keeps of one probe instance."""
 
     history: tuple[RunSummary, ...]
     last_run: RunRecord | None
@@ -151,10 +158,10 @@ class _Kept:
         return self.history[-1].verdict if self.history else None
 
 
-def _site(told: _Told, kept: _Kept) -> SiteSnapshot:
+def _instance(told: _Told, kept: _Kept) -> InstanceSnapshot:
     newest = told.newest
-    return SiteSnapshot(
-        site=newest.site,
+    return InstanceSnapshot(
+        probe_instance=newest.probe_instance,
         verdict=kept.verdict,
         status=told.status,
         since=kept.since if newest.verdict in (None, kept.verdict) else newest.since,
@@ -207,24 +214,24 @@ def _troubles(probers: Iterable[ProberRecord], live: StatusSnapshot) -> Iterator
             yield from (f"{told.instance}: {trouble}" for trouble in told.troubles)
 
 
-def _status(site: SiteSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
-    """The verdict that a site counts with, and its beginning: an outage counts from its own.
+def _status(instance: InstanceSnapshot, status: Verdict, incidents: Iterable[Incident]) -> tuple[Verdict, float | None]:
+    """The verdict that a probe instance counts with, and its beginning: an outage counts from its own.
 
     While an incident is open there, a PASS is not known to last, and a FAIL is no new one: it has been open since the incident began.
     """
-    if site.status is Condition.OUTAGE:
-        outages = (one for one in incidents if one.symptom is Symptom.OUTAGE and one.target == site.site.target)
+    if instance.status is Condition.OUTAGE:
+        outages = (one for one in incidents if one.symptom is Symptom.OUTAGE and one.target == instance.probe_instance.target)
         return status, min((one.first_at for one in outages), default=None)
-    if status is Verdict.UNKNOWN and site.verdict not in (None, Verdict.UNKNOWN):
+    if status is Verdict.UNKNOWN and instance.verdict not in (None, Verdict.UNKNOWN):
         return status, None  # it has not begun, or is late: its newest run does not say since when
-    begun = min((one.first_at for one in incidents if site.site.key in one.affected), default=None)
+    begun = min((one.first_at for one in incidents if instance.probe_instance.key in one.affected), default=None)
     if begun is None or status is Verdict.UNKNOWN:
-        return status, site.since
-    return Verdict.UNKNOWN if status is Verdict.PASS else status, min(begun, site.since or begun)
+        return status, instance.since
+    return Verdict.UNKNOWN if status is Verdict.PASS else status, min(begun, instance.since or begun)
 
 
 def _since(verdict: Verdict, at: Sequence[float], live: StatusSnapshot) -> float:
-    """Since when the verdict is what it is: since the first of its sites came to it; PASS since the last one did."""
+    """Since when the verdict is what it is: since the first of its probe instances came to it; PASS since the last one did."""
     if not at:
         return live.since
     return max(at) if verdict is Verdict.PASS else min(at)

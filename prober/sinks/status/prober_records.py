@@ -12,9 +12,9 @@ from prober.config.following import ConfigurationStatus
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.monitoring.top_keys import StreamKeys
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.sinks.live.condition import Condition
-from prober.sinks.live.snapshot import SiteSnapshot, SkippedRun
+from prober.sinks.live.snapshot import InstanceSnapshot, SkippedRun
 from prober.sinks.status.columns import Json, Record, fields_from
 from prober.slo.objectives import SliCounts
 
@@ -47,10 +47,10 @@ class ProberRecord(Record):
         return now - self.last_heartbeat_at > SILENT_AFTER_S
 
 
-class SiteRecord(Record):
-    """The state of a probe instance as one prober last reported it (`SiteSnapshot`)."""
+class InstanceRecord(Record):
+    """The state of a probe instance as one prober last reported it (`InstanceSnapshot`)."""
 
-    __tablename__ = "sites"
+    __tablename__ = "probe_instances"
 
     instance: Mapped[str] = mapped_column(primary_key=True)
     target: Mapped[str] = mapped_column(primary_key=True)
@@ -82,19 +82,19 @@ class SiteRecord(Record):
     maintenance: Mapped[str | None]
 
     @classmethod
-    def of(cls, instance: str, at: float, shown: SiteSnapshot) -> SiteRecord:
+    def of(cls, instance: str, at: float, shown: InstanceSnapshot) -> InstanceRecord:
         """What a prober reports of one of its probe instances."""
         last_run_id = None if shown.last_run is None else shown.last_run.run_id
-        given = fields_from(Site, shown.site) | fields_from(SiteSnapshot, shown, *_NOT_STORED)
+        given = fields_from(ProbeInstance, shown.probe_instance) | fields_from(InstanceSnapshot, shown, *_NOT_STORED)
         return cls(**given, instance=instance, last_heartbeat_at=at, last_run_id=last_run_id)
 
     @property
-    def site(self) -> Site:
+    def probe_instance(self) -> ProbeInstance:
         """The probe instance as it is configured."""
-        return Site(**fields_from(Site, self))
+        return ProbeInstance(**fields_from(ProbeInstance, self))
 
 
-_NOT_STORED: Final = ("site", "last_run", "history", "findings", "findings_dropped")
+_NOT_STORED: Final = ("probe_instance", "last_run", "history", "findings", "findings_dropped")
 """Parts of a snapshot that the store has in other tables."""
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session, joinedload
 
 from prober.core.findings import FAILING, Kind, Status
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import RunSummary
 from prober.sinks.status.database import Database
@@ -28,11 +28,11 @@ from prober.sinks.status.listings import (
     Kept,
     Page,
     RunFilter,
-    of_site,
+    of_instance,
     page_of,
 )
 from prober.sinks.status.over_time import OverTime
-from prober.sinks.status.prober_records import Identity, ProberRecord, SiteRecord
+from prober.sinks.status.prober_records import Identity, InstanceRecord, ProberRecord
 from prober.sinks.status.records import FindingRecord, IncidentRecord, RunRecord
 from prober.sinks.status.slices import Series
 from prober.slo.objectives import SliCounts
@@ -45,7 +45,7 @@ EVERY_INCIDENT: Final = IncidentFilter()
 
 
 class FailingFindings(NamedTuple):
-    """The open findings of a site that failed a run: the newest ones, newest first, and how many there are in total."""
+    """The open findings of a probe instance that failed a run: the newest ones, newest first, and how many there are in total."""
 
     newest: tuple[FindingRecord, ...]
     total: int
@@ -86,10 +86,10 @@ class StatusQueries:
         return self._one(select(RunRecord).where(RunRecord.run_id == run_id))
 
     def announced(self, since: float) -> frozenset[str]:
-        """The runs that a prober has named since then as the newest that ended at a site, and that are not here: they are to come."""
-        kept = select(RunRecord.run_id).where(RunRecord.run_id == SiteRecord.last_run_id)
-        said = (SiteRecord.last_heartbeat_at >= since, SiteRecord.last_run_id.is_not(None), ~kept.exists())
-        return frozenset(row["last_run_id"] for row in self.database.rows(select(SiteRecord.last_run_id).where(*said)))
+        """The runs that a prober has named since then as the newest that ended, and that are not stored yet."""
+        kept = select(RunRecord.run_id).where(RunRecord.run_id == InstanceRecord.last_run_id)
+        said = (InstanceRecord.last_heartbeat_at >= since, InstanceRecord.last_run_id.is_not(None), ~kept.exists())
+        return frozenset(row["last_run_id"] for row in self.database.rows(select(InstanceRecord.last_run_id).where(*said)))
 
     def findings(self, wanted: FindingFilter = EVERY_FINDING, *, limit: int = 50, cursor: str | None = None) -> Page[FindingRecord]:
         """Findings by when they were found, without their evidence, at most `limit` (and `PAGE_MAX`) of them."""
@@ -120,31 +120,33 @@ class StatusQueries:
 
     # --- summaries -----------------------------------------------------------------------------------------------------------
 
-    def history(self, site: SiteKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
-        """The newest runs of a site in short, oldest first."""
+    def history(self, instance: InstanceKey, *, limit: int = 50) -> tuple[RunSummary, ...]:
+        """The newest runs of a probe instance in short, oldest first."""
         columns = [getattr(RunRecord, field.name) for field in fields(RunSummary)]
-        newest = select(*columns).where(*of_site(RunRecord, site)).order_by(RunRecord.started_at.desc(), RunRecord.run_id.desc())
+        newest = (
+            select(*columns).where(*of_instance(RunRecord, instance)).order_by(RunRecord.started_at.desc(), RunRecord.run_id.desc())
+        )
         return tuple(RunSummary(**row) for row in reversed(self.database.rows(newest.limit(limit))))
 
     def runs_named(self, run_ids: Collection[str]) -> dict[str, RunRecord]:
         """The runs of these names, at most some hundreds; those that are not there are missing."""
         return {run.run_id: run for run in self.database.records(select(RunRecord).where(RunRecord.run_id.in_(run_ids)))}
 
-    def verdicts_since(self) -> dict[SiteKey, float]:
-        """For each site that a prober speaks of: when its runs began to end as the newest one did, which is the end of the first of them.
+    def verdicts_since(self) -> dict[InstanceKey, float]:
+        """For each reported probe instance: since when its runs end as the newest one did, which is the end of the first of them.
 
-        Sites without a run are missing.
+        Probe instances without a run are missing.
         """
         rows = self.database.rows(_verdicts_since())
-        return {_site_of(row): row["since"] for row in rows if row["since"] is not None}
+        return {_instance_of(row): row["since"] for row in rows if row["since"] is not None}
 
-    def failing(self, *, limit: int = 20) -> dict[SiteKey, FailingFindings]:
-        """The newest open findings of each site that failed a run, at most `limit` a site; sites without are missing."""
-        found: dict[SiteKey, FailingFindings] = {}
+    def failing(self, *, limit: int = 20) -> dict[InstanceKey, FailingFindings]:
+        """The newest open findings of each probe instance that failed a run, at most `limit` of each; those without are missing."""
+        found: dict[InstanceKey, FailingFindings] = {}
         with self.database.reading() as connection, Session(connection) as session:
             for record, total in session.execute(_failing(limit)):
-                before = found.get(record.site, FailingFindings((), total))
-                found[record.site] = before._replace(newest=(*before.newest, record))
+                before = found.get(record.probe_instance, FailingFindings((), total))
+                found[record.probe_instance] = before._replace(newest=(*before.newest, record))
         return found
 
     def findings_of_key(self, key: str) -> tuple[FindingGroup, ...]:
@@ -161,10 +163,10 @@ class StatusQueries:
         """Who writes to the store, or did."""
         return tuple(self.database.records(select(ProberRecord).order_by(ProberRecord.instance)))
 
-    def sites(self) -> tuple[SiteRecord, ...]:
-        """What each prober last said of each of its sites."""
-        site = [getattr(SiteRecord, name) for name in SiteKey._fields]
-        return tuple(self.database.records(select(SiteRecord).order_by(*site, SiteRecord.instance)))
+    def probe_instances(self) -> tuple[InstanceRecord, ...]:
+        """What each prober last said of each of its probe instances."""
+        instance = [getattr(InstanceRecord, name) for name in InstanceKey._fields]
+        return tuple(self.database.records(select(InstanceRecord).order_by(*instance, InstanceRecord.instance)))
 
     def counts(self, window_s: float, now: float) -> dict[Series, SliCounts]:
         """Count every objective over the last `window_s` seconds (`OverTime.counted`); series without a count are missing."""
@@ -191,20 +193,20 @@ class StatusQueries:
         return next(iter(self.database.records(query)), None)
 
 
-def _site_of(row: RowMapping) -> SiteKey:
-    return SiteKey(*(row[name] for name in SiteKey._fields))
+def _instance_of(row: RowMapping) -> InstanceKey:
+    return InstanceKey(*(row[name] for name in InstanceKey._fields))
 
 
 def _failing(limit: int) -> Select[FindingRecord, int]:
-    """Open findings that failed a run, newest first within each site; with each how many there are of the site."""
+    """Open findings that failed a run, newest first within each probe instance; with each how many there are of the probe instance."""
     findings = FindingRecord
-    site = [getattr(findings, name) for name in SiteKey._fields]
+    instance = [getattr(findings, name) for name in InstanceKey._fields]
     newest = (findings.found_at.desc(), findings.finding_id.desc())
     chosen = (
         select(
             findings.finding_id,
-            func.row_number().over(partition_by=site, order_by=newest).label("place"),
-            func.count().over(partition_by=site).label("total"),
+            func.row_number().over(partition_by=instance, order_by=newest).label("place"),
+            func.count().over(partition_by=instance).label("total"),
         )
         .where(findings.closed_at.is_(None), findings.status.in_(FAILING))
         .subquery()
@@ -214,21 +216,21 @@ def _failing(limit: int) -> Select[FindingRecord, int]:
 
 
 def _verdicts_since() -> Select[*tuple[Any, ...]]:
-    """One row a site. Each part of it is found by an index, so that it costs the same after a month as after an hour."""
-    site = select(*(getattr(SiteRecord, name) for name in SiteKey._fields)).distinct().cte("site")
-    newest = select(site, *(_newest_run(site, verdict).label(verdict.value) for verdict in Verdict)).cte("newest")
+    """One row a probe instance. Each part of it is found by an index, so that it costs the same after a month as after an hour."""
+    instance = select(*(getattr(InstanceRecord, name) for name in InstanceKey._fields)).distinct().cte("probe_instance")
+    newest = select(instance, *(_newest_run(instance, verdict).label(verdict.value) for verdict in Verdict)).cte("newest")
     first = (
         select(RunRecord.ended_at)
-        .where(*_same_site(newest), RunRecord.started_at > _newest_of_others(newest))
+        .where(*_same_instance(newest), RunRecord.started_at > _newest_of_others(newest))
         .order_by(RunRecord.started_at, RunRecord.run_id)
         .limit(1)
     )
-    return select(*(newest.c[name] for name in SiteKey._fields), first.scalar_subquery().label("since"))
+    return select(*(newest.c[name] for name in InstanceKey._fields), first.scalar_subquery().label("since"))
 
 
-def _newest_run(site: CTE, verdict: Verdict) -> ColumnElement[float]:
-    """When the newest run of the site began that ended with the verdict; 0: there is none."""
-    newest = select(func.max(RunRecord.started_at)).where(*_same_site(site), RunRecord.verdict == verdict)
+def _newest_run(instance: CTE, verdict: Verdict) -> ColumnElement[float]:
+    """When the newest run of the probe instance began that ended with the verdict; 0: there is none."""
+    newest = select(func.max(RunRecord.started_at)).where(*_same_instance(instance), RunRecord.verdict == verdict)
     return func.coalesce(newest.scalar_subquery(), 0.0)
 
 
@@ -247,5 +249,5 @@ def _smaller(one: ColumnElement[float], two: ColumnElement[float]) -> ColumnElem
     return case((one > two, two), else_=one)
 
 
-def _same_site(other: CTE) -> list[ColumnElement[bool]]:
-    return [getattr(RunRecord, name) == other.c[name] for name in SiteKey._fields]
+def _same_instance(other: CTE) -> list[ColumnElement[bool]]:
+    return [getattr(RunRecord, name) == other.c[name] for name in InstanceKey._fields]

@@ -20,8 +20,8 @@ from sqlalchemy.orm import Mapped, foreign, mapped_column, relationship
 from prober.core.findings import Fact, Finding, Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
+from prober.runs.probe_instance import InstanceKey, subscriptions_of
 from prober.runs.result import Durations, RunResult
-from prober.runs.site import SiteKey, subscriptions_of
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import FindingCount
 from prober.sinks.status.columns import Json, Named, PackedText, Record, fields_from
@@ -209,7 +209,7 @@ class FindingRecord(Record):
         Index(None, "run_id", "found_at", "finding_id"),
         Index("ix_findings_open", "found_at", "finding_id", postgresql_where=_OPEN, sqlite_where=_OPEN),
         Index(
-            "ix_findings_open_site",
+            "ix_findings_open_instance",
             "target", "probe", "vantage", "part", "found_at",
             postgresql_where=_OPEN, sqlite_where=_OPEN,
         ),
@@ -245,7 +245,7 @@ class FindingRecord(Record):
     def of(
         cls,
         finding: Finding,
-        site: SiteKey,
+        probe_instance: InstanceKey,
         *,
         run_id: str,
         finding_id: str,
@@ -261,7 +261,7 @@ class FindingRecord(Record):
         }
         return cls(
             **given,
-            **site._asdict(),
+            **probe_instance._asdict(),
             run_id=run_id,
             finding_id=finding_id,
             instance=instance,
@@ -271,9 +271,9 @@ class FindingRecord(Record):
         )
 
     @property
-    def site(self) -> SiteKey:
+    def probe_instance(self) -> InstanceKey:
         """The probe instance that it is about."""
-        return SiteKey(self.target, self.probe, self.vantage, self.part)
+        return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property
     def finding(self) -> Finding:
@@ -332,7 +332,7 @@ class IncidentRecord(Record):
     def incident(self) -> Incident:
         """The incident."""
         given = fields_from(Incident, self, *_IN_PARTS)
-        affected = {SiteKey(self.target, one.probe, one.vantage, one.part): Counter(one.kinds) for one in self.affected}
+        affected = {InstanceKey(self.target, one.probe, one.vantage, one.part): Counter(one.kinds) for one in self.affected}
         return Incident(**given, affected=affected, exemplar=Exemplar(self.exemplar_id, self.exemplar_events))
 
 

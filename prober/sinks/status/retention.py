@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, select, tuple_
 
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import FINDINGS, RUNS, Listing
-from prober.sinks.status.prober_records import ProberRecord, SiteRecord, Slice
+from prober.sinks.status.prober_records import InstanceRecord, ProberRecord, Slice
 from prober.sinks.status.records import Evidence, FindingRecord, IncidentRecord
 from prober.sinks.status.slices import KEPT_S
 from prober.slo.objectives import DAY_S
@@ -24,7 +24,7 @@ from prober.slo.objectives import DAY_S
 DELETED_AT_ONCE_MAX: Final = 1_000
 DELETED_PER_PASS_MAX: Final = 20_000
 SILENT_KEPT_S: Final = DAY_S
-"""A prober that told nothing for so long is gone: its sites are not waited for any more."""
+"""A prober that told nothing for so long is gone: its probe instances are not waited for any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ def _delete_piece(connection: Connection, each: Listing[Any], conditions: Sequen
 
 
 def _forget(database: Database, now: float) -> None:
-    """What is small: probers and sites that nobody told about for long, slices that no window reaches."""
+    """What is small: probers and probe instances that nobody told about for long, slices that no window reaches."""
     with database.writing() as connection:
-        for reported in (SiteRecord, ProberRecord):
+        for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))
         for length_s, kept_s in KEPT_S.items():
             connection.execute(delete(Slice).where(Slice.length_s == length_s, Slice.begins_at < now - kept_s))

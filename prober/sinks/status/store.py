@@ -19,11 +19,11 @@ from sqlalchemy.orm import aliased
 from prober.core.findings import FAILING, Kind
 from prober.core.kinds import Symptom, symptom_of
 from prober.sinks.live.incidents import Acknowledgement, EndedRun, Exemplar, Incident, after_run, found_in
-from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database, records_in
 from prober.sinks.status.migration import migrate
-from prober.sinks.status.prober_records import ProberRecord, SiteRecord, Slice
+from prober.sinks.status.prober_records import InstanceRecord, ProberRecord, Slice
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, IncidentRecord, RunRecord, Shown
 from prober.sinks.status.retention import RetentionPolicy, Tidied, tidy
 from prober.slo.objectives import DAY_S
@@ -62,25 +62,27 @@ class StatusStore:
         with self._database.writing() as connection:
             return connection.execute(known).rowcount > 0
 
-    def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
-        """How the sites of a prober stand now, in place of all that it told before (None: as before), and what it counted.
+    def heartbeat(
+        self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] | None = None, slices: Sequence[Slice] = ()
+    ) -> None:
+        """How the probe instances of a prober stand now, in place of all that it told before (None: as before), and what it counted.
 
         Closes the incidents that are due by then.
         """
         at = prober.last_heartbeat_at
-        others = (SiteRecord.instance == prober.instance, SiteRecord.last_heartbeat_at != at)
+        others = (InstanceRecord.instance == prober.instance, InstanceRecord.last_heartbeat_at != at)
         with self._database.writing() as connection:
             self._replace(connection, [prober])
-            self._replace(connection, [SiteRecord.of(prober.instance, at, site) for site in sites or ()])
-            if sites is not None:
-                connection.execute(delete(SiteRecord).where(*others))
+            self._replace(connection, [InstanceRecord.of(prober.instance, at, instance) for instance in instances or ()])
+            if instances is not None:
+                connection.execute(delete(InstanceRecord).where(*others))
             self._replace(connection, slices)
             _close_due(connection, at)
 
     def leave(self, instance: str) -> None:
-        """A prober has stopped for good, as far as anybody knows: what it said of its sites is not waited for any more."""
+        """A prober has stopped for good, as far as anybody knows: what it said of its probe instances is not waited for any more."""
         with self._database.writing() as connection:
-            for reported in (SiteRecord, ProberRecord):
+            for reported in (InstanceRecord, ProberRecord):
                 connection.execute(delete(reported).where(reported.instance == instance))
 
     def tidy(self, retention: RetentionPolicy, now: float) -> Tidied:

@@ -2,7 +2,7 @@
 
     writer = StatusWriter(store, ProberIdentity("prober-0", "1.2.3", wall_s()), RetentionPolicy(...), dropped=..., failed=...)
     writer.start()
-    writer.ended(site, result, ended_at, recorded)   # on the event loop, for each run
+    writer.ended(probe instance, result, ended_at, recorded)   # on the event loop, for each run
     writer.heartbeat(snapshot)                       # on the event loop, every few seconds
     writer.close()
 
@@ -28,9 +28,9 @@ from prober.config.following import ConfigurationStatus
 from prober.monitoring.comparison import OwnSubscriptionStatus
 from prober.monitoring.top_keys import StreamKeys
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
-from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.status.database import NotStorable, StatusError
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
@@ -80,8 +80,8 @@ class StatusWriterState:
 class StatusRun:
     """Listens to one run: what the recorder kept is enough to write it."""
 
-    def __init__(self, writer: StatusWriter, site: Site) -> None:
-        self._writer, self._site = writer, site
+    def __init__(self, writer: StatusWriter, instance: ProbeInstance) -> None:
+        self._writer, self._instance = writer, instance
 
     def event(self, seen: Observation) -> None:
         """The recorder keeps it."""
@@ -89,7 +89,7 @@ class StatusRun:
     def ended(self, end: RunEnded) -> None:
         """The run is over."""
         if end.is_counted:
-            self._writer.ended(self._site, end.result, end.ended_at, end.recorded)
+            self._writer.ended(self._instance, end.result, end.ended_at, end.recorded)
 
 
 class StatusWriter:
@@ -131,9 +131,9 @@ class StatusWriter:
 
     def begin(self, run: RunBegun) -> StatusRun:
         """A run begins; it is written when it has ended, if it counts."""
-        return StatusRun(self, run.site)
+        return StatusRun(self, run.probe_instance)
 
-    def ended(self, site: Site, result: RunResult, ended_at: float, recorded: KeptHistory | None = None) -> None:
+    def ended(self, instance: ProbeInstance, result: RunResult, ended_at: float, recorded: KeptHistory | None = None) -> None:
         """A run ended. `recorded` is what the evidence for its findings is made from; its events must not change any more."""
         offset_s = self._wall_clock() - self._clock()
         with self._lock:
@@ -143,7 +143,7 @@ class StatusWriter:
                 recorded = replace(recorded, events=())
             if len(self._ended) >= ENDED_WAITING_MAX:
                 self._drop(1 + len(self._take_ended().result.findings))
-            self._ended.append(EndedRun(site, result, ended_at, offset_s, recorded))
+            self._ended.append(EndedRun(instance, result, ended_at, offset_s, recorded))
             self._events_waiting += _events(self._ended[-1])
         self._wake.set()
 
@@ -192,7 +192,7 @@ class StatusWriter:
         return self.state()
 
     def leave(self, timeout_s: float = 10.0) -> StatusWriterState:
-        """As `close`; and from now on nobody waits for what this prober says of its sites, if the store can be told."""
+        """As `close`; and from now on nobody waits for what this prober says of its probe instances, if the store can be told."""
         state = self.close(timeout_s)
         try:
             if self._prepared:
@@ -268,7 +268,7 @@ class StatusWriter:
         told, slices = self._take_told()
         if told is None and not slices:
             return ""
-        at, sites, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.sites, told.troubles)
+        at, instances, troubles = (self._wall_clock(), None, ()) if told is None else (told.at, told.probe_instances, told.troubles)
         if told is not None:
             self._configuration = next((one.configuration for one in told.probers), None)
             self._own = next((one.own for one in told.probers), ())
@@ -276,7 +276,7 @@ class StatusWriter:
         identity, kept = self._prober, (self._configuration, self._own, self._streams)
         prober = ProberRecord(identity.instance, identity.version, identity.started_at, at, troubles, *kept)
         try:
-            self._store.heartbeat(prober, sites, self._slices.as_slices(slices))
+            self._store.heartbeat(prober, instances, self._slices.as_slices(slices))
         except NotStorable as refused:
             self._note_failure(str(refused))
             return str(refused)

@@ -264,7 +264,7 @@ def _ns(seconds: float) -> int:
 
 
 class _ResourceName:
-    """A topic or subscription by its parts. `template` is the same for all that one site uses in turn; None: it is not of ours."""
+    """A topic or subscription by its parts. `template` is the same for all that one probe instance uses in turn; None: not ours."""
 
     def __init__(self, full_name: str) -> None:
         self.project = full_name.removeprefix("projects/").partition("/")[0]

@@ -24,8 +24,8 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.monitoring.top_keys import StreamKeys
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import RunResult
-from prober.runs.site import Site, SiteKey
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
@@ -41,7 +41,7 @@ from tests.unit.api.standing import standing
 NOON = 1772366400.0  # 2026-03-01T12:00:00Z
 STARTED = NOON - 60.0
 _NUMBERS = count()
-EUROPE = Site(
+EUROPE = ProbeInstance(
     target="europe",
     probe="ordering",
     vantage="wire",
@@ -55,7 +55,7 @@ EUROPE = Site(
     subscription="projects/p/subscriptions/s",
     labels={"team": "messaging"},
 )
-US = Site(target="us", probe="redelivery", vantage="library", interval_s=30.0)
+US = ProbeInstance(target="us", probe="redelivery", vantage="library", interval_s=30.0)
 STUCK = Finding(
     Kind.STUCK, Status.LIVENESS, "projects/p/subscriptions/s", "k", 3.5, (1, 2), {"seqs": (7,), "count": 1, "since_t": 1.0}
 )
@@ -112,8 +112,8 @@ class StubView:
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
     streams: tuple[StreamKeys, ...] = ()
-    begun: list[SiteKey] = field(default_factory=list)
-    refused: dict[SiteKey, str] = field(default_factory=dict)
+    begun: list[InstanceKey] = field(default_factory=list)
+    refused: dict[InstanceKey, str] = field(default_factory=dict)
 
     def write_to(self, url: str) -> None:
         """Lets it write to the store there, and the API read from it."""
@@ -135,13 +135,13 @@ class StubView:
     def snapshot(self) -> StatusSnapshot:
         return self.live.snapshot(self.now, self.troubles, self.streams)
 
-    def run_now(self, site: SiteKey) -> RunOrdered:
-        if site not in {shown.site.key for shown in self.snapshot().sites}:
-            raise KeyError(site)
-        if site in self.refused:
-            return RunOrdered(None, self.refused[site])
-        self.begun.append(site)
-        return RunOrdered(f"{site.probe}-{len(self.begun)}")
+    def run_now(self, instance: InstanceKey) -> RunOrdered:
+        if instance not in {shown.probe_instance.key for shown in self.snapshot().probe_instances}:
+            raise KeyError(instance)
+        if instance in self.refused:
+            return RunOrdered(None, self.refused[instance])
+        self.begun.append(instance)
+        return RunOrdered(f"{instance.probe}-{len(self.begun)}")
 
     async def metrics(self, accept: str) -> tuple[str, bytes]:
         self.accepts.append(accept)
@@ -163,18 +163,18 @@ class StubView:
         self.errors.append(error)
 
 
-def view(*sites: Site) -> StubView:
-    """A service that watches these sites and has just started."""
+def view(*instances: ProbeInstance) -> StubView:
+    """A service that watches these probe instances and has just started."""
     objectives = load(None, {}).objectives
     nothing_kept()
-    made = StubView(LiveState(sites, objectives, version="0.1.0", instance="prober-0", started_at=STARTED))
+    made = StubView(LiveState(instances, objectives, version="0.1.0", instance="prober-0", started_at=STARTED))
     made.write_to(copy_of("empty"))
     return made
 
 
 def end(
     asked: StubView,
-    site: Site,
+    instance: ProbeInstance,
     verdict: Verdict,
     *findings: Finding,
     reason: str = "",
@@ -182,16 +182,16 @@ def end(
     at: float = NOON - 5.0,
     unreachable: bool = False,
 ) -> None:
-    """A run ends, with 200 messages in order: the first one, second one ... of all sites unless it has a number."""
+    """A run ends, with 200 messages in order: the first one, second one ... of all probe instances unless it has a number."""
     asked.runs += 1
     made = tuple(RecordedFinding(finding, 1) for finding in findings)
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
     checks = {Indicator.ORDER: SliCounts(200, 0, 0)}
     result = RunResult(
         f"run-{asked.runs if number is None else number}",
-        site.probe,
-        site.target,
-        site.vantage,
+        instance.probe,
+        instance.target,
+        instance.vantage,
         verdict,
         reason,
         at - 2.0,
@@ -201,9 +201,9 @@ def end(
         checks=checks,
         unreachable=unreachable,
     )
-    asked.live.ended(site, result, at)
+    asked.live.ended(instance, result, at)
     if asked.writer is not None:
-        asked.writer.ended(site, result, at)
+        asked.writer.ended(instance, result, at)
 
 
 def ask(

@@ -11,9 +11,9 @@ from prober.core.events import Event
 from prober.core.findings import Finding
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import Verdict
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site
 from prober.sinks.status.entries import EndedRun, ProberIdentity, entry_of
 from prober.sinks.status.records import Evidence, FindingRecord, OpenSession
 from prober.traces.header import TraceHeader
@@ -22,7 +22,7 @@ from prober.traces.trace import FIRST_EVENT_LINE, read_trace, write_trace
 from tests.notation import history
 
 VECTORS = Path(__file__).parents[2] / "vectors"
-SITE = Site("europe", "ordering", "wire", interval_s=10.0)
+INSTANCE = ProbeInstance("europe", "ordering", "wire", interval_s=10.0)
 
 
 def recorded() -> Iterator[tuple[str, FindingRecord]]:
@@ -50,7 +50,7 @@ def findings(header: TraceHeader, events: Sequence[Event]) -> tuple[FindingRecor
         "run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=judgement.findings, counts=judgement.counts
     )
     kept = KeptHistory(events, {header.subscription: header.rules}, len(events))
-    return entry_of(EndedRun(SITE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings
+    return entry_of(EndedRun(INSTANCE, result, 1.0, 0.0, kept), ProberIdentity("prober-0", "1", 0.0)).findings
 
 
 def drawn_of(events: Sequence[Event], finding: Finding, *opened: OpenSession) -> FindingRecord:
@@ -61,7 +61,7 @@ def drawn_of(events: Sequence[Event], finding: Finding, *opened: OpenSession) ->
     evidence = Evidence(stream.getvalue().decode(), False, False, len(events), witnesses, opened)
     record = FindingRecord.of(
         finding,
-        SITE.key,
+        INSTANCE.key,
         finding_id="run-1",
         run_id="run",
         instance="prober-0",

@@ -1,4 +1,4 @@
-"""A store with something in it: runs of two sites, one with real findings and their evidence."""
+"""A store with something in it: runs of two probe instances, one with real findings and their evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from tests.unit.api.asking import EUROPE, NOON, StubView, ask, copy_of, new_archive, view
 from tests.unit.api.asking import US as US_SHOWN
-from tests.unit.sinks.status.examples import LIBRARY, PROBER, SITE, START, US, entry, failed
+from tests.unit.sinks.status.examples import INSTANCE, LIBRARY, PROBER, START, US, entry, failed
 
 RUNS = 7
 SLASHED = "orders/2026/../ä \U0001f511?#%00"
@@ -27,7 +27,7 @@ SLASHED = "orders/2026/../ä \U0001f511?#%00"
 def real(run_id: str = "run-real", at: float = START) -> Entry:
     """A run that was judged: message 3 was passed over. With the evidence for it."""
     result, recorded = failed(run_id, at=at)
-    return entry_of(EndedRun(SITE, result, at + 2.0, 0.0, recorded), PROBER)
+    return entry_of(EndedRun(INSTANCE, result, at + 2.0, 0.0, recorded), PROBER)
 
 
 def measured(one: Entry) -> Entry:
@@ -41,17 +41,17 @@ def entries() -> list[Entry]:
     return [
         entry("run-1", at=times[0]),
         real("run-2", times[1]),
-        entry("run-3", Kind.STUCK, at=times[2], site=US, status=Status.LIVENESS),
+        entry("run-3", Kind.STUCK, at=times[2], probe_instance=US, status=Status.LIVENESS),
         entry(
             "run-4",
             Kind.ORDER_GAP,
             Kind.ORDER_GAP,
             at=times[3],
-            site=LIBRARY,
+            probe_instance=LIBRARY,
             key=SLASHED,
             subscription="projects/p/subscriptions/s",
         ),
-        entry("run-5", at=times[4], site=LIBRARY),
+        entry("run-5", at=times[4], probe_instance=LIBRARY),
         entry("run-6", at=times[5], verdict=Verdict.UNKNOWN),
         measured(entry("run-7", Kind.AFFINITY_MOVE, at=times[6], status=Status.INDETERMINATE, verdict=Verdict.PASS)),
     ]

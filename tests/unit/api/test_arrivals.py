@@ -16,7 +16,7 @@ from prober.sinks.status.prober_records import SILENT_AFTER_S, ProberRecord
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, STUCK, StubView, ask, client_of, end, view
-from tests.unit.sinks.status.examples import SITE, failed
+from tests.unit.sinks.status.examples import INSTANCE, failed
 
 ABOUT = (
     "/runs/run-1",
@@ -64,13 +64,13 @@ def test_what_is_asked_of_it_waits_until_it_is_written() -> None:
 def test_its_trace_and_bundle_are_there_as_soon_as_it_is() -> None:
     asked, (result, recorded) = view(EUROPE), failed("run-9", at=wall_s())
     assert asked.writer is not None
-    asked.writer.ended(SITE, result, wall_s(), recorded)
+    asked.writer.ended(INSTANCE, result, wall_s(), recorded)
     paths = tuple(f"/api/v1/findings/run-9-1{part}" for part in ("/trace", "/diagram.svg", "/bundle"))
     assert [answer.status_code for answer in asked_meanwhile(asked, paths, asked)] == [200] * 3
 
 
 def test_another_process_waits_for_what_a_heartbeat_announces() -> None:
-    """A replica knows of no run; the store says which is the newest of each site before that is written."""
+    """A replica knows of no run; the store says which is the newest of each probe instance before that is written."""
     maker = ended()
     announce(maker, at=maker.now)
     assert [answer.status_code for answer in asked_meanwhile(replica_of(maker), ABOUT, maker)] == [200] * len(ABOUT)
@@ -124,12 +124,12 @@ def unwritten(answer: httpx.Response) -> None:
 def announce(maker: StubView, at: float) -> None:
     """A heartbeat comes through, and the run does not."""
     database = Database(str(maker.archive.queries.database))
-    StatusStore(database).heartbeat(ProberRecord("prober-0", "0.1.0", at, at, ()), maker.snapshot().sites)
+    StatusStore(database).heartbeat(ProberRecord("prober-0", "0.1.0", at, at, ()), maker.snapshot().probe_instances)
     database.close()
 
 
 def replica_of(maker: StubView) -> StubView:
-    """Another process, which has the same store and no sites."""
+    """Another process, which has the same store and no probe instances."""
     replica = view()
     replica.archive, replica.writer = maker.archive, None
     return replica

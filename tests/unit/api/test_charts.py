@@ -32,7 +32,7 @@ def ended(
 
 
 def chart(*bins: BinOfRuns, number: int = 0) -> Chart:
-    """One of the charts of a site that runs ten times in the time shown."""
+    """One of the charts of a probe instance that runs ten times in the time shown."""
     return charts(bins, INTERVAL_S, SPAN, [LIMIT])[number]
 
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from api.app import COMPRESSED_BYTES_MIN, create_app
 from api.limits import BODY_BYTES_MAX, BODY_WAIT_MAX_S, TARGET_BYTES_MAX
 from prober.config.models import Api, Reads
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.serving.server import CONNECTIONS_MAX, READ_MIN_BYTES, WAIT_MAX_S
 from prober.sinks.status.listings import PAGE_MAX
 from tests.unit.api.asking import EUROPE, StubView, ask, view
@@ -44,7 +44,7 @@ def arguments() -> ArgumentParser:
 @pytest.fixture(scope="module")
 def asked() -> StubView:
     """A service with the token, and the finding, that the document speaks of."""
-    asked = view(EUROPE, Site("europe", "ordering", "library", interval_s=10.0))
+    asked = view(EUROPE, ProbeInstance("europe", "ordering", "library", interval_s=10.0))
     asked.archive = fill("document", real("ordering-1f3a9c02"))
     asked.settings = Api(token=SecretStr("open-sesame"), reads=Reads.OPEN)
     return asked

@@ -44,18 +44,21 @@ def test_of_the_status_it_stays_while_nothing_happens() -> None:
     later = ask(asked, "/api/v1/status").json()
     assert later["at"] != first.json()["at"]
     assert later["probers"][0]["last_heartbeat_at"] != first.json()["probers"][0]["last_heartbeat_at"]
-    assert later["sites"][1]["overdue_s"] != first.json()["sites"][1]["overdue_s"] is not None
+    assert later["probe_instances"][1]["overdue_s"] != first.json()["probe_instances"][1]["overdue_s"] is not None
 
 
 def test_of_the_status_it_changes_when_a_run_becomes_overdue() -> None:
     asked = view(EUROPE)
     end(asked, EUROPE, Verdict.FAIL)
     before = ask(asked, "/api/v1/status")
-    assert before.json()["sites"][0]["overdue_s"] is None
+    assert before.json()["probe_instances"][0]["overdue_s"] is None
     asked.now += 60.0
     asked.tell()
     after = ask(asked, "/api/v1/status")
-    assert (after.json()["sites"][0]["status"], after.json()["sites"][0]["overdue_s"] is None) == ("FAIL", False)
+    assert (after.json()["probe_instances"][0]["status"], after.json()["probe_instances"][0]["overdue_s"] is None) == (
+        "FAIL",
+        False,
+    )
     assert after.headers["etag"] != before.headers["etag"]
 
 

@@ -13,7 +13,7 @@ from prober.alerting.options import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
 from prober.core.verdict import Verdict
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import StatusSnapshot
@@ -26,11 +26,13 @@ from tests.unit.api.pages import Page
 PROMISING = ("promise is broken", "guarantee is broken", "must", "broke a promise", "breaks a promise")
 
 
-def incident(kind: Kind, site: SiteKey = EUROPE.key) -> Incident:
+def incident(kind: Kind, instance: InstanceKey = EUROPE.key) -> Incident:
     """A fault that one of two runs showed a minute ago."""
     name = f"r-{symptom_of(kind)}"
-    affected = {site: Counter({kind: 2})}
-    return Incident(name, site.target, symptom_of(kind), NOON - 60, NOON - 60, NOON + 600, affected, 1, 2, 0, Exemplar("r-1", 3))
+    affected = {instance: Counter({kind: 2})}
+    return Incident(
+        name, instance.target, symptom_of(kind), NOON - 60, NOON - 60, NOON + 600, affected, 1, 2, 0, Exemplar("r-1", 3)
+    )
 
 
 OUTAGE_OF_EUROPE = Incident(
@@ -43,8 +45,8 @@ def shown(*incidents: Incident, status: Condition = Condition.PASS, runs: Sequen
     asked = view(EUROPE)
     for number, (verdict, reason) in enumerate(runs):
         end(asked, EUROPE, verdict, reason=reason, at=NOON - 30.0 + 10.0 * number)
-    (site,) = asked.snapshot().sites
-    return replace(asked.snapshot(), sites=(replace(site, status=status),), incidents=incidents)
+    (instance,) = asked.snapshot().probe_instances
+    return replace(asked.snapshot(), probe_instances=(replace(instance, status=status),), incidents=incidents)
 
 
 @pytest.mark.parametrize("kind", CAN_FAIL)
@@ -117,7 +119,13 @@ def test_a_blind_target_is_named_with_the_most_frequent_reason() -> None:
 
 def test_reasons_of_unknown_are_named_with_their_probes() -> None:
     known = shown(status=Condition.UNKNOWN, runs=[(Verdict.UNKNOWN, "no publish timed out; use a longer run")])
-    known = replace(known, sites=(known.sites[0], replace(known.sites[0], site=replace(EUROPE, vantage="library"))))
+    known = replace(
+        known,
+        probe_instances=(
+            known.probe_instances[0],
+            replace(known.probe_instances[0], probe_instance=replace(EUROPE, vantage="library")),
+        ),
+    )
     said = headline(known)
     assert [(cause.where, cause.reason) for cause in said.causes] == [
         ("ordering on europe (wire), ordering on europe (library)", "no publish timed out; use a longer run")
@@ -148,7 +156,7 @@ def test_no_page_calls_a_split_a_broken_promise(path: str) -> None:
 
 
 def burning(**rates: float) -> StatusSnapshot:
-    """All sites pass, and these objectives page."""
+    """All probe instances pass, and these objectives page."""
     known = view(EUROPE).snapshot()
     (shown, *_) = known.slos
     fires = [
@@ -159,9 +167,12 @@ def burning(**rates: float) -> StatusSnapshot:
         )
         for name, rate in rates.items()
     ]
-    (site,) = known.sites
+    (instance,) = known.probe_instances
     return replace(
-        known, verdict=Verdict.PASS, sites=(replace(site, verdict=Verdict.PASS, status=Condition.PASS),), slos=tuple(fires)
+        known,
+        verdict=Verdict.PASS,
+        probe_instances=(replace(instance, verdict=Verdict.PASS, status=Condition.PASS),),
+        slos=tuple(fires),
     )
 
 

@@ -70,7 +70,9 @@ def test_one_target_and_one_probe_of_a_file(file: str, asked: list[check.CheckRe
 def test_only_what_is_asked_for_is_planned(file: str) -> None:
     def planned(*targets: str, probes: tuple[str, ...] = ()) -> list[tuple[str, str]]:
         request = check.CheckRequest(probes, targets)
-        return [(site.target.name, site.probe) for each in load(file, {}).targets for site in check._wanted(each, request)]
+        return [
+            (instance.target.name, instance.probe) for each in load(file, {}).targets for instance in check._wanted(each, request)
+        ]
 
     assert planned("two") == [("two", "affinity")]
     assert planned(probes=("affinity",)) == [("one", "affinity"), ("two", "affinity")]

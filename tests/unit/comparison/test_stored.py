@@ -13,7 +13,7 @@ from prober.comparison.pairs import common_to, targets_of
 from prober.comparison.stored import ComparisonWatch, compare_stored
 from prober.config.loading import load
 from prober.config.models import Config
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.sinks.metrics import Metrics
 from prober.sinks.status.database import Database
 from prober.sinks.status.entries import EndedRun, entry_of
@@ -50,8 +50,10 @@ def store(tmp_path: Path) -> Iterator[StatusStore]:
 
 
 def fill(store: StatusStore, target: str, *ages_s: float, now: float = NOW) -> None:
-    site = Site(target, "ordering", "wire", interval_s=10.0)
-    store.record([entry_of(EndedRun(site, run(now - age, target=target), now - age + 1.0, 0.0, None), PROBER) for age in ages_s])
+    instance = ProbeInstance(target, "ordering", "wire", interval_s=10.0)
+    store.record(
+        [entry_of(EndedRun(instance, run(now - age, target=target), now - age + 1.0, 0.0, None), PROBER) for age in ages_s]
+    )
 
 
 def queries_at(tmp_path: Path) -> StatusQueries:

@@ -31,7 +31,7 @@ from prober.traces.trace import read_trace
 from tests.notation import history
 from tests.simulation.faults import FAULTS, Fault
 from tests.simulation.service import simulate_run
-from tests.unit.api.drawing import SITE, VECTORS
+from tests.unit.api.drawing import INSTANCE, VECTORS
 
 FILES = sorted(VECTORS.glob("*.jsonl"))
 
@@ -97,7 +97,7 @@ def kept(rules: Mapping[str, Rules], events: Sequence[Event]) -> Iterator[Findin
     judging.finish(len(events))
     first = {made.sort: made for made in reversed(judging.findings.kept) if made.finding.status in FAILING}
     result = RunResult("run", "ordering", "europe", "wire", Verdict.FAIL, "", 0.0, 1.0, findings=tuple(first.values()))
-    ended = EndedRun(SITE, result, 1.0, 0.0, KeptHistory(events, rules, len(events)))
+    ended = EndedRun(INSTANCE, result, 1.0, 0.0, KeptHistory(events, rules, len(events)))
     entry = entry_of(ended, ProberIdentity("prober-0", "1", 0.0), clock=lambda: 0.0)
     return iter(entry.findings)
 

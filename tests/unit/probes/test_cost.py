@@ -10,7 +10,7 @@ from prober.config.workloads import workload_of
 from prober.probes.catalogue import PROBES, ProbeName
 from prober.probes.cost import Bounds, Traffic, billed_bytes, message_bytes, price_usd
 from prober.probes.experiment import Workload
-from prober.schedule.instances import PlannedSite
+from prober.schedule.instances import PlannedInstance
 
 
 def test_a_tebibyte_costs_what_the_list_says() -> None:
@@ -53,5 +53,5 @@ def test_what_a_run_sends(probe: str, workload: Workload, expected: Traffic) -> 
 def test_the_configuration_is_judged_by_what_a_run_sends(probe: ProbeName) -> None:
     target = load(None, {}).targets[0]
     settings = target.probes[probe]
-    workload = PlannedSite(target, probe, settings, Vantage.WIRE).workload
+    workload = PlannedInstance(target, probe, settings, Vantage.WIRE).workload
     assert workload_of(probe, settings).messages == PROBES[probe].messages(workload)

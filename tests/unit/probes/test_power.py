@@ -11,7 +11,7 @@ from prober.config.loading import load
 from prober.core.chances import CHANCES
 from prober.probes.catalogue import ProbeName
 from prober.probes.power import SURE, share_found
-from prober.schedule.instances import sites_of
+from prober.schedule.instances import instances_of
 from prober.slo.objectives import HOUR_S
 from tests.commands import Output
 
@@ -29,13 +29,15 @@ def test_a_share_is_found_by_as_many_chances_as_it_takes() -> None:
 
 
 def test_by_default_every_probe_finds_one_in_five_at_once_and_one_in_a_thousand_within_an_hour() -> None:
-    for site in sites_of(load(None, {}).targets[0]):
-        hourly = HOUR_S / site.settings.schedule.longest_gap.total_seconds()
-        for counter, chances in site.experiment.chances(site.workload).items():
+    for instance in instances_of(load(None, {}).targets[0]):
+        hourly = HOUR_S / instance.settings.schedule.longest_gap.total_seconds()
+        for counter, chances in instance.experiment.chances(instance.workload).items():
             assert counter in CHANCES
-            assert found_with(chances, 0.2) >= SURE, site.probe
-            if site.probe is not ProbeName.HOT_KEY:  # what it publishes is billed by the byte: it runs once an hour, and measures
-                assert found_with(chances * hourly, 0.001) >= SURE, site.probe
+            assert found_with(chances, 0.2) >= SURE, instance.probe
+            if (
+                instance.probe is not ProbeName.HOT_KEY
+            ):  # what it publishes is billed by the byte: it runs once an hour, and measures
+                assert found_with(chances * hourly, 0.001) >= SURE, instance.probe
 
 
 def test_the_command_says_so(capsys: Output) -> None:

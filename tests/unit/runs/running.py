@@ -13,10 +13,10 @@ from prober.core.rules import Rules
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.experiment import Experiment, Workload
 from prober.probes.payload import Stamp
+from prober.runs.probe_instance import ProbeInstance, Target
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
-from prober.runs.site import Site, Target
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
@@ -97,7 +97,7 @@ def run_of(
         )
         experiment = Experiment("ordering", "order", act, workload=WORKLOAD)
         run = Run(experiment, broker, TARGET, place or Provisioner(TARGET, "test", lasting=True), WORKLOAD, run_id=RUN_ID)
-        run.begin(Site("here", "ordering", "wire", INTERVAL_S), ())
+        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), ())
         return await asyncio.wait_for(run.carry_out(), 60.0)
 
     return asyncio.run(scenario())

@@ -18,6 +18,7 @@ from prober.core.rules import Mode, Rules
 from prober.errors import AdminUnavailable, BrokerUnavailable, NotOurs, PermissionRefused
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS
+from prober.runs.probe_instance import Target
 from prober.runs.resources import (
     ABANDONED_AFTER_S,
     RENEWED_AFTER_S,
@@ -30,7 +31,6 @@ from prober.runs.resources import (
     reason_to_keep,
     sweep,
 )
-from prober.runs.site import Target
 from tests.notation import history
 
 TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0, message_retention_s=86_400.0), publish_region="europe-west1")

@@ -19,11 +19,11 @@ from prober.probes.publishing import GENERATIONS_MAX
 from prober.runs import runner
 from prober.runs.backlog import Backlog
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.recorder import Recording
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.runs.sink import RunBegun, RunEnded
-from prober.runs.site import Site
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 from tests.notation import history
@@ -321,7 +321,7 @@ def test_a_run_that_is_cut_short_counts_what_it_had_proven_unless_under_maintena
             WORKLOAD,
         )
         sink = Ends()
-        run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])
+        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), [sink])
         carried_out = asyncio.create_task(run.carry_out(counts=lambda: not maintenance))
         await asyncio.wait_for(begun.wait(), 10.0)
         for event in history("P1,2,3 A<1@1 A<3@1.1"):
@@ -352,7 +352,7 @@ def test_what_never_came_counts_unless_the_run_ended_under_maintenance(
         place = Provisioner(TARGET, "test", lasting=True)
         experiment = Experiment("ordering", "order", publishes_all, workload=WORKLOAD)
         run, sink = Run(experiment, broker, TARGET, place, WORKLOAD), Ends()
-        run.begin(Site("here", "ordering", "wire", INTERVAL_S), [sink])
+        run.begin(ProbeInstance("here", "ordering", "wire", INTERVAL_S), [sink])
         await asyncio.wait_for(run.carry_out(counts=lambda: not maintenance), 60.0)
         return sink.ends[0]
 

@@ -16,7 +16,7 @@ from prober.schedule.forecast import (
     CHANCES_OF,
     NOTHING,
     PERIODS_S,
-    billed_sites,
+    billed_instances,
     check_budget,
     detectable,
     detectable_on,
@@ -24,7 +24,7 @@ from prober.schedule.forecast import (
     monthly_cost,
     price_of,
 )
-from prober.schedule.instances import sites_of
+from prober.schedule.instances import instances_of
 from prober.slo.indicators import Indicator
 from tests.commands import Output
 
@@ -57,13 +57,13 @@ def test_a_configuration_that_may_cost_more_is_refused_with_what_costs_most(
 
 def test_the_default_probes_are_well_within_the_default_budget() -> None:
     config = load(None, {})
-    assert price_of(sites_of(config.targets[0])).most < config.budget.usd_per_month / 4
+    assert price_of(instances_of(config.targets[0])).most < config.budget.usd_per_month / 4
 
 
 def test_what_google_does_not_bill_costs_nothing(tmp_path: Path) -> None:
     config = load(written(tmp_path, EMULATOR, 0), {})
     check_budget(config, {})
-    assert price_of(billed_sites(config, {})) == NOTHING
+    assert price_of(billed_instances(config, {})) == NOTHING
     real = load(written(tmp_path, EUROPE, 0), {})
     check_budget(real, {"PUBSUB_EMULATOR_HOST": "localhost:8085"})
     with pytest.raises(ConfigError):
@@ -73,8 +73,8 @@ def test_what_google_does_not_bill_costs_nothing(tmp_path: Path) -> None:
 def test_the_points_of_a_cron_schedule_count_as_close_as_they_come(tmp_path: Path) -> None:
     def runs(schedule: str) -> float:
         config = load(written(tmp_path, EUROPE, 250, f"{{pull: {{schedule: {schedule}}}}}"), {})
-        (site,) = (site for site in sites_of(config.targets[0]) if site.probe == "pull")
-        return monthly_cost(site).runs
+        (instance,) = (instance for instance in instances_of(config.targets[0]) if instance.probe == "pull")
+        return monthly_cost(instance).runs
 
     assert runs("{cron: '0,5 * * * *'}") == runs("{interval: 5m}")
 
@@ -135,10 +135,10 @@ def is_said(number: str, planned: float) -> bool:
 def test_the_page_of_the_service_has_the_chances_that_are_planned() -> None:
     """Each row gives those of one probe, a run and an hour; "about" where a run decides by time how many there are."""
     planned = [
-        (counter, chances, round(chances * 3600 / site.settings.schedule.longest_gap.total_seconds()))
-        for site in sites_of(TARGET)
-        if site.vantage is Vantage.WIRE
-        for counter, chances in site.experiment.chances(site.workload).items()
+        (counter, chances, round(chances * 3600 / instance.settings.schedule.longest_gap.total_seconds()))
+        for instance in instances_of(TARGET)
+        if instance.vantage is Vantage.WIRE
+        for counter, chances in instance.experiment.chances(instance.workload).items()
     ]
     rows = [
         line for line in (DOCS / "service.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ") and "| `" in line

@@ -20,13 +20,13 @@ from prober.config.models import Config
 from prober.core.rules import Mode, Rules
 from prober.errors import ConfigError
 from prober.probes.catalogue import PROBES, ProbeName
-from prober.runs.site import Target
+from prober.runs.probe_instance import Target
 from prober.schedule.instances import (
     DELIVERY_DELAY_MAX_S,
     LOCAL_CLOSE_DETECTION_MAX_S,
     MESSAGE_RETENTION_S,
     Changes,
-    PlannedSite,
+    PlannedInstance,
     changes_of,
 )
 from prober.sinks.metrics import Metrics
@@ -39,7 +39,7 @@ GLOBAL = parse_endpoint("global")
 def target_at(endpoint: Endpoint, vantage: Vantage = Vantage.WIRE, ack_deadline: str = "10s") -> Target:
     config = load(None, {"ORDERING_PROBER_PROBES__ORDERING__ACK_DEADLINE": ack_deadline})
     (settings,) = config.targets
-    return PlannedSite(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage).at(endpoint)
+    return PlannedInstance(settings, ProbeName.ORDERING, settings.probes[ProbeName.ORDERING], vantage).at(endpoint)
 
 
 @pytest.mark.parametrize(("endpoint", "region"), [(GOOGLE, "europe-west1"), (GLOBAL, ""), (LOCAL, "")])
@@ -110,12 +110,12 @@ def test_through_a_client_library_delays_are_unbounded() -> None:
 def test_a_run_waits_until_every_deadline_has_passed(probe: ProbeName) -> None:
     """By pull and push one begins only when the response that holds the key is certainly over."""
     (settings,) = load(None, {}).targets
-    site = PlannedSite(settings, probe, settings.probes[probe], Vantage.WIRE)
-    target = site.at(LOCAL)
+    instance = PlannedInstance(settings, probe, settings.probes[probe], Vantage.WIRE)
+    target = instance.at(LOCAL)
     rules = target.rules
     leased_s = rules.ack_deadline_s + rules.delivery_delay_max_s
     held_s = leased_s + rules.ack_settled_s
-    if all(plan.mode is Mode.STREAMING for plan in site.experiment.subscriptions):
+    if all(plan.mode is Mode.STREAMING for plan in instance.experiment.subscriptions):
         held_s = max(leased_s, rules.ack_settled_s)
     assert (
         target.drain_s > target.quiet_s > held_s + max(rules.delivery_deadline_s, rules.stall_deadline_s, rules.unacked_deadline_s)
@@ -178,10 +178,7 @@ def told(changes: Changes) -> dict[str, set[str]]:
             TWO.replace("name: b,", "name: b, environment: staging,"),
             {"kept": ALL - {"b/ordering/wire"}, "changed": {"b/ordering/wire"}},
         ),
-        (
-            f"{TWO}probes: {{redelivery: {{vantages: [wire, library]}}}}",
-            {"kept": ALL, "new": {"a/redelivery/library"}},
-        ),
+        (f"{TWO}probes: {{redelivery: {{vantages: [wire, library]}}}}", {"kept": ALL, "new": {"a/redelivery/library"}}),
         (
             f"{TWO}probes: {{redelivery: {{parts: 2}}}}",
             {

@@ -68,7 +68,7 @@ class World:
         async def once() -> None:
             await self.own._age()
             rules = {"s": Rules(publishes_recorded=age_s is None)}
-            begun = SimpleNamespace(site=SimpleNamespace(target="embedded"), rules=rules, started_at=wall_s())
+            begun = SimpleNamespace(probe_instance=SimpleNamespace(target="embedded"), rules=rules, started_at=wall_s())
             heard = self.own.begin(cast(RunBegun, begun))
             for how, stored_at in ((DeliveryKind.FIRST, wall_s() - (age_s or 0.0)), (DeliveryKind.REDELIVERY, 0.0)):
                 came = Delivered(1.0, "s", "k", "A", "", 1, "m", publish_time=int(stored_at * 1e9))

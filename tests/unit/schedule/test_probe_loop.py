@@ -1,4 +1,4 @@
-"""What is told of the runs of a site, from the first one on."""
+"""What is told of the runs of a probe instance, from the first one on."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tests.unit.probing import Work, until
 from tests.unit.sinks.metrics.scraping import samples
 
 
-def test_a_site_names_what_is_probed_there_before_the_first_run() -> None:
+def test_an_instance_names_what_is_probed_there_before_the_first_run() -> None:
     work = Work()
 
     async def scenario() -> None:
-        site = work.shown.site
-        assert "/topics/okp-me-embedded-ordering-wire-" in site.topic
-        assert site.subscription == site.topic.replace("/topics/", "/subscriptions/")
+        instance = work.shown.probe_instance
+        assert "/topics/okp-me-embedded-ordering-wire-" in instance.topic
+        assert instance.subscription == instance.topic.replace("/topics/", "/subscriptions/")
 
     work.run(scenario())
 
 
-def test_a_site_names_what_its_run_uses() -> None:
+def test_an_instance_names_what_its_run_uses() -> None:
     work = Work()
 
     async def scenario() -> None:
         await until(lambda: work.admin.asked)
-        assert [work.shown.site.topic] == work.admin.asked
+        assert [work.shown.probe_instance.topic] == work.admin.asked
         await work.first_run()
         (result,) = work.told
-        assert (work.shown.site.topic, work.shown.site.subscription) == (result.topic, result.subscription)
+        assert (work.shown.probe_instance.topic, work.shown.probe_instance.subscription) == (result.topic, result.subscription)
 
     work.run(scenario())
 

@@ -1,4 +1,4 @@
-"""How probers divide the sites: whose each is, what happens when one comes, goes, is killed, or cannot ask."""
+"""How probers divide the probe instances: whose each is, what happens when one comes, goes, is killed, or cannot ask."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import ColumnElement, Double, literal
 
-from prober.schedule.sharding import ALONE_AFTER_S, LEASE_S, PRESENT, SITE, ShardingMember, shares
+from prober.schedule.sharding import ALONE_AFTER_S, INSTANCE, LEASE_S, PRESENT, ShardingMember, shares
 from prober.sinks.status.database import Database, StoreUnavailable
 from prober.sinks.status.leases import Leases
 from prober.sinks.status.store import StatusStore
 
-SITES = tuple(f"t/{probe}/wire/{part}" for probe in ("ordering", "redelivery", "affinity") for part in range(4))
+INSTANCES = tuple(f"t/{probe}/wire/{part}" for probe in ("ordering", "redelivery", "affinity") for part in range(4))
 NAMES = st.sets(st.text("abcdef-0123", min_size=1, max_size=6), min_size=1, max_size=8)
 
 
 class TestShares:
     @given(NAMES, NAMES)
-    def test_every_site_has_one_owner_and_nobody_has_too_much(self, sites: set[str], members: set[str]) -> None:
-        whose = shares(sites, members)
-        assert whose.keys() == sites
+    def test_every_instance_has_one_owner_and_nobody_has_too_much(self, instances: set[str], members: set[str]) -> None:
+        whose = shares(instances, members)
+        assert whose.keys() == instances
         assert set(whose.values()) <= members
         most = max(list(whose.values()).count(member) for member in members)
-        assert most <= -(-len(sites) // len(members))
+        assert most <= -(-len(instances) // len(members))
 
     @given(NAMES, NAMES)
-    def test_the_order_does_not_matter(self, sites: set[str], members: set[str]) -> None:
-        assert shares(sorted(sites), sorted(members)) == shares(sorted(sites, reverse=True), sorted(members, reverse=True))
+    def test_the_order_does_not_matter(self, instances: set[str], members: set[str]) -> None:
+        assert shares(sorted(instances), sorted(members)) == shares(sorted(instances, reverse=True), sorted(members, reverse=True))
 
     def test_few_move_when_one_leaves(self) -> None:
-        sites = [f"site-{number}" for number in range(60)]
-        before, after = shares(sites, {"a", "b", "c", "d"}), shares(sites, {"a", "b", "c"})
-        moved = sum(before[site] != after[site] for site in sites if before[site] != "d")
-        assert moved <= len(sites) // 4
+        instances = [f"site-{number}" for number in range(60)]
+        before, after = shares(instances, {"a", "b", "c", "d"}), shares(instances, {"a", "b", "c"})
+        moved = sum(before[instance] != after[instance] for instance in instances if before[instance] != "d")
+        assert moved <= len(instances) // 4
 
 
 @dataclass
@@ -78,16 +78,16 @@ class Member:
         self.busy.set()
         self.leases = Cut(self.database, "group", self.name, LEASE_S, self.time.now)
         self.sharding = ShardingMember(
-            SITES, self.leases, self.name, self.working.add, self.give, self.faults.append, clock=lambda: self.time.at
+            INSTANCES, self.leases, self.name, self.working.add, self.give, self.faults.append, clock=lambda: self.time.at
         )
 
-    async def give(self, site: str) -> None:
+    async def give(self, instance: str) -> None:
         await self.busy.wait()
-        self.working.remove(site)
+        self.working.remove(instance)
 
-    async def renew(self, site: str) -> None:
+    async def renew(self, instance: str) -> None:
         await self.busy.wait()
-        self.renewed.append(site)
+        self.renewed.append(instance)
 
 
 @pytest.fixture
@@ -99,13 +99,13 @@ def members(tmp_path: Path) -> Iterator[Callable[[str], Member]]:
 
 
 async def probe_loop(*members: Member, count: int = 3) -> None:
-    """Each asks so often, a second apart; never do two of them work at one site."""
+    """Each asks so often, a second apart; never do two of them work at one probe instance."""
     for _ in range(count):
         for member in members:
             await member.sharding.tick()
             while member.sharding._giving and member.busy.is_set():
                 await asyncio.sleep(0)
-            working = [site for one in members for site in one.working]
+            working = [instance for one in members for instance in one.working]
             assert len(working) == len(set(working))
         members[0].time.at += 1.0
 
@@ -115,7 +115,7 @@ class TestSharing:
         async def scenario() -> None:
             one = members("a")
             await probe_loop(one, count=1)
-            assert one.working == set(SITES)
+            assert one.working == set(INSTANCES)
 
         asyncio.run(scenario())
 
@@ -128,7 +128,7 @@ class TestSharing:
             await b.sharding.leave()
             b.working.clear()
             await probe_loop(a, c)
-            assert a.working | c.working == set(SITES)
+            assert a.working | c.working == set(INSTANCES)
 
         asyncio.run(scenario())
 
@@ -140,21 +140,21 @@ class TestSharing:
             await probe_loop(a, count=int(LEASE_S) - 1)
             assert not a.working & killed
             await probe_loop(a)
-            assert a.working == set(SITES)
+            assert a.working == set(INSTANCES)
 
         asyncio.run(scenario())
 
-    def test_a_site_is_handed_over_when_its_run_has_ended(self, members: Callable[[str], Member]) -> None:
+    def test_an_instance_is_handed_over_when_its_run_has_ended(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
             await probe_loop(a)
             a.busy.clear()
             await probe_loop(a, b, count=30)
-            assert (a.working, b.working) == (set(SITES), set())
+            assert (a.working, b.working) == (set(INSTANCES), set())
             a.busy.set()
             await asyncio.sleep(0)
             await probe_loop(a, b)
-            assert len(a.working) == len(b.working) == len(SITES) // 2
+            assert len(a.working) == len(b.working) == len(INSTANCES) // 2
 
         asyncio.run(scenario())
 
@@ -180,13 +180,13 @@ class TestSharing:
             lost = set(b.working)
             b.leases.out_of_reach = True
             await probe_loop(a, count=2 * int(LEASE_S))
-            assert a.working == set(SITES)
+            assert a.working == set(INSTANCES)
             assert b.working == lost
             b.leases.out_of_reach = False
             await b.sharding.tick()
             await asyncio.sleep(0)
             await probe_loop(a, b)
-            assert len(a.working) == len(b.working) == len(SITES) // 2
+            assert len(a.working) == len(b.working) == len(INSTANCES) // 2
 
         asyncio.run(scenario())
 
@@ -197,15 +197,15 @@ class TestSharing:
             await probe_loop(one, count=int(ALONE_AFTER_S))
             assert one.working == set()
             await probe_loop(one, count=1)
-            assert one.working == set(SITES)
+            assert one.working == set(INSTANCES)
 
         asyncio.run(scenario())
 
 
-class TestOtherSites:
+class TestOtherInstances:
     """Probers see another configuration one after the other."""
 
-    NEW = (*SITES[1:], "new")
+    NEW = (*INSTANCES[1:], "new")
 
     def test_what_is_gone_is_given_back_and_what_is_new_is_taken_by_whose_it_is(self, members: Callable[[str], Member]) -> None:
         async def scenario() -> None:
@@ -228,7 +228,7 @@ class TestOtherSites:
             before = set(a.working), set(b.working)
             a.busy.clear()
             for one in (a, b):
-                one.sharding.follow(SITES, SITES, one.renew)
+                one.sharding.follow(INSTANCES, INSTANCES, one.renew)
             await probe_loop(a, b, count=2 * int(LEASE_S))  # its runs take so long
             a.busy.set()
             await probe_loop(a, b)
@@ -241,24 +241,26 @@ class TestOtherSites:
             one = members("a")
             await probe_loop(one)
             one.leases.out_of_reach = True
-            one.sharding.follow(SITES[1:], (), one.renew)
+            one.sharding.follow(INSTANCES[1:], (), one.renew)
             await probe_loop(one)
-            assert one.working == set(SITES[1:])
+            assert one.working == set(INSTANCES[1:])
 
         asyncio.run(scenario())
 
-    def test_a_site_that_cannot_be_handed_over_is_told_and_the_others_may_have_it(self, members: Callable[[str], Member]) -> None:
+    def test_an_instance_that_cannot_be_handed_over_is_told_and_the_others_may_have_it(
+        self, members: Callable[[str], Member]
+    ) -> None:
         async def scenario() -> None:
             a, b = members("a"), members("b")
             await probe_loop(a)
 
-            async def fail(site: str) -> None:
-                a.working.discard(site)
-                raise ValueError(site)
+            async def fail(instance: str) -> None:
+                a.working.discard(instance)
+                raise ValueError(instance)
 
             a.sharding._give = fail
             await probe_loop(a, b)
-            assert len(a.working) == len(b.working) == len(SITES) // 2
+            assert len(a.working) == len(b.working) == len(INSTANCES) // 2
             assert {str(fault) for fault in a.faults} == b.working
 
         asyncio.run(scenario())
@@ -269,13 +271,13 @@ class TestOtherSites:
             asked = one.leases.holders
 
             def holders(names_begin_with: str) -> set[str]:
-                loop.call_soon_threadsafe(one.sharding.follow, SITES[1:], (), one.renew)
+                loop.call_soon_threadsafe(one.sharding.follow, INSTANCES[1:], (), one.renew)
                 return asked(names_begin_with)
 
             loop = asyncio.get_running_loop()
             one.leases.holders = holders  # type: ignore[method-assign]
             await probe_loop(one, count=1)
-            assert one.working == set(SITES[1:])
+            assert one.working == set(INSTANCES[1:])
             assert one.faults == []
 
         asyncio.run(scenario())
@@ -294,7 +296,7 @@ class TestLeases:
         a.leases.take({f"{PRESENT}a"})
         a.time.at += LEASE_S + 1.0
         b.time.at = a.time.at
-        b.leases.take({f"{PRESENT}b", f"{SITE}s"})
+        b.leases.take({f"{PRESENT}b", f"{INSTANCE}s"})
         assert b.leases.holders(PRESENT) == {"b"}
 
     def test_groups_know_nothing_of_each_other(self, members: Callable[[str], Member]) -> None:

@@ -16,12 +16,14 @@ from prober.core.events import Acked, Delivered, Event, Opened
 from prober.monitoring.top_keys import Interval, StreamKeys, TopKey
 from prober.probes.context import DeliveryKind
 from prober.runs.classification import Observation
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunBegun, RunEnded, RunListener
-from prober.runs.site import Site
 from prober.sinks.top_keys import SHOWN, KeyTraffic, ObservedKeys, TopKeys, Window
 from prober.slo.hot_keys import HotKeyClass
 
-SITE = Site("shop", "observe", "wire", 300.0, environment="production", region="europe-west1", topic="projects/p/topics/orders")
+INSTANCE = ProbeInstance(
+    "shop", "observe", "wire", 300.0, environment="production", region="europe-west1", topic="projects/p/topics/orders"
+)
 NOON = 1_800_000_000.0
 FOLLOWED_MAX = 768
 ROUNDING = 1e-6
@@ -32,7 +34,7 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20
 
 def observed(*messages: tuple[str, int, float], until: float) -> StreamKeys:
     """A stream of keys, sizes and times, in seconds after noon, observed from noon until then."""
-    stream = ObservedKeys(SITE, "okp-observe")
+    stream = ObservedKeys(INSTANCE, "okp-observe")
     stream.time.begin(NOON)
     for key, size, at in messages:
         stream.came(key, size, None, NOON + at)
@@ -133,7 +135,7 @@ def test_a_window_has_what_came_in_it_and_nothing_else(times: list[float], later
 
 
 def test_rates_are_per_second_of_observed_time() -> None:
-    stream = ObservedKeys(SITE, "okp-observe")
+    stream = ObservedKeys(INSTANCE, "okp-observe")
     for begin in (0.0, 300.0):
         stream.time.begin(NOON + begin)
         for second in range(240):
@@ -148,7 +150,7 @@ def test_rates_are_per_second_of_observed_time() -> None:
 
 
 def test_the_last_minute_is_unknown_once_it_is_over() -> None:
-    stream = ObservedKeys(SITE, "okp-observe")
+    stream = ObservedKeys(INSTANCE, "okp-observe")
     stream.time.begin(NOON)
     for second in range(30):
         stream.came("k", 600, None, NOON + second)
@@ -222,7 +224,7 @@ OPENED = Observation(Opened(1.0, "s", "A", "client"), None, None, ())
 
 def listening(top_keys: TopKeys) -> RunListener:
     """The listener of a run that has a session."""
-    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(probe_instance=INSTANCE)))
     for _ in range(2):
         listener.event(OPENED)
     return listener
@@ -246,7 +248,7 @@ def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
     listener.event(Observation(cast(Event, Acked(1.0, "s", "k", "A", "m")), None, None, ()))
     listener.event(delivery("empty", DeliveryKind.FIRST, clock.now, size=None))
     [stream] = top_keys.snapshot()
-    assert (stream.target, stream.topic, stream.subscription) == ("shop", SITE.topic, "okp-observe")
+    assert (stream.target, stream.topic, stream.subscription) == ("shop", INSTANCE.topic, "okp-observe")
     assert top(stream)["k"].ten_minutes.bytes_per_s.low == pytest.approx(100.0)
     assert top(stream)["empty"].ten_minutes.bytes_per_s.low == 0.0
 
@@ -254,13 +256,13 @@ def test_a_run_counts_deliveries_and_no_redeliveries() -> None:
 def test_a_run_without_a_session_observes_nothing() -> None:
     clock = Clock()
     top_keys = TopKeys(clock)
-    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    listener = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(probe_instance=INSTANCE)))
     clock.now += 20.0
     assert top_keys.snapshot() == ()
     listener.ended(OVER)
     clock.now += 2.0
     assert top_keys.snapshot() == ()
-    late = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(site=SITE)))
+    late = top_keys.sink("okp-observe").begin(cast(RunBegun, SimpleNamespace(probe_instance=INSTANCE)))
     clock.now += 2.0
     assert top_keys.snapshot() == ()
     late.event(OPENED)

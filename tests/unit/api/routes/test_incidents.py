@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from api.incident_feed import TEXT_LENGTH_MAX, incident_feed, updated_at
 from api.query_parameters import IncidentParameters
 from prober.config.models import Api, Reads
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import Page as ListPage
@@ -296,9 +296,9 @@ class TestFeed:
         """Also what the API would refuse, and what no XML may have."""
         incident = full_view().archive.queries.open_incidents()[0]
         hostile = "\0\x1b\ud800\uffff]]><script>&amp;\u202e\"'" + "x" * 9_999
-        site = SiteKey(hostile, hostile, hostile, hostile)
+        instance = InstanceKey(hostile, hostile, hostile, hostile)
         known = replace(
-            incident, target=hostile, affected={site: Counter()}, acknowledged=Acknowledgement(1.0, hostile, hostile, None)
+            incident, target=hostile, affected={instance: Counter()}, acknowledged=Acknowledgement(1.0, hostile, hostile, None)
         )
         asked = IncidentParameters(target="\0<&'\"")
         feed = fromstring(incident_feed(ListPage((known,), "a&b"), asked, 2.0, "store"))

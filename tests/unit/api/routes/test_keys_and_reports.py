@@ -89,9 +89,9 @@ class TestSubscriptions:
         assert listed["since"] == "2026-01-02T03:06:00Z"
         probed, other = listed["items"]
         assert (probed["subscription"], probed["topic"]) == ("projects/p/subscriptions/s", "projects/p/topics/t")
-        assert [(site["target"], site["probe"]) for site in probed["sites"]] == [("europe", "ordering")]
+        assert [(instance["target"], instance["probe"]) for instance in probed["probe_instances"]] == [("europe", "ordering")]
         assert [(group["kind"], group["count"]) for group in probed["findings"]] == [("ORDER_GAP", 2)]
-        assert (other["subscription"], other["topic"], other["sites"]) == ("s", None, [])
+        assert (other["subscription"], other["topic"], other["probe_instances"]) == ("s", None, [])
         assert (probed["spread"], other["spread"]["keys"]) == (None, 3)
 
     def test_all_of_a_probe_with_several(self) -> None:
@@ -100,8 +100,8 @@ class TestSubscriptions:
         both = [name, "projects/p/subscriptions/okp-europe-publish-wire-second-0123abcd-012345"]
         listed = told(view(place), "/api/v1/subscriptions")["items"]
         assert [item["subscription"] for item in listed] == sorted(both)
-        assert [site["probe"] for item in listed for site in item["sites"]] == ["publish", "publish"]
-        (shown,) = told(view(place), "/api/v1/probes/publish")["sites"]
+        assert [instance["probe"] for item in listed for instance in item["probe_instances"]] == ["publish", "publish"]
+        (shown,) = told(view(place), "/api/v1/probes/publish")["probe_instances"]
         assert shown["subscriptions"] == both
 
     def test_a_day_back_unless_it_is_told_otherwise(self) -> None:

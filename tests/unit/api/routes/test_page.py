@@ -26,22 +26,22 @@ def page(asked: StubView, path: str = "/") -> Page:
 
 def full() -> StubView:
     """A service in which everything is going on."""
-    sites = [replace(EUROPE, target=f"t{number}") for number in range(5)]
-    asked = view(*sites, US)
-    end(asked, sites[0], Verdict.PASS)
-    end(asked, sites[1], Verdict.FAIL, STUCK, reason="STUCK")
-    end(asked, sites[2], Verdict.UNKNOWN, reason="nobody answers")
-    end(asked, sites[3], Verdict.FAIL, STUCK, at=NOON - 20.0)
-    end(asked, sites[3], Verdict.PASS)
-    end(asked, sites[4], Verdict.PASS)
-    asked.live.under_maintenance(sites[4], "network works", NOON)
+    instances = [replace(EUROPE, target=f"t{number}") for number in range(5)]
+    asked = view(*instances, US)
+    end(asked, instances[0], Verdict.PASS)
+    end(asked, instances[1], Verdict.FAIL, STUCK, reason="STUCK")
+    end(asked, instances[2], Verdict.UNKNOWN, reason="nobody answers")
+    end(asked, instances[3], Verdict.FAIL, STUCK, at=NOON - 20.0)
+    end(asked, instances[3], Verdict.PASS)
+    end(asked, instances[4], Verdict.PASS)
+    asked.live.under_maintenance(instances[4], "network works", NOON)
     asked.live.started(US, NOON - 7.0)
     asked.live.counted("t0", "publish_latency", SliCounts(900, 100))
     return asked
 
 
 def states(found: Page) -> list[str]:
-    """How each site is shown, as classes of its row."""
+    """How each probe instance is shown, as classes of its row."""
     return [
         attributes["class"] for tag, attributes in found.elements if tag == "tr" and attributes.get("class") not in (None, "target")
     ][:6]
@@ -172,10 +172,10 @@ class TestStates:
         assert "publish_latency A message is bad if its confirmation took longer than 500 ms." in said
 
     def test_a_page_stays_short_however_much_is_found(self) -> None:
-        sites = [replace(EUROPE, target=f"t{number}") for number in range(30)]
-        asked = view(*sites)
-        for site in sites:
-            end(asked, site, Verdict.FAIL, *(replace(STUCK, t=float(number)) for number in range(25)), reason="STUCK")
+        instances = [replace(EUROPE, target=f"t{number}") for number in range(30)]
+        asked = view(*instances)
+        for instance in instances:
+            end(asked, instance, Verdict.FAIL, *(replace(STUCK, t=float(number)) for number in range(25)), reason="STUCK")
         found = page(asked)
         assert sum("finding" in attributes.get("class", "").split() for _, attributes in found.elements) == 20
         assert "and 25 more" in found.said()
@@ -223,7 +223,7 @@ class TestMarkup:
         assert wanted <= set(page(full()).values("id"))
 
     def test_what_comes_from_outside_is_only_text(self) -> None:
-        site = replace(
+        instance = replace(
             EUROPE,
             target=EVIL,
             probe=EVIL,
@@ -234,10 +234,10 @@ class TestMarkup:
             promise=EVIL,
             interval_s=1e6,
         )
-        asked = view(site, replace(site, vantage="other"))
+        asked = view(instance, replace(instance, vantage="other"))
         finding = Finding(Kind.GHOST, Status.VIOLATION, EVIL, EVIL, 1.0, (1,), {"seq": EVIL})
-        end(asked, site, Verdict.FAIL, finding, reason=EVIL)
-        asked.live.under_maintenance(replace(site, vantage="other"), EVIL, NOON)
+        end(asked, instance, Verdict.FAIL, finding, reason=EVIL)
+        asked.live.under_maintenance(replace(instance, vantage="other"), EVIL, NOON)
         found = page(asked)
         tags = [tag for tag, _ in found.elements]
         assert (tags.count("script"), tags.count("img")) == (2, 0)
@@ -277,7 +277,7 @@ class TestReference:
     def test_types_are_in_words(self) -> None:
         said = page(view(EUROPE), "/docs").said()
         assert "since time or null Since when verdict is what it is. Example: 2026-03-01T12:00:00Z" in said
-        assert "sites list of Site Every probe on every target from every vantage." in said
+        assert "probe_instances list of ProbeInstance Every probe on every target from every vantage." in said
         assert "counters map to integer What the checker saw and judged." in said
         assert "503 Service Unavailable Not ready; says why. Readiness application/json" in said
         assert "any other An error, as problem details (RFC 9457). application/problem+json" in said

@@ -206,7 +206,7 @@ class TestOthers:
         assert "europe proven 2.3 % of the budget spent an alert fires us proven nothing spent" in said
         assert {f"slos/{one.name}" for one in world.view.archive.objectives} <= set(found.values("href"))
 
-    def test_every_probe_leads_to_each_of_its_sites(self, world: World) -> None:
+    def test_every_probe_leads_to_each_of_its_instances(self, world: World) -> None:
         found = page(world, "/probes")
         links = sorted(link for link in found.values("href") if link.startswith("probes/"))
         assert len(links) == len(set(links)) == 7
@@ -331,7 +331,7 @@ class TestOutages:
         def fail(*_: object, **__: object) -> None:
             raise StoreUnavailable("the database is locked")
 
-        for name in ("runs", "run", "findings", "finding", "findings_of_key", "counts", "sites", "probers"):
+        for name in ("runs", "run", "findings", "finding", "findings_of_key", "counts", "probe_instances", "probers"):
             monkeypatch.setattr(StatusQueries, name, fail)
         monkeypatch.setattr(OverTime, "runs", fail)
         said = page(world, "/").said()

@@ -1,4 +1,4 @@
-"""Probes and their sites, and runs that are asked for over HTTP."""
+"""Probes and their probe instances, and runs that are asked for over HTTP."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pydantic import SecretStr
 
 from prober.config.models import Api
 from prober.core.verdict import Verdict
-from prober.runs.site import Site, SiteKey
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord
 from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import EUROPE, NOON, US, StubView, ask, copy_of, end, view
 
-LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
+LIBRARY = ProbeInstance("europe", "ordering", "library", interval_s=10.0)
 TOKEN = {"Authorization": "Bearer open sesame"}
 
 
-def guarded(*sites: Site) -> StubView:
+def guarded(*instances: ProbeInstance) -> StubView:
     """A service with a token."""
-    asked = view(*sites)
+    asked = view(*instances)
     asked.settings = Api(token=SecretStr("open sesame"))
     return asked
 
@@ -43,7 +43,10 @@ def test_probes_with_how_they_stand() -> None:
     ordering, redelivery = ask(asked, "/api/v1/probes").json()["items"]
     assert (ordering["name"], ordering["status"]) == ("ordering", "FAIL")
     assert ordering["promise"].startswith("Messages of a key are received in the order")
-    assert [(site["vantage"], site["status"]) for site in ordering["sites"]] == [("library", "FAIL"), ("wire", "PASS")]
+    assert [(instance["vantage"], instance["status"]) for instance in ordering["probe_instances"]] == [
+        ("library", "FAIL"),
+        ("wire", "PASS"),
+    ]
     assert (redelivery["name"], redelivery["status"]) == ("redelivery", "MAINTENANCE")
 
 
@@ -52,7 +55,7 @@ def test_one_probe_in_full() -> None:
     end(asked, EUROPE, Verdict.PASS)
     probe = ask(asked, "/api/v1/probes/ordering").json()
     assert probe["status"] == "PASS"
-    assert [run["run_id"] for run in probe["sites"][0]["history"]] == ["run-1"]
+    assert [run["run_id"] for run in probe["probe_instances"][0]["history"]] == ["run-1"]
 
 
 def test_no_such_probe() -> None:
@@ -73,15 +76,8 @@ class TestRunNow:
             202,
             {
                 "probe": "ordering",
-                "sites": [
-                    {
-                        "target": "europe",
-                        "vantage": "wire",
-                        "part": "",
-                        "begun": True,
-                        "run_id": "ordering-1",
-                        "reason": "",
-                    },
+                "probe_instances": [
+                    {"target": "europe", "vantage": "wire", "part": "", "begun": True, "run_id": "ordering-1", "reason": ""},
                     {
                         "target": "europe",
                         "vantage": "library",
@@ -104,7 +100,7 @@ class TestRunNow:
             ({"target": "europe", "vantage": "wire"}, [EUROPE.key]),
         ],
     )
-    def test_only_where_it_is_asked_for(self, order: dict[str, str], begun: list[SiteKey]) -> None:
+    def test_only_where_it_is_asked_for(self, order: dict[str, str], begun: list[InstanceKey]) -> None:
         asked = guarded(EUROPE, LIBRARY, US)
         assert begin(asked, order=order)[0] == 202
         assert asked.begun == begun
@@ -127,10 +123,10 @@ class TestRunNow:
         assert asked.begun == []
 
     def test_only_a_part_of_the_keys(self) -> None:
-        sites = [replace(EUROPE, part=f"{number}/2") for number in (1, 2)]
-        asked = guarded(*sites)
+        instances = [replace(EUROPE, part=f"{number}/2") for number in (1, 2)]
+        asked = guarded(*instances)
         assert begin(asked, order={"part": "2/2"})[0] == 202
-        assert asked.begun == [sites[1].key]
+        assert asked.begun == [instances[1].key]
 
     @pytest.mark.parametrize(
         ("said", "accepted"),
@@ -165,10 +161,10 @@ class TestRunNow:
         )
         assert asked.begun == []
 
-    def test_of_many_sites_only_some_are_named(self) -> None:
-        sites = [replace(EUROPE, part=f"{number}/12") for number in range(1, 13)]
-        asked = guarded(*sites)
-        asked.refused = {site.key: "a run is under way" for site in sites}
+    def test_of_many_instances_only_some_are_named(self) -> None:
+        instances = [replace(EUROPE, part=f"{number}/12") for number in range(1, 13)]
+        asked = guarded(*instances)
+        asked.refused = {instance.key: "a run is under way" for instance in instances}
         _, problem = begin(asked)
         assert problem["detail"].endswith("europe/wire/10/12: a run is under way; and 2 more")
 
@@ -177,14 +173,14 @@ class TestRunNow:
         assert "No run has begun" in answers["409"]["description"]
         assert "application/problem+json" in answers["409"]["content"]
 
-    def test_a_site_of_another_prober(self) -> None:
+    def test_an_instance_of_another_prober(self) -> None:
         """Another process probes it, which this one cannot order about."""
         asked = guarded(EUROPE)
         url = copy_of("empty")
         asked.write_to(url)
         other = view(US)
         database = Database(url)
-        StatusStore(database).heartbeat(ProberRecord("prober-1", "0.1.0", NOON - 60.0, NOON), other.snapshot().sites)
+        StatusStore(database).heartbeat(ProberRecord("prober-1", "0.1.0", NOON - 60.0, NOON), other.snapshot().probe_instances)
         database.close()
         status, problem = begin(asked, "redelivery")
         assert (status, problem["detail"]) == (

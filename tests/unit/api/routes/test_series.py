@@ -28,9 +28,9 @@ def measured() -> StubView:
 
 def test_durations_of_a_probe() -> None:
     said = series(measured(), f"{PATHS[0]}?range=1h")
-    (site,) = said["sites"]
-    (point,) = site["points"]
-    assert (said["range"], said["bin_s"], site["target"], point["runs"]) == ("1h", 15.0, "europe", 1)
+    (instance,) = said["probe_instances"]
+    (point,) = instance["points"]
+    assert (said["range"], said["bin_s"], instance["target"], point["runs"]) == ("1h", 15.0, "europe", 1)
     assert set(point["durations"]) == {name for name, count in point["known"].items() if count}
 
 
@@ -43,7 +43,7 @@ def test_counts_of_an_objective() -> None:
 
 def test_of_what_nobody_measured_there_is_nothing() -> None:
     asked = view(EUROPE)
-    assert series(asked, PATHS[0])["sites"][0]["points"] == []
+    assert series(asked, PATHS[0])["probe_instances"][0]["points"] == []
     assert series(asked, PATHS[1])["targets"] == []
 
 
@@ -58,8 +58,8 @@ def test_what_does_not_exist() -> None:
 
 
 def test_every_indicator_of_the_charts_is_told() -> None:
-    (site,) = series(measured(), PATHS[0])["sites"]
-    assert set(site["points"][0]["known"]) == {
+    (instance,) = series(measured(), PATHS[0])["probe_instances"]
+    assert set(instance["points"][0]["known"]) == {
         Indicator.PUBLISH_LATENCY,
         Indicator.END_TO_END_LATENCY,
         Indicator.OLDEST_UNACKED_MESSAGE_AGE,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.models.status import StatusAnswer
 from prober.core.verdict import Verdict
-from prober.runs.site import Site
+from prober.runs.probe_instance import ProbeInstance
 from prober.slo.objectives import SliCounts
 from tests.unit.api.asking import EUROPE, NOON, STUCK, US, StubView, ask, end, view
 
@@ -48,12 +48,12 @@ def test_an_outage_and_open_incidents_are_told_as_on_the_page() -> None:
     end(asked, EUROPE, Verdict.UNKNOWN, at=NOON - 1.0, unreachable=True)
     said = status(asked)
     assert said["open_incidents"] == 2
-    assert (said["status"], said["verdict"], said["sites"][0]["status"]) == ("OUTAGE", "UNKNOWN", "OUTAGE")
+    assert (said["status"], said["verdict"], said["probe_instances"][0]["status"]) == ("OUTAGE", "UNKNOWN", "OUTAGE")
 
 
-def test_a_site_that_has_not_run_yet() -> None:
-    (site,) = status(view(EUROPE))["sites"]
-    assert site == {
+def test_an_instance_that_has_not_run_yet() -> None:
+    (instance,) = status(view(EUROPE))["probe_instances"]
+    assert instance == {
         "target": "europe",
         "probe": "ordering",
         "vantage": "wire",
@@ -87,14 +87,14 @@ def test_a_site_that_has_not_run_yet() -> None:
     }
 
 
-def test_a_site_that_failed() -> None:
+def test_an_instance_that_failed() -> None:
     asked = view(EUROPE)
     end(asked, EUROPE, Verdict.FAIL, STUCK, reason="STUCK")
     asked.live.started(EUROPE, NOON - 1.5)
     asked.live.planned(EUROPE, NOON + 3.25)
     asked.live.skipped(EUROPE, "overlap", NOON - 1.0)
     asked.live.under_maintenance(EUROPE, "works", NOON)
-    (site,) = status(asked)["sites"]
+    (instance,) = status(asked)["probe_instances"]
     run = {
         "run_id": "run-1",
         "verdict": "FAIL",
@@ -103,19 +103,19 @@ def test_a_site_that_failed() -> None:
         "duration_s": 2.0,
         "internal_error": False,
     }
-    assert (site["verdict"], site["status"], site["maintenance"]) == ("FAIL", "MAINTENANCE", "works")
-    assert site["running_since"] == "2026-03-01T11:59:58.500000Z"
-    assert site["next_run_at"] == "2026-03-01T12:00:03.250000Z"
-    assert site["last_skip"] == {"reason": "overlap", "at": "2026-03-01T11:59:59Z"}
-    assert site["history"] == [run]
-    assert site["last_run"] == run | {
+    assert (instance["verdict"], instance["status"], instance["maintenance"]) == ("FAIL", "MAINTENANCE", "works")
+    assert instance["running_since"] == "2026-03-01T11:59:58.500000Z"
+    assert instance["next_run_at"] == "2026-03-01T12:00:03.250000Z"
+    assert instance["last_skip"] == {"reason": "overlap", "at": "2026-03-01T11:59:59Z"}
+    assert instance["history"] == [run]
+    assert instance["last_run"] == run | {
         "seed": 0,
         "topic": "",
         "subscription": "",
         "findings": [{"kind": "STUCK", "status": "liveness", "count": 1}],
         "counters": {},
     }
-    (finding,) = site["findings"]
+    (finding,) = instance["findings"]
     stuck = "Message 7 was published and confirmed but not delivered, and the key stood still since 11:59:01 UTC (t=1.000 s)."
     assert finding.pop("explanation").startswith(stuck)
     assert finding == {
@@ -149,7 +149,7 @@ def test_objectives() -> None:
 
 def test_a_number_that_json_does_not_have_is_an_error_of_ours() -> None:
     with pytest.raises(ValidationError, match="finite"):
-        StatusAnswer.model_validate(view(Site("europe", "ordering", "wire", interval_s=inf)).snapshot())
+        StatusAnswer.model_validate(view(ProbeInstance("europe", "ordering", "wire", interval_s=inf)).snapshot())
 
 
 def test_while_nothing_can_be_written_this_process_says_what_it_knows() -> None:

@@ -14,16 +14,7 @@ from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.sinks.live.condition import Condition
-from prober.sinks.live.incidents import (
-    GAPS,
-    QUIET_MAX_S,
-    QUIET_MIN_S,
-    Acknowledgement,
-    EndedRun,
-    Exemplar,
-    Incident,
-    after_run,
-)
+from prober.sinks.live.incidents import GAPS, QUIET_MAX_S, QUIET_MIN_S, Acknowledgement, EndedRun, Exemplar, Incident, after_run
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import HOUR_S, SliCounts
 
@@ -79,7 +70,7 @@ class TestGrouping:
         assert set(seen) == {Symptom.ORDER, Symptom.LOSS}
         one = seen[Symptom.ORDER]
         assert (one.incident_id, one.target, one.first_at, one.last_at) == ("ordering-10-order", "europe", 10.0, 11.0)
-        assert {site.probe: dict(kinds) for site, kinds in one.affected.items()} == {
+        assert {instance.probe: dict(kinds) for instance, kinds in one.affected.items()} == {
             "ordering": {GAP: 2},
             "redelivery": {Kind.ORDER_INVERSION: 1},
         }
@@ -140,7 +131,7 @@ class TestOutage:
         seen = told(run(50.0, unreachable=True, reached_at=33.0), run(60.0, unreachable=True, probe="pull", reached_at=33.0))
         one = seen[Symptom.OUTAGE]
         assert (one.first_at, one.runs, one.unsent, one.status) == (33.0, 2, 14, Condition.OUTAGE)
-        assert {site.probe for site in one.affected} == {"ordering", "pull"}
+        assert {instance.probe for instance in one.affected} == {"ordering", "pull"}
 
     def test_without_any_success_it_begins_with_the_run(self) -> None:
         assert told(run(50.0, unreachable=True))[Symptom.OUTAGE].first_at == 49.0

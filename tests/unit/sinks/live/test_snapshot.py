@@ -12,11 +12,11 @@ PASS, UNKNOWN = Verdict.PASS, Verdict.UNKNOWN
 
 
 class TestStatus:
-    def test_one_unreachable_run_is_an_outage_of_all_sites_since_the_last_success(self) -> None:
-        """Also of a site whose run is under way, and of one that passed."""
+    def test_one_unreachable_run_is_an_outage_of_all_instances_since_the_last_success(self) -> None:
+        """Also of a probe instance whose run is under way, and of one that passed."""
         told, unsent = live(WIRE, LIBRARY, OTHER), {Indicator.PUBLISH_AVAILABILITY: SliCounts(bad=70)}
-        for site in (WIRE, LIBRARY, OTHER):
-            end(told, PASS, START + 5, site)
+        for instance in (WIRE, LIBRARY, OTHER):
+            end(told, PASS, START + 5, instance)
         told.started(LIBRARY, START + 6)
         for at in (9, 20):
             end(told, UNKNOWN, START + at, unreachable=True, checks=unsent)
@@ -24,15 +24,15 @@ class TestStatus:
         (outage,) = shown.incidents
         assert (outage.target, outage.first_at, outage.runs, outage.unsent) == ("europe", START + 5, 2, 140)
         assert (shown.status, shown.verdict) == (Condition.OUTAGE, UNKNOWN)
-        assert [site.status for site in shown.sites] == [Condition.OUTAGE, Condition.OUTAGE, Condition.PASS]
+        assert [instance.status for instance in shown.probe_instances] == [Condition.OUTAGE, Condition.OUTAGE, Condition.PASS]
 
     def test_an_outage_ends_with_the_first_run_that_reaches_the_target(self) -> None:
         told = live(WIRE, LIBRARY)
-        for site in (WIRE, LIBRARY):
-            end(told, UNKNOWN, START + 9, site, unreachable=True)
+        for instance in (WIRE, LIBRARY):
+            end(told, UNKNOWN, START + 9, instance, unreachable=True)
         end(told, PASS, START + 20)
         assert told.snapshot(START + 21).incidents == ()
-        assert [site.status for site in told.snapshot(START + 21).sites] == [Condition.PASS, Condition.UNKNOWN]
+        assert [instance.status for instance in told.snapshot(START + 21).probe_instances] == [Condition.PASS, Condition.UNKNOWN]
         end(told, UNKNOWN, START + 22, LIBRARY, unreachable=True, started_at=START + 10)
         assert told.snapshot(START + 23).incidents == ()  # that run began in the outage
 
@@ -42,14 +42,14 @@ class TestStatus:
         end(told, UNKNOWN, START + 9, LIBRARY, unreachable=True)
         end(told, PASS, START + 15)
         shown = told.snapshot(START + 16)
-        assert [site.status for site in shown.sites] == [Condition.PASS, Condition.OUTAGE]
+        assert [instance.status for instance in shown.probe_instances] == [Condition.PASS, Condition.OUTAGE]
         assert len(shown.incidents) == 1
 
     def test_a_target_whose_runs_cannot_be_verified_is_blind(self) -> None:
         told = live(WIRE, LIBRARY)
         for at in (5, 15):
-            for site in (WIRE, LIBRARY):
-                end(told, UNKNOWN, START + at, site, reason="PERMISSION_DENIED")
+            for instance in (WIRE, LIBRARY):
+                end(told, UNKNOWN, START + at, instance, reason="PERMISSION_DENIED")
             expected = Condition.UNKNOWN if at == 5 else Condition.BLIND
             assert told.snapshot(START + at).status is expected
         end(told, PASS, START + 25)

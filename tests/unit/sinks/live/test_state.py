@@ -10,11 +10,11 @@ from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.evidence.explain import explain
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
-from prober.runs.site import Site
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import QUIET_MIN_S
-from prober.sinks.live.snapshot import FindingCount, SiteSnapshot, SkippedRun
+from prober.sinks.live.snapshot import FindingCount, InstanceSnapshot, SkippedRun
 from prober.sinks.live.state import FINDINGS_KEPT_MAX, FIRST_RUN_MAX_S, RUNS_KEPT_MAX, LiveState
 from prober.slo.budgets import SloSnapshot, budget_left
 from prober.slo.confidence import ProportionBounds, interval
@@ -23,23 +23,23 @@ from prober.slo.objectives import DAY_S, Objective, SliCounts
 
 PASS, FAIL, UNKNOWN = Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN
 START = 1000.0
-WIRE = Site("europe", "ordering", "wire", interval_s=10.0)
-LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
-OTHER = Site("us", "redelivery", "wire", interval_s=10.0)
+WIRE = ProbeInstance("europe", "ordering", "wire", interval_s=10.0)
+LIBRARY = ProbeInstance("europe", "ordering", "library", interval_s=10.0)
+OTHER = ProbeInstance("us", "redelivery", "wire", interval_s=10.0)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
 REDELIVERY = Objective("redelivery", Indicator.REDELIVERY, 0.99, 30 * DAY_S)
 FAST = Objective("fast", Indicator.PUBLISH_LATENCY, 0.99, 30 * DAY_S, threshold_s=0.5)
 
 
-def live(*sites: Site, objectives: tuple[Objective, ...] = ()) -> LiveState:
-    return LiveState(sites or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
+def live(*instances: ProbeInstance, objectives: tuple[Objective, ...] = ()) -> LiveState:
+    return LiveState(instances or (WIRE,), objectives, version="1.2.3", instance="prober-0", started_at=START)
 
 
 def end(
     told: LiveState,
     verdict: Verdict,
     at: float,
-    site: Site = WIRE,
+    instance: ProbeInstance = WIRE,
     *,
     made: tuple[RecordedFinding, ...] = (),
     name: str = "",
@@ -48,8 +48,9 @@ def end(
     """A run of two seconds ends."""
     counts = {item.sort: sum(other.sort == item.sort for other in made) for item in made}
     values = {"reason": "", "started_at": at - 2.0, "duration_s": 2.0, "findings": made, "counts": counts} | more
-    result = RunResult(name or f"run-{at:g}", site.probe, site.target, site.vantage, verdict, **values)  # type: ignore[arg-type]
-    told.ended(site, result, at)
+    place = instance.probe, instance.target, instance.vantage
+    result = RunResult(name or f"run-{at:g}", *place, verdict, **values)  # type: ignore[arg-type]
+    told.ended(instance, result, at)
     return result
 
 
@@ -58,9 +59,9 @@ def finding(seq: int, status: Status = Status.LIVENESS) -> RecordedFinding:
     return RecordedFinding(Finding(Kind.STUCK, status, "s", "k", float(seq), (seq,), facts, doubt="it may still come"), seq)
 
 
-def only(told: LiveState, now: float) -> SiteSnapshot:
-    (site,) = told.snapshot(now).sites
-    return site
+def only(told: LiveState, now: float) -> InstanceSnapshot:
+    (instance,) = told.snapshot(now).probe_instances
+    return instance
 
 
 def slo(told: LiveState) -> SloSnapshot:
@@ -72,15 +73,15 @@ class TestVerdict:
     def test_nothing_is_known_before_the_first_run_ends(self) -> None:
         told = live()
         told.started(WIRE, START + 1)
-        site = only(told, START + 2)
-        assert (site.verdict, site.status, site.since, site.last_run, site.last_pass_at) == (
+        instance = only(told, START + 2)
+        assert (instance.verdict, instance.status, instance.since, instance.last_run, instance.last_pass_at) == (
             None,
             Condition.STARTING,
             None,
             None,
             None,
         )
-        assert site.running_since == START + 1
+        assert instance.running_since == START + 1
         assert told.snapshot(START + 2).verdict is UNKNOWN
 
     @pytest.mark.parametrize(
@@ -93,12 +94,12 @@ class TestVerdict:
             ((FAIL, None, None), FAIL),
         ],
     )
-    def test_the_worst_site_decides(self, verdicts: tuple[Verdict | None, ...], overall: Verdict) -> None:
-        sites = (WIRE, LIBRARY, OTHER)
-        told = live(*sites)
-        for site, verdict in zip(sites, verdicts, strict=True):
+    def test_the_worst_instance_decides(self, verdicts: tuple[Verdict | None, ...], overall: Verdict) -> None:
+        instances = (WIRE, LIBRARY, OTHER)
+        told = live(*instances)
+        for instance, verdict in zip(instances, verdicts, strict=True):
             if verdict is not None:
-                end(told, verdict, START + 5, site)
+                end(told, verdict, START + 5, instance)
         assert told.snapshot(START + 6).verdict is overall
 
     def test_of_nothing_nothing_is_known(self) -> None:
@@ -111,10 +112,15 @@ class TestVerdict:
         end(told, PASS, START + 20)
         told.started(WIRE, START + 28)
         end(told, PASS, START + 30)
-        site = only(told, START + 31)
-        assert (site.verdict, site.status, site.since, site.last_pass_at) == (PASS, Condition.PASS, START + 20, START + 30)
-        assert site.runs == {PASS: 2, FAIL: 1, UNKNOWN: 0}
-        assert site.running_since is None
+        instance = only(told, START + 31)
+        assert (instance.verdict, instance.status, instance.since, instance.last_pass_at) == (
+            PASS,
+            Condition.PASS,
+            START + 20,
+            START + 30,
+        )
+        assert instance.runs == {PASS: 2, FAIL: 1, UNKNOWN: 0}
+        assert instance.running_since is None
 
     def test_overall_since_is_when_it_was_first_seen(self) -> None:
         told = live(WIRE, LIBRARY)
@@ -169,7 +175,7 @@ class TestOverdue:
         assert only(told, START + 59).overdue_s is None
         assert only(told, START + 60).overdue_s == 1.0
 
-    def test_a_site_that_never_ran_is_waited_for_from_the_start(self) -> None:
+    def test_an_instance_that_never_ran_is_waited_for_from_the_start(self) -> None:
         assert only(live(), START + 30).overdue_s is None
         assert only(live(), START + 31).overdue_s == 1.0
 
@@ -185,7 +191,7 @@ class TestOverdue:
 
 
 class TestCondition:
-    def test_before_the_first_run_had_time_to_end_a_site_is_starting(self) -> None:
+    def test_before_the_first_run_had_time_to_end_an_instance_is_starting(self) -> None:
         late = START + WIRE.interval_s + FIRST_RUN_MAX_S + 1.0
         assert only(live(), late - 1.0).status is Condition.STARTING
         assert only(live(), late).status is Condition.UNKNOWN
@@ -198,18 +204,18 @@ class TestCondition:
         end(told, FAIL, START + 5, made=(split,), reason="AFFINITY_SPLIT")
         end(told, PASS, START + 5, LIBRARY)
         shown = told.snapshot(START + 6)
-        assert (shown.verdict, shown.status, shown.sites[0].status) == (FAIL, Condition.WARN, Condition.WARN)
+        assert (shown.verdict, shown.status, shown.probe_instances[0].status) == (FAIL, Condition.WARN, Condition.WARN)
         end(told, FAIL, START + 9, made=(split, finding(1)), reason="AFFINITY_SPLIT, STUCK")
         assert told.snapshot(START + 10).status is Condition.FAIL
 
 
 class TestMaintenance:
-    def test_a_site_under_maintenance_does_not_count(self) -> None:
+    def test_an_instance_under_maintenance_does_not_count(self) -> None:
         told = live(WIRE, LIBRARY)
         end(told, FAIL, START + 5)
         end(told, PASS, START + 5, LIBRARY)
         told.under_maintenance(WIRE, "", START + 6)
-        first, _ = told.snapshot(START + 7).sites
+        first, _ = told.snapshot(START + 7).probe_instances
         assert (first.verdict, first.status, first.maintenance) == (FAIL, Condition.MAINTENANCE, "")
         assert (told.snapshot(START + 7).verdict, told.snapshot(START + 7).since) == (PASS, START + 6)
         told.under_maintenance(WIRE, None, START + 8)
@@ -227,9 +233,9 @@ class TestMemory:
         told = live()
         for number in range(RUNS_KEPT_MAX + 5):
             end(told, PASS, START + number, name=f"run-{number}")
-        site = only(told, START + 100)
-        assert [run.run_id for run in site.history] == [f"run-{number}" for number in range(5, RUNS_KEPT_MAX + 5)]
-        assert site.runs[PASS] == RUNS_KEPT_MAX + 5
+        instance = only(told, START + 100)
+        assert [run.run_id for run in instance.history] == [f"run-{number}" for number in range(5, RUNS_KEPT_MAX + 5)]
+        assert instance.runs[PASS] == RUNS_KEPT_MAX + 5
 
     def test_only_findings_that_fail_are_kept_in_words(self) -> None:
         told = live()
@@ -244,13 +250,13 @@ class TestMemory:
         told = live()
         end(told, FAIL, START + 5, made=tuple(finding(seq) for seq in range(1, 16)), name="old")
         end(told, FAIL, START + 9, made=tuple(finding(seq) for seq in range(1, 9)), name="new")
-        site = only(told, START + 10)
-        assert [(found.run_id, found.t) for found in site.findings] == [
+        instance = only(told, START + 10)
+        assert [(found.run_id, found.t) for found in instance.findings] == [
             *(("new", seq) for seq in range(1, 9)),
             *(("old", seq) for seq in range(1, 13)),
         ]
-        assert len(site.findings) == FINDINGS_KEPT_MAX
-        assert site.findings_dropped == 3
+        assert len(instance.findings) == FINDINGS_KEPT_MAX
+        assert instance.findings_dropped == 3
 
     def test_what_a_run_did_not_keep_counts_as_dropped(self) -> None:
         told = live()
@@ -275,9 +281,9 @@ class TestMemory:
             told.expected(WIRE)
         told.skipped(WIRE, "overlap", START + 5)
         told.planned(WIRE, START + 20)
-        site = only(told, START + 6)
-        assert (site.runs_expected, site.runs_skipped, site.last_skip) == (3, 1, SkippedRun("overlap", START + 5))
-        assert site.next_run_at == START + 20
+        instance = only(told, START + 6)
+        assert (instance.runs_expected, instance.runs_skipped, instance.last_skip) == (3, 1, SkippedRun("overlap", START + 5))
+        assert instance.next_run_at == START + 20
         told.planned(WIRE, None)
         assert only(told, START + 6).next_run_at is None
 
@@ -360,13 +366,13 @@ class TestObjectives:
 
 
 class TestAnotherConfiguration:
-    def test_a_site_that_becomes_another_keeps_what_is_known_of_it(self) -> None:
+    def test_an_instance_that_becomes_another_keeps_what_is_known_of_it(self) -> None:
         told = live()
         end(told, FAIL, 1010.0, made=(finding(1),))
         told.expected(WIRE)
         told.watched(replace(WIRE, interval_s=100.0, topic="other"), 1020.0)
         shown = only(told, 1030.0)
-        assert (shown.site.topic, shown.runs[FAIL], shown.runs_expected, len(shown.findings)) == ("other", 1, 1, 1)
+        assert (shown.probe_instance.topic, shown.runs[FAIL], shown.runs_expected, len(shown.findings)) == ("other", 1, 1, 1)
         assert shown.verdict is FAIL
         assert only(told, 1200.0).overdue_s is None  # it runs more rarely now
 

@@ -17,9 +17,9 @@ from prober.core.rules import Rules
 from prober.core.verdict import Verdict
 from prober.core.verifier import Verifier
 from prober.runs.classification import Classifier, Latency, Observation
+from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded
-from prober.runs.site import Site, SiteKey
 from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import Measurements, MetricsSink
 from prober.slo.counts import SloCounters
@@ -32,9 +32,9 @@ from tests.unit.sinks.metrics.scraping import page
 CONFIG: Config = load(None, {})
 
 
-def at(probe: str) -> SiteKey:
+def at(probe: str) -> InstanceKey:
     """Where a probe runs."""
-    return SiteKey(CONFIG.targets[0].name, probe, "wire")
+    return InstanceKey(CONFIG.targets[0].name, probe, "wire")
 
 
 STUCK = Finding(Kind.STUCK, Status.LIVENESS, "s", "k", 9.0, (1,), {})
@@ -249,7 +249,7 @@ class TestUnreachableRuns:
 
 
 class Measuring:
-    """The metrics and counters of a site where delays are measured, run after run."""
+    """The metrics and counters of a probe instance where delays are measured, run after run."""
 
     def __init__(self, vantage: str = "wire") -> None:
         self._metrics, self._vantage = Metrics(CONFIG.objectives), vantage
@@ -259,8 +259,8 @@ class Measuring:
         self.subscription = target.subscription("s")
 
     def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, counters: Mapping[str, int] = NONE) -> None:
-        site = Site("embedded", "isolation", self._vantage, 10.0)
-        listener = self._sink.begin(RunBegun("r", site, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
+        instance = ProbeInstance("embedded", "isolation", self._vantage, 10.0)
+        listener = self._sink.begin(RunBegun("r", instance, {"projects/p/subscriptions/s": Rules()}, 0.0, 0))
         result = replace(RESULT, counters=counters, figures={} if begins is None else {Figure.BACKLOG_BEGINS: begins})
         listener.ended(RunEnded(result, (), KeptHistory((), {}, 0), 0.0, counts=counts, measurements=taken))
 

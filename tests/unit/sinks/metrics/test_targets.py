@@ -15,7 +15,7 @@ from prober.core.findings import Kind, Status
 from prober.probes.catalogue import ProbeName
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
-from prober.runs.site import SiteKey
+from prober.runs.probe_instance import InstanceKey
 from prober.sinks.metrics import Component, Job, Metrics, Outstanding, SkipReason, TargetMetrics, exemplar_of, families
 from prober.sinks.metrics.label_values import PublishOutcome
 from prober.slo.indicators import Indicator
@@ -31,7 +31,7 @@ PROMETHEUS = ",".join(
     ]
 )
 
-ORDERING = SiteKey("embedded", "ordering", "wire")
+ORDERING = InstanceKey("embedded", "ordering", "wire")
 OTHER = embedded().model_copy(update={"name": "other", "environment": "staging"})
 
 
@@ -85,10 +85,10 @@ def test_verdicts(metrics: Metrics, target: TargetMetrics) -> None:
 
 
 def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
-    site = target.site(ORDERING)
-    site.count(families.PROBE_RUNS_EXPECTED, by=2)
-    site.count(families.SCHEDULER_SKIPS, SkipReason.OVERLAP)
-    site.count(families.PROBE_RUNS, "pass")
+    instance = target.probe_instance(ORDERING)
+    instance.count(families.PROBE_RUNS_EXPECTED, by=2)
+    instance.count(families.SCHEDULER_SKIPS, SkipReason.OVERLAP)
+    instance.count(families.PROBE_RUNS, "pass")
     assert value(metrics, "probe_runs_expected_total", **HERE, probe="ordering") == 2
     assert value(metrics, "scheduler_skips_total", **HERE, probe="ordering", reason="overlap") == 1
     assert value(metrics, "probe_runs_total", **HERE, probe="ordering", verdict="pass") == 1
@@ -100,7 +100,7 @@ def test_runs_are_counted_by_vantage_and_part() -> None:
     ordering = config.targets[0].probes[ProbeName.ORDERING].model_copy(update={"vantages": tuple(Vantage)})
     metrics = Metrics()
     target = metrics.watch(config.targets[0].model_copy(update={"probes": {ProbeName.ORDERING: ordering}}))
-    target.site(ORDERING._replace(vantage="library", part="2/2")).count(families.PROBE_RUNS, "unknown")
+    target.probe_instance(ORDERING._replace(vantage="library", part="2/2")).count(families.PROBE_RUNS, "unknown")
     counted = {
         (sample.labels["vantage"], sample.labels["part"]): sample.value
         for sample in samples(metrics)
@@ -110,9 +110,9 @@ def test_runs_are_counted_by_vantage_and_part() -> None:
 
 
 def test_a_probe_that_is_given_up_is_assigned_no_more(metrics: Metrics, target: TargetMetrics) -> None:
-    target.site(ORDERING).set(families.PROBE_ASSIGNED, 1000.0)
+    target.probe_instance(ORDERING).set(families.PROBE_ASSIGNED, 1000.0)
     assert value(metrics, "probe_assigned_timestamp_seconds", **HERE, probe="ordering", vantage="wire") == 1000.0
-    target.site(ORDERING).remove(families.PROBE_ASSIGNED)
+    target.probe_instance(ORDERING).remove(families.PROBE_ASSIGNED)
     assert "pubsub_prober_probe_assigned_timestamp_seconds" not in {sample.name for sample in samples(metrics)}
 
 

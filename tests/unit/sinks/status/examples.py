@@ -11,9 +11,9 @@ from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
+from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory
-from prober.runs.site import Site
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
@@ -32,9 +32,9 @@ from prober.traces.judgement import judge
 from tests.notation import history
 
 START = 1_767_323_045.0  # 2026-01-02T03:04:05Z
-SITE = Site("europe", "ordering", "wire", interval_s=10.0, environment="test", region="local", labels={"team": "a"})
-LIBRARY = Site("europe", "ordering", "library", interval_s=10.0)
-US = Site("us", "affinity", "wire", interval_s=10.0)
+INSTANCE = ProbeInstance("europe", "ordering", "wire", interval_s=10.0, environment="test", region="local", labels={"team": "a"})
+LIBRARY = ProbeInstance("europe", "ordering", "library", interval_s=10.0)
+US = ProbeInstance("us", "affinity", "wire", interval_s=10.0)
 PROBER = ProberIdentity("prober-0", "1.2.3", START)
 RETENTION = RetentionPolicy(retention_s=30 * DAY_S)
 ORDER = Objective("order", Indicator.ORDER, 0.99, 30 * DAY_S)
@@ -54,10 +54,12 @@ def sqlite_url(folder: Path) -> str:
     return f"sqlite:///{folder / 'status.db'}"
 
 
-def watched(store: StatusStore, *sites: Site) -> None:
+def watched(store: StatusStore, *instances: ProbeInstance) -> None:
     """A prober says that it probes there."""
-    (shown,) = snapshot().sites
-    store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START), [replace(shown, site=site) for site in sites])
+    (shown,) = snapshot().probe_instances
+    store.heartbeat(
+        ProberRecord("prober-0", "1.2.3", START, START), [replace(shown, probe_instance=instance) for instance in instances]
+    )
 
 
 def walk(page: Callable[[str | None], Page[Item]]) -> list[Item]:
@@ -74,13 +76,13 @@ def walk(page: Callable[[str | None], Page[Item]]) -> list[Item]:
 
 
 def result(
-    run_id: str = "run-1", verdict: Verdict = Verdict.PASS, at: float = START, site: Site = SITE, **more: object
+    run_id: str = "run-1", verdict: Verdict = Verdict.PASS, at: float = START, instance: ProbeInstance = INSTANCE, **more: object
 ) -> RunResult:
     return RunResult(
         run_id,
-        site.probe,
-        site.target,
-        site.vantage,
+        instance.probe,
+        instance.target,
+        instance.vantage,
         verdict,
         "",
         at,
@@ -88,17 +90,19 @@ def result(
         7,
         "topic",
         "s",
-        part=site.part,
+        part=instance.part,
         **more,  # type: ignore[arg-type]
     )
 
 
-def failed(run_id: str = "run-1", text: str = SKIPPED, at: float = START, site: Site = SITE) -> tuple[RunResult, KeptHistory]:
+def failed(
+    run_id: str = "run-1", text: str = SKIPPED, at: float = START, instance: ProbeInstance = INSTANCE
+) -> tuple[RunResult, KeptHistory]:
     """A run judged as it is in the service, and what its recorder kept."""
     events, rules = history(text), Rules()
     judgement = judge(run_id, TraceHeader("s", "k", rules), events)
     outcome = result(
-        run_id, judgement.verdict, at, site, findings=judgement.findings, counts=judgement.counts, counters=judgement.counters
+        run_id, judgement.verdict, at, instance, findings=judgement.findings, counts=judgement.counts, counters=judgement.counters
     )
     return outcome, KeptHistory(events, {"s": rules}, len(events))
 
@@ -108,7 +112,7 @@ def entry(
     *kinds: Kind,
     at: float = START,
     verdict: Verdict | None = None,
-    site: Site = SITE,
+    probe_instance: ProbeInstance = INSTANCE,
     status: Status = Status.VIOLATION,
     key: str = "k",
     subscription: str = "s",
@@ -122,9 +126,11 @@ def entry(
     counts: Mapping[tuple[Kind, Status], int] = Counter(one.sort for one in made)
     said = verdict or (Verdict.FAIL if kinds else Verdict.PASS)
     checks = {} if said is Verdict.UNKNOWN else {indicator: SliCounts(100 - len(kinds), len(kinds)) for indicator in BREACHES}
-    outcome = result(run_id, said, at, site, counts=dict(counts), checks=checks)
-    run = RunRecord.of(outcome, site.environment, site.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0))
-    return Entry(run, tuple(_finding(run, number, one, site) for number, one in enumerate(made, 1)))
+    outcome = result(run_id, said, at, probe_instance, counts=dict(counts), checks=checks)
+    run = RunRecord.of(
+        outcome, probe_instance.environment, probe_instance.region, at + 2.0, ProberState(instance, "1.2.3", START, 0.0)
+    )
+    return Entry(run, tuple(_finding(run, number, one, probe_instance) for number, one in enumerate(made, 1)))
 
 
 def close_due(store: StatusStore, at: float) -> None:
@@ -132,15 +138,15 @@ def close_due(store: StatusStore, at: float) -> None:
     store.heartbeat(ProberRecord("prober-0", "1.2.3", START, at))
 
 
-def passes(count: int, at: float, site: Site = SITE) -> list[Entry]:
+def passes(count: int, at: float, instance: ProbeInstance = INSTANCE) -> list[Entry]:
     """So many runs in a row that pass, one every four seconds."""
-    return [entry(f"pass-{at:.0f}-{number}", at=at + 4.0 * number, site=site) for number in range(count)]
+    return [entry(f"pass-{at:.0f}-{number}", at=at + 4.0 * number, probe_instance=instance) for number in range(count)]
 
 
-def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> FindingRecord:
+def _finding(run: RunRecord, number: int, made: RecordedFinding, instance: ProbeInstance) -> FindingRecord:
     record = FindingRecord.of(
         made.finding,
-        site.key,
+        instance.key,
         finding_id=f"{run.run_id}-{number}",
         run_id=run.run_id,
         instance=run.instance,
@@ -153,9 +159,9 @@ def _finding(run: RunRecord, number: int, made: RecordedFinding, site: Site) -> 
 
 
 def snapshot(total: SliCounts = NOTHING, at: float = START, *runs: RunResult) -> StatusSnapshot:
-    """How everything stands on one site, where so much was counted."""
-    live = LiveState([SITE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
+    """How everything stands on one probe instance, where so much was counted."""
+    live = LiveState([INSTANCE], [ORDER], version="1.2.3", instance="prober-0", started_at=START)
     for run in runs:
-        live.ended(SITE, run, run.started_at + run.duration_s)
+        live.ended(INSTANCE, run, run.started_at + run.duration_s)
     shown = live.snapshot(at)
     return replace(shown, slos=tuple(replace(slo, total=total) for slo in shown.slos))

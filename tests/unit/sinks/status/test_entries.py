@@ -32,13 +32,13 @@ from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
 from tests.notation import history
-from tests.unit.sinks.status.examples import PROBER, SITE, SKIPPED, START, failed, result
+from tests.unit.sinks.status.examples import INSTANCE, PROBER, SKIPPED, START, failed, result
 
 
 def kept(outcome: RunResult, recorded: KeptHistory | None, passing_s: float = 0.0) -> Entry:
     """What is kept of a run when each look at the clock takes a while."""
     times = iter(range(10**6))
-    return entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
+    return entry_of(EndedRun(INSTANCE, outcome, START + 2.0, 5.0, recorded), PROBER, lambda: next(times) * passing_s)
 
 
 def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = (1,)) -> RecordedFinding:
@@ -47,7 +47,7 @@ def made(kind: Kind, status: Status, seq: int = 1, witnesses: tuple[int, ...] = 
 
 def test_nothing_is_proven_any_more_when_the_prober_stops() -> None:
     outcome, recorded = failed()
-    entry = entry_of(EndedRun(SITE, outcome, START + 2.0, 5.0, recorded), PROBER, stopping=lambda: True)
+    entry = entry_of(EndedRun(INSTANCE, outcome, START + 2.0, 5.0, recorded), PROBER, stopping=lambda: True)
     assert {record.unproven_because for record in entry.findings} == {"the prober stopped before it was proven"}
 
 

@@ -21,7 +21,7 @@ from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import HOUR_S, SliCounts
-from tests.unit.sinks.status.examples import LIBRARY, SITE, START, US, close_due, entry, passes, walk
+from tests.unit.sinks.status.examples import INSTANCE, LIBRARY, START, US, close_due, entry, passes, walk
 
 
 def names(queries: StatusQueries, wanted: IncidentFilter, limit: int = 50) -> list[str]:
@@ -43,7 +43,7 @@ def unreached(run_id: str, at: float) -> Entry:
 
 class TestWriting:
     def test_it_comes_back_as_it_was_written(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([omitted("a", 3, 250), entry("b", Kind.ORDER_INVERSION, at=START + 10.0, site=LIBRARY)])
+        store.record([omitted("a", 3, 250), entry("b", Kind.ORDER_INVERSION, at=START + 10.0, probe_instance=LIBRARY)])
         store.record(passes(1, START + 20.0))
         assert queries.open_incidents() == (
             Incident(
@@ -53,7 +53,7 @@ class TestWriting:
                 START + 2.0,
                 START + 12.0,
                 START + 12.0 + QUIET_MIN_S,
-                {SITE.key: Counter({Kind.ORDER_GAP: 250}), LIBRARY.key: Counter({Kind.ORDER_INVERSION: 1})},
+                {INSTANCE.key: Counter({Kind.ORDER_GAP: 250}), LIBRARY.key: Counter({Kind.ORDER_INVERSION: 1})},
                 runs=2,
                 runs_total=3,
                 exemplar=Exemplar("a-1", 0),
@@ -73,7 +73,7 @@ class TestWriting:
         assert (once[0].runs, once[0].runs_total) == (2, 5)
 
     def test_one_of_a_symptom_and_target_is_open_and_closed_ones_stay(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a", Kind.GHOST, Kind.PHANTOM), entry("b", Kind.GHOST, site=US)])
+        store.record([entry("a", Kind.GHOST, Kind.PHANTOM), entry("b", Kind.GHOST, probe_instance=US)])
         store.record([entry("c", Kind.GHOST, at=START + QUIET_MIN_S)])
         assert {one.incident_id for one in queries.open_incidents()} == {"c-integrity", "b-integrity"}
         assert names(queries, IncidentFilter(open=False)) == ["a-integrity"]
@@ -95,7 +95,13 @@ class TestWriting:
     def test_an_outage_begins_with_the_last_success_of_any_probe_and_ends_with_the_next(
         self, store: StatusStore, queries: StatusQueries
     ) -> None:
-        store.record([entry("good", at=START), entry("other", at=START + 4.0, site=LIBRARY), entry("us", at=START + 9.0, site=US)])
+        store.record(
+            [
+                entry("good", at=START),
+                entry("other", at=START + 4.0, probe_instance=LIBRARY),
+                entry("us", at=START + 9.0, probe_instance=US),
+            ]
+        )
         store.record([unreached("a", START + 10.0), unreached("b", START + 20.0)])
         (outage,) = queries.open_incidents()
         assert (outage.incident_id, outage.first_at, outage.unsent) == ("a-outage", START + 6.0, 200)
@@ -103,14 +109,17 @@ class TestWriting:
         assert queries.open_incidents() == ()
         assert queries.incidents().items[0].closed_at == START + 32.0
 
-    def test_probers_that_write_one_site_at_the_same_time_count_together(self, url: str, store: StatusStore) -> None:
+    def test_probers_that_write_one_instance_at_the_same_time_count_together(self, url: str, store: StatusStore) -> None:
         """Each with a connection of its own."""
 
         def write(instance: int) -> None:
             database = Database(url)
             for number in range(8):
                 at = START + 10.0 * number + instance
-                here, there = (entry(f"{instance}-{number}-{site.target}", Kind.GHOST, at=at, site=site) for site in (SITE, US))
+                here, there = (
+                    entry(f"{instance}-{number}-{probe_instance.target}", Kind.GHOST, at=at, probe_instance=probe_instance)
+                    for probe_instance in (INSTANCE, US)
+                )
                 StatusStore(database).record([here, there] if instance % 2 else [there, here])
             database.close()
 
@@ -135,7 +144,7 @@ FILTERS: tuple[tuple[IncidentFilter, list[str]], ...] = (
 
 class TestReading:
     def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record([entry("a", Kind.GHOST), entry("b", Kind.GHOST, at=START + 1.0, site=US)])
+        store.record([entry("a", Kind.GHOST), entry("b", Kind.GHOST, at=START + 1.0, probe_instance=US)])
         close_due(store, START + 9_000.0)
         store.record([entry("c", Kind.STUCK, at=START + 9_000.0), entry("d", Kind.PHANTOM, at=START + 9_001.0)])
         for wanted, found in FILTERS:

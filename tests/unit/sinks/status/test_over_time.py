@@ -16,7 +16,7 @@ from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, Objective, SliCounts
-from tests.unit.sinks.status.examples import LIBRARY, SITE, entry
+from tests.unit.sinks.status.examples import INSTANCE, LIBRARY, entry
 
 LATENCY = Indicator.PUBLISH_LATENCY
 AGE = Indicator.OLDEST_UNACKED_MESSAGE_AGE
@@ -44,10 +44,10 @@ def test_of_the_runs_of_a_bin_the_worst_counts(store: StatusStore, over_time: Ov
             lasting(2, BEGIN + 50.0, 0.1, 0.4, 0.4, took_s=3.0),
             lasting(3, BEGIN + 59.5),
             lasting(4, BEGIN + 190.0),
-            entry("other", at=BEGIN + 20.0, site=LIBRARY),
+            entry("other", at=BEGIN + 20.0, probe_instance=LIBRARY),
         ]
     )
-    found = over_time.runs(SITE.key, BEGIN, 60.0, (LATENCY, AGE))
+    found = over_time.runs(INSTANCE.key, BEGIN, 60.0, (LATENCY, AGE))
     assert found == (
         BinOfRuns(BEGIN + 10.0, BEGIN + 59.5, 3, 3.0, {LATENCY: 2, AGE: 0}, {LATENCY: WorstDurations(0.2, 0.4, 0.5)}),
         BinOfRuns(BEGIN + 190.0, BEGIN + 190.0, 1, 2.0, {LATENCY: 0, AGE: 0}, {}),
@@ -56,12 +56,12 @@ def test_of_the_runs_of_a_bin_the_worst_counts(store: StatusStore, over_time: Ov
 
 def test_however_many_runs_there_were_the_bins_are_few(store: StatusStore, over_time: OverTime) -> None:
     store.record([lasting(number, BEGIN + 7.0 * number + 2.0, 0.1, 0.2, 0.3) for number in range(100)])
-    found = over_time.runs(SITE.key, BEGIN - 60.0, 240.0, (LATENCY,))
+    found = over_time.runs(INSTANCE.key, BEGIN - 60.0, 240.0, (LATENCY,))
     assert (len(found), sum(one.runs for one in found)) == (3, 100)
 
 
 def test_nothing_is_nothing(over_time: OverTime) -> None:
-    assert over_time.runs(SITE.key, BEGIN, 60.0, (LATENCY,)) == ()
+    assert over_time.runs(INSTANCE.key, BEGIN, 60.0, (LATENCY,)) == ()
     assert over_time.counts(ORDER, BEGIN, BEGIN + 60.0, SHORT_S) == {}
 
 

@@ -11,7 +11,7 @@ from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import QUIET_MAX_S, QUIET_MIN_S
-from prober.sinks.live.snapshot import SiteSnapshot, StatusSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
 from prober.sinks.status.overview import FINDINGS_SHOWN_MAX, Overview
@@ -22,7 +22,7 @@ from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, begin_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.budgets import SloSnapshot, budget_left
 from prober.slo.objectives import AlertState, SliCounts, Urgency
-from tests.unit.sinks.status.examples import LIBRARY, ORDER, ORDER_IN_EUROPE, SITE, START, US, entry, passes, result, snapshot
+from tests.unit.sinks.status.examples import INSTANCE, LIBRARY, ORDER, ORDER_IN_EUROPE, START, US, entry, passes, result, snapshot
 
 NOW = START + 50.0
 
@@ -37,18 +37,18 @@ def overview(queries: StatusQueries) -> Overview:
     return Overview(queries, [ORDER])
 
 
-def tell(store: StatusStore, instance: str, at: float, *sites: SiteSnapshot, troubles: tuple[str, ...] = ()) -> None:
-    store.heartbeat(ProberRecord(instance, "1", START, at, troubles), sites)
+def tell(store: StatusStore, instance: str, at: float, *instances: InstanceSnapshot, troubles: tuple[str, ...] = ()) -> None:
+    store.heartbeat(ProberRecord(instance, "1", START, at, troubles), instances)
 
 
-def seen(verdict: Verdict = Verdict.PASS, run_id: str = "run-1") -> SiteSnapshot:
-    return snapshot(SliCounts(), START + 5.0, result(run_id, verdict)).sites[0]
+def seen(verdict: Verdict = Verdict.PASS, run_id: str = "run-1") -> InstanceSnapshot:
+    return snapshot(SliCounts(), START + 5.0, result(run_id, verdict)).probe_instances[0]
 
 
-class TestSites:
+class TestInstances:
     def test_nothing_is_known_of_an_empty_store(self, overview: Overview) -> None:
         shown = overview.snapshot(onlooker())
-        assert (shown.verdict, shown.sites, shown.slos, shown.probers) == (Verdict.UNKNOWN, (), (), ())
+        assert (shown.verdict, shown.probe_instances, shown.slos, shown.probers) == (Verdict.UNKNOWN, (), (), ())
 
     def test_of_several_probers_the_worst_counts_and_silence_is_no_pass(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "prober-0", NOW, seen())
@@ -62,42 +62,42 @@ class TestSites:
 
     def test_under_maintenance_nothing_is_said(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "p", NOW, replace(seen(), status=Condition.MAINTENANCE, maintenance="network works"))
-        (site,) = overview.snapshot(onlooker()).sites
-        assert (site.status, site.maintenance) == (Condition.MAINTENANCE, "network works")
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert (instance.status, instance.maintenance) == (Condition.MAINTENANCE, "network works")
 
     def test_maintenance_of_one_of_two_probers_does_not_hide_the_other(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "p", NOW, replace(seen(), status=Condition.MAINTENANCE, maintenance="network works"))
         tell(store, "q", NOW, seen(Verdict.FAIL))
-        (site,) = overview.snapshot(onlooker()).sites
-        assert (site.status, site.maintenance) == (Condition.FAIL, None)
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert (instance.status, instance.maintenance) == (Condition.FAIL, None)
 
     def test_what_this_process_alone_knows_does_not_count(self, store: StatusStore, overview: Overview) -> None:
         live = snapshot(SliCounts(50), NOW, result("run-2", Verdict.FAIL, NOW - 3.0))
         store.record([entry("run-1", at=START)])
         tell(store, "prober-0", START + 5.0, seen())
         shown = overview.snapshot(live)
-        assert [(site.verdict, site.status, [run.run_id for run in site.history]) for site in shown.sites] == [
-            (Verdict.PASS, Condition.PASS, ["run-1"])
-        ]
+        assert [
+            (instance.verdict, instance.status, [run.run_id for run in instance.history]) for instance in shown.probe_instances
+        ] == [(Verdict.PASS, Condition.PASS, ["run-1"])]
         assert [(prober.instance, prober.last_heartbeat_at) for prober in shown.probers] == [("prober-0", START + 5.0)]
         assert [slo.total for slo in shown.slos] == [SliCounts()]
 
     def test_the_history_goes_on_over_a_restart_and_over_probers(self, store: StatusStore, overview: Overview) -> None:
         kinds = (Kind.GHOST,)
         store.record([entry("run-0", *kinds, at=START), entry("run-1", at=START + 10.0), entry("run-2", at=START + 20.0)])
-        tell(store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result("run-2", at=START + 20.0)).sites)
-        (site,) = overview.snapshot(onlooker()).sites
-        assert [run.run_id for run in site.history] == ["run-0", "run-1", "run-2"]
-        assert site.last_run is not None
-        assert site.last_run.run_id == "run-2"
-        assert (site.verdict, site.since) == (Verdict.PASS, START + 12.0)
+        tell(store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result("run-2", at=START + 20.0)).probe_instances)
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert [run.run_id for run in instance.history] == ["run-0", "run-1", "run-2"]
+        assert instance.last_run is not None
+        assert instance.last_run.run_id == "run-2"
+        assert (instance.verdict, instance.since) == (Verdict.PASS, START + 12.0)
 
     def test_an_open_incident_is_no_pass_and_began_when_it_began(self, store: StatusStore, overview: Overview) -> None:
         """A fault that one run in ten shows is neither over nor new with every run."""
         store.record([entry("run-0", Kind.ORDER_GAP, at=START), *passes(2, START + 4.0)])
         tell(store, "p", NOW, seen())
         shown = overview.snapshot(onlooker())
-        assert (shown.verdict, shown.since, shown.sites[0].status) == (Verdict.UNKNOWN, START + 2.0, Condition.PASS)
+        assert (shown.verdict, shown.since, shown.probe_instances[0].status) == (Verdict.UNKNOWN, START + 2.0, Condition.PASS)
         assert shown.status is Condition.FAIL
         store.record([entry("run-9", Kind.ORDER_GAP, at=START + 30.0)])
         tell(store, "p", NOW, seen(Verdict.FAIL, "run-9"))
@@ -110,57 +110,67 @@ class TestSites:
         out = result("run-2", Verdict.UNKNOWN, START + 20.0, unreachable=True)
         record = replace(entry("run-2", at=START + 20.0).run, verdict=Verdict.UNKNOWN, unreachable=True)
         store.record([entry("run-0", at=START - 100.0), entry("run-1", at=START), Entry(record, ())])
-        tell(store, "p", NOW, *snapshot(SliCounts(), NOW, result("run-1"), out).sites)
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW, result("run-1"), out).probe_instances)
         shown = overview.snapshot(onlooker())
         assert (shown.status, shown.since) == (Condition.OUTAGE, START + 2.0)
 
     def test_a_prober_that_restarted_does_not_lose_the_last_pass(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("run-0", at=START - 50.0), entry("run-1", Kind.GHOST, at=START - 40.0)])
-        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).sites)
-        (site,) = overview.snapshot(onlooker()).sites
-        assert (site.status, site.last_pass_at, site.last_condition) == (Condition.STARTING, START - 48.0, Condition.FAIL)
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).probe_instances)
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert (instance.status, instance.last_pass_at, instance.last_condition) == (
+            Condition.STARTING,
+            START - 48.0,
+            Condition.FAIL,
+        )
 
     def test_what_begins_again_is_not_known_since_its_runs_before(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("run-0", at=START - 50.0)])
-        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).sites)
+        tell(store, "p", NOW, *snapshot(SliCounts(), NOW).probe_instances)
         shown = overview.snapshot(onlooker())
-        assert (shown.verdict, shown.sites[0].status, shown.since) == (Verdict.UNKNOWN, Condition.STARTING, onlooker().since)
+        assert (shown.verdict, shown.probe_instances[0].status, shown.since) == (
+            Verdict.UNKNOWN,
+            Condition.STARTING,
+            onlooker().since,
+        )
 
-    def test_an_incident_counts_only_where_its_site_does(self, store: StatusStore, overview: Overview) -> None:
-        store.record([entry("run-0", Kind.ORDER_GAP, site=LIBRARY)])
+    def test_an_incident_counts_only_where_its_instance_does(self, store: StatusStore, overview: Overview) -> None:
+        store.record([entry("run-0", Kind.ORDER_GAP, probe_instance=LIBRARY)])
         tell(store, "p", NOW, seen())
         assert overview.snapshot(onlooker()).verdict is Verdict.PASS
-        tell(store, "p", NOW, seen(), replace(seen(), site=LIBRARY, status=Condition.MAINTENANCE, maintenance="upgrade"))
+        tell(store, "p", NOW, seen(), replace(seen(), probe_instance=LIBRARY, status=Condition.MAINTENANCE, maintenance="upgrade"))
         shown = overview.snapshot(onlooker())
         assert (shown.verdict, len(shown.incidents)) == (Verdict.PASS, 1)
 
     def test_a_prober_that_is_ahead_of_its_runs_says_since_when(self, store: StatusStore, overview: Overview) -> None:
         """Its heartbeat is there before the run, whose evidence takes longer."""
         store.record([entry("run-1", at=START)])
-        tell(store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result(), result("run-2", Verdict.FAIL, NOW - 3.0)).sites)
-        (site,) = overview.snapshot(onlooker()).sites
-        assert (site.status, site.since, site.verdict) == (Condition.FAIL, NOW - 1.0, Verdict.PASS)
+        tell(
+            store, "prober-0", NOW, *snapshot(SliCounts(), NOW, result(), result("run-2", Verdict.FAIL, NOW - 3.0)).probe_instances
+        )
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert (instance.status, instance.since, instance.verdict) == (Condition.FAIL, NOW - 1.0, Verdict.PASS)
 
     def test_what_a_silent_prober_was_about_to_do_is_not_awaited(self, store: StatusStore, overview: Overview) -> None:
         tell(store, "prober-0", START, replace(seen(), running_since=START, next_run_at=START + 9.0))
-        (site,) = overview.snapshot(onlooker(START + 600.0)).sites
-        assert (site.status, site.running_since, site.next_run_at) == (Condition.UNKNOWN, None, None)
+        (instance,) = overview.snapshot(onlooker(START + 600.0)).probe_instances
+        assert (instance.status, instance.running_since, instance.next_run_at) == (Condition.UNKNOWN, None, None)
         tell(store, "prober-1", START + 590.0, replace(seen(), next_run_at=START + 620.0))
-        (site,) = overview.snapshot(onlooker(START + 600.0)).sites
-        assert (site.running_since, site.next_run_at) == (None, START + 620.0)
+        (instance,) = overview.snapshot(onlooker(START + 600.0)).probe_instances
+        assert (instance.running_since, instance.next_run_at) == (None, START + 620.0)
 
-    def test_a_site_that_was_given_away_is_gone_also_when_the_clock_was_set_back(
+    def test_an_instance_that_was_given_away_is_gone_also_when_the_clock_was_set_back(
         self, store: StatusStore, overview: Overview
     ) -> None:
         tell(store, "p", NOW + 3600.0, seen(Verdict.FAIL))
-        tell(store, "p", NOW, replace(seen(), site=LIBRARY))
-        assert [site.site.key for site in overview.snapshot(onlooker()).sites] == [LIBRARY.key]
+        tell(store, "p", NOW, replace(seen(), probe_instance=LIBRARY))
+        assert [instance.probe_instance.key for instance in overview.snapshot(onlooker()).probe_instances] == [LIBRARY.key]
 
     def test_two_runs_that_began_together_have_a_since(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("run-1", at=START), entry("run-2", Kind.GHOST, at=START)])
         tell(store, "p", NOW, seen(Verdict.FAIL))
-        (site,) = overview.snapshot(onlooker()).sites
-        assert (site.verdict, site.since) == (Verdict.FAIL, START + 2.0)
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert (instance.verdict, instance.since) == (Verdict.FAIL, START + 2.0)
 
     def test_silence_is_told_of_whoever_has_the_name_of_the_process_that_answers(
         self, store: StatusStore, overview: Overview
@@ -168,39 +178,39 @@ class TestSites:
         tell(store, "api-0", START, seen())
         assert overview.snapshot(onlooker(START + 600.0)).troubles == ("api-0 has sent no heartbeat since 2026-01-02 03:04:05 UTC",)
 
-    def test_a_query_a_site_at_most(self, store: StatusStore, overview: Overview, database: Database) -> None:
+    def test_a_query_an_instance_at_most(self, store: StatusStore, overview: Overview, database: Database) -> None:
         statements: list[str] = []
         event.listen(database.engine, "before_cursor_execute", lambda _c, _u, statement, *_: statements.append(statement))
 
         def asked(count: int) -> int:
-            sites = [replace(SITE, part=f"{number}/{count}") for number in range(count)]
-            store.record(entry(f"{site.part}", Kind.GHOST, site=site) for site in sites)
-            tell(store, "p", NOW + count, *(replace(seen(), site=site) for site in sites))
+            instances = [replace(INSTANCE, part=f"{number}/{count}") for number in range(count)]
+            store.record(entry(f"{instance.part}", Kind.GHOST, probe_instance=instance) for instance in instances)
+            tell(store, "p", NOW + count, *(replace(seen(), probe_instance=instance) for instance in instances))
             statements.clear()
-            assert len(overview.snapshot(onlooker()).sites) == count
+            assert len(overview.snapshot(onlooker()).probe_instances) == count
             return sum(not statement.startswith("BEGIN") for statement in statements)
 
         few, many = asked(2), asked(12)
         assert many - few == 10
 
-    def test_each_site_has_its_newest_findings_and_the_count_of_all(self, store: StatusStore, overview: Overview) -> None:
+    def test_each_instance_has_its_newest_findings_and_the_count_of_all(self, store: StatusStore, overview: Overview) -> None:
         runs = FINDINGS_SHOWN_MAX + 3
         store.record(entry(f"run-{number}", Kind.GHOST, at=START + number) for number in range(runs))
-        store.record([entry("other", Kind.PHANTOM, at=START - 9.0, site=LIBRARY)])
-        tell(store, "p", NOW, seen(), replace(seen(), site=LIBRARY))
-        shown = {site.site.key: site for site in overview.snapshot(onlooker()).sites}
-        assert [one.run_id for one in shown[SITE.key].findings] == [f"run-{number}" for number in range(runs - 1, 2, -1)]
-        assert (shown[SITE.key].findings_dropped, shown[LIBRARY.key].findings_dropped) == (3, 0)
+        store.record([entry("other", Kind.PHANTOM, at=START - 9.0, probe_instance=LIBRARY)])
+        tell(store, "p", NOW, seen(), replace(seen(), probe_instance=LIBRARY))
+        shown = {instance.probe_instance.key: instance for instance in overview.snapshot(onlooker()).probe_instances}
+        assert [one.run_id for one in shown[INSTANCE.key].findings] == [f"run-{number}" for number in range(runs - 1, 2, -1)]
+        assert (shown[INSTANCE.key].findings_dropped, shown[LIBRARY.key].findings_dropped) == (3, 0)
         assert [one.finding_id for one in shown[LIBRARY.key].findings] == ["other-1"]
 
     def test_only_open_findings_are_shown(self, store: StatusStore, overview: Overview) -> None:
         store.record([entry("a", Kind.GHOST), entry("c", Kind.PHANTOM, at=START + 2.0 + QUIET_MIN_S)])
         tell(store, "prober-1", NOW, seen(Verdict.FAIL))
-        (site,) = overview.snapshot(onlooker()).sites
-        assert [one.finding_id for one in site.findings] == ["c-1"]
+        (instance,) = overview.snapshot(onlooker()).probe_instances
+        assert [one.finding_id for one in instance.findings] == ["c-1"]
 
     def test_all_open_incidents_are_there(self, store: StatusStore, overview: Overview) -> None:
-        store.record([entry("a", Kind.GHOST, Kind.STUCK), entry("b", Kind.PHANTOM, site=US), *passes(9, START + 20.0)])
+        store.record([entry("a", Kind.GHOST, Kind.STUCK), entry("b", Kind.PHANTOM, probe_instance=US), *passes(9, START + 20.0)])
         tell(store, "prober-1", NOW, seen())
         assert [one.incident_id for one in overview.snapshot(onlooker()).incidents] == ["b-integrity", "a-loss", "a-integrity"]
 
@@ -276,7 +286,7 @@ class TestObjectives:
         assert [(slo.target, slo.objective.name, slo.total) for slo in overview.snapshot(onlooker()).slos] == [
             ("europe", "order", SliCounts())
         ]
-        tell(store, "p", NOW + 1.0, replace(seen(), site=replace(SITE, probe="affinity")))
+        tell(store, "p", NOW + 1.0, replace(seen(), probe_instance=replace(INSTANCE, probe="affinity")))
         assert overview.snapshot(onlooker()).slos == ()
 
     def test_an_objective_that_is_not_configured_any_more_is_left_out(self, store: StatusStore, queries: StatusQueries) -> None:

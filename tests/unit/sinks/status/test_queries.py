@@ -1,4 +1,4 @@
-"""Runs and findings in the store: written twice is written once, pages are the whole list, and a finding is open until its site passes."""
+"""Runs and findings in the store: written twice is written once, pages are the whole list, a finding is open until its instance passes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,19 @@ from prober.sinks.status.store import StatusStore
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
-from tests.unit.sinks.status.examples import LIBRARY, RETENTION, SITE, START, US, close_due, entry, passes, result, walk, watched
+from tests.unit.sinks.status.examples import (
+    INSTANCE,
+    LIBRARY,
+    RETENTION,
+    START,
+    US,
+    close_due,
+    entry,
+    passes,
+    result,
+    walk,
+    watched,
+)
 
 FINDING_FILTERS: tuple[tuple[FindingFilter, list[str]], ...] = (
     (FindingFilter(kind=Kind.GHOST), ["b-1", "a-1"]),
@@ -116,8 +128,8 @@ class TestRuns:
             [
                 entry("a"),
                 entry("b", Kind.GHOST, at=START + 1.0),
-                entry("c", at=START + 2.0, site=LIBRARY),
-                entry("d", Kind.GHOST, at=START + 3.0, site=US),
+                entry("c", at=START + 2.0, probe_instance=LIBRARY),
+                entry("d", Kind.GHOST, at=START + 3.0, probe_instance=US),
             ]
         )
         for wanted, names in RUN_FILTERS:
@@ -134,29 +146,34 @@ class TestRuns:
         with pytest.raises(BadCursor):
             queries.runs(RunFilter(probe="ordering"), cursor=cursor)
 
-    def test_the_history_of_a_site_is_its_newest_runs(self, store: StatusStore, queries: StatusQueries) -> None:
-        store.record(entry(f"run-{number}", at=START + number, site=(SITE, LIBRARY)[number % 2]) for number in range(8))
-        assert [run.run_id for run in queries.history(SITE.key, limit=3)] == ["run-2", "run-4", "run-6"]
+    def test_the_history_of_an_instance_is_its_newest_runs(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record(
+            entry(f"run-{number}", at=START + number, probe_instance=(INSTANCE, LIBRARY)[number % 2]) for number in range(8)
+        )
+        assert [run.run_id for run in queries.history(INSTANCE.key, limit=3)] == ["run-2", "run-4", "run-6"]
 
     def test_a_verdict_lasts_since_the_first_run_of_its_last_row(self, store: StatusStore, queries: StatusQueries) -> None:
         kinds = {1: (Kind.GHOST,), 4: (Kind.GHOST,)}
         store.record(entry(f"run-{number}", *kinds.get(number, ()), at=START + number) for number in range(8))
-        store.record([entry("other", Kind.GHOST, at=START + 7.5, site=LIBRARY)])
-        watched(store, SITE, LIBRARY, US)
+        store.record([entry("other", Kind.GHOST, at=START + 7.5, probe_instance=LIBRARY)])
+        watched(store, INSTANCE, LIBRARY, US)
         assert queries.verdicts_since() == {
-            SITE.key: queries.run("run-5").ended_at,  # type: ignore[union-attr]
+            INSTANCE.key: queries.run("run-5").ended_at,  # type: ignore[union-attr]
             LIBRARY.key: queries.run("other").ended_at,  # type: ignore[union-attr]
         }
 
     def test_it_lasts_so_long_whatever_came_before(self, store: StatusStore, queries: StatusQueries) -> None:
-        watched(store, *(replace(SITE, part=str(number)) for number in range(3**4)))
+        watched(store, *(replace(INSTANCE, part=str(number)) for number in range(3**4)))
         for number, verdicts in enumerate(product(Verdict, repeat=4)):
-            site = replace(SITE, part=str(number))
-            store.record(entry(f"{number}-{at}", at=START + at, site=site, verdict=verdict) for at, verdict in enumerate(verdicts))
+            instance = replace(INSTANCE, part=str(number))
+            store.record(
+                entry(f"{number}-{at}", at=START + at, probe_instance=instance, verdict=verdict)
+                for at, verdict in enumerate(verdicts)
+            )
             streak = len(tuple(takewhile(lambda verdict, last=verdicts[-1]: verdict is last, reversed(verdicts))))  # type: ignore[misc]
             first = queries.run(f"{number}-{4 - streak}")
             assert first is not None
-            assert queries.verdicts_since()[site.key] == first.ended_at
+            assert queries.verdicts_since()[instance.key] == first.ended_at
 
     def test_runs_are_found_by_their_names(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record([entry("a"), entry("b")])
@@ -171,7 +188,7 @@ def found_again(record: FindingRecord, finding: Finding) -> FindingRecord:
     """The same record of another finding, without evidence."""
     return FindingRecord.of(
         finding,
-        record.site,
+        record.probe_instance,
         finding_id=record.finding_id,
         run_id=record.run_id,
         instance=record.instance,
@@ -218,11 +235,17 @@ class TestFindings:
 
     def test_filters(self, store: StatusStore, queries: StatusQueries) -> None:
         other = entry(
-            "b", Kind.GHOST, at=START + 2.0 + QUIET_MIN_S, site=LIBRARY, status=Status.LIVENESS, key="k2", subscription="s2"
+            "b",
+            Kind.GHOST,
+            at=START + 2.0 + QUIET_MIN_S,
+            probe_instance=LIBRARY,
+            status=Status.LIVENESS,
+            key="k2",
+            subscription="s2",
         )
         store.record([entry("a", Kind.GHOST, Kind.PHANTOM)])
         close_due(store, START + 2.0 + QUIET_MIN_S)
-        store.record([other, entry("c", Kind.PHANTOM, at=START + 2.0, site=US)])
+        store.record([other, entry("c", Kind.PHANTOM, at=START + 2.0, probe_instance=US)])
         for wanted, names in FINDING_FILTERS:
             assert [record.finding_id for record in all_findings(queries, wanted, limit=1)] == names, wanted
 
@@ -243,7 +266,7 @@ class TestFindings:
         self, store: StatusStore, queries: StatusQueries
     ) -> None:
         store.record([entry("a", Kind.GHOST, Kind.PHANTOM), entry("b", Kind.GHOST, at=START + 9.0)])
-        store.record([entry("c", Kind.GHOST, site=US), entry("d", Kind.GHOST, status=Status.INDETERMINATE)])
+        store.record([entry("c", Kind.GHOST, probe_instance=US), entry("d", Kind.GHOST, status=Status.INDETERMINATE)])
         found = queries.findings(FindingFilter(incident_id="a-integrity")).items
         assert [record.finding_id for record in found] == ["b-1", "a-2", "a-1"]
         hint = queries.finding("d-1")

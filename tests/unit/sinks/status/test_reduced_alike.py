@@ -25,7 +25,7 @@ from prober.traces.trace import read_trace
 from tests.notation import history
 from tests.simulation.faults import Fault
 from tests.simulation.service import simulate_run
-from tests.unit.sinks.status.examples import PROBER, SITE, START, result
+from tests.unit.sinks.status.examples import INSTANCE, PROBER, START, result
 
 VECTORS = sorted((Path(__file__).parents[3] / "vectors").glob("*.jsonl"))
 BROKEN = (Fault.SKIP_FIRST, Fault.REORDER_RUN, Fault.STALL_RUN, Fault.SPLIT)
@@ -53,7 +53,7 @@ class Judged:
         """What is kept of it if it was a run, when each look at the clock takes a while."""
         outcome = result(verdict=Verdict.FAIL, findings=tuple(self.findings), counts=Counter(one.sort for one in self.findings))
         times = (passing_s * looks for looks in count())
-        ended = EndedRun(SITE, outcome, START, 0.0, KeptHistory(self.events, self.rules, len(self.events)))
+        ended = EndedRun(INSTANCE, outcome, START, 0.0, KeptHistory(self.events, self.rules, len(self.events)))
         return list(entry_of(ended, PROBER, lambda: next(times)).findings)
 
     def explained(self) -> Iterator[tuple[RecordedFinding, Proof]]:

@@ -1,4 +1,4 @@
-"""Several probers and several replicas of the API on one store: how sites stand, what was counted, what jobs said."""
+"""Several probers and several replicas of the API on one store: how probe instances stand, what was counted, what jobs said."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, Series
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from tests.streams import ORDERS_STREAM, stream, top_key
-from tests.unit.sinks.status.examples import ORDER_IN_EUROPE, RETENTION, SITE, START, US, entry, result, snapshot
+from tests.unit.sinks.status.examples import INSTANCE, ORDER_IN_EUROPE, RETENTION, START, US, entry, result, snapshot
 
 REDELIVERY = Series("europe", "order", "redelivery")
 
 
 def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
-    """Both write at the same time, runs of the same site and of others, and each run twice."""
+    """Both write at the same time, runs of the same probe instance and of others, and each run twice."""
     databases = [Database(url) for _ in range(4)]
     probers, replicas = [StatusStore(each) for each in databases[:2]], [StatusQueries(each) for each in databases[2:]]
     migrate(databases[0])
@@ -33,24 +33,21 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
         store, name = probers[number], f"prober-{number}"
         for turn in range(20):
             kinds = (Kind.GHOST,) if turn % 3 else ()
-            runs = [entry(f"{name}-{turn:02}", *kinds, at=START + turn, instance=name), entry(f"{name}-us-{turn:02}", site=US)]
+            runs = [
+                entry(f"{name}-{turn:02}", *kinds, at=START + turn, instance=name),
+                entry(f"{name}-us-{turn:02}", probe_instance=US),
+            ]
             store.record(runs)
             store.record(runs)
             told = snapshot(SliCounts(), START + turn, result(at=START + turn))
             counted = [Slice(name, "europe", "order", "order", MINUTE_SLICE_S, START // 60 * 60, SliCounts(turn))]
-            store.heartbeat(ProberRecord(name, "1", START, START + turn), told.sites, counted)
+            store.heartbeat(ProberRecord(name, "1", START, START + turn), told.probe_instances, counted)
             store.tidy(RETENTION, START)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(probe, range(2)))
     first, second = (
-        (
-            each.runs(limit=500),
-            each.findings(limit=500),
-            each.sites(),
-            each.counts(HOUR_S, START + 20.0),
-            each.probers(),
-        )
+        (each.runs(limit=500), each.findings(limit=500), each.probe_instances(), each.counts(HOUR_S, START + 20.0), each.probers())
         for each in replicas
     )
     assert first == second
@@ -65,12 +62,12 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
 
 
 class TestStanding:
-    def test_a_site_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
+    def test_an_instance_stands_as_its_prober_says(self, store: StatusStore, queries: StatusQueries) -> None:
         shown = snapshot(SliCounts(), START + 5.0, result(at=START))
-        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
-        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.sites)
-        (told,) = queries.sites()
-        assert (told.status, told.site) == (Condition.PASS, SITE)
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.probe_instances)
+        store.heartbeat(ProberRecord("prober-0", "1.2.3", START, START + 5.0), shown.probe_instances)
+        (told,) = queries.probe_instances()
+        assert (told.status, told.probe_instance) == (Condition.PASS, INSTANCE)
         assert (told.verdict, told.last_run_id, told.last_pass_at) == (Verdict.PASS, "run-1", START + 2.0)
         assert queries.probers() == (ProberRecord("prober-0", "1.2.3", START, START + 5.0),)
 

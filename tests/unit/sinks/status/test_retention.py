@@ -24,7 +24,7 @@ class TestRetention:
     def test_what_is_old_goes(self, database: Database, store: StatusStore, queries: StatusQueries) -> None:
         both = [entry("old", Kind.STUCK), entry("new", Kind.GHOST, at=START + 100.0)]
         store.record(replace(one, findings=tuple(replace(each, on_key=each.evidence) for each in one.findings)) for one in both)
-        store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().sites)
+        store.heartbeat(ProberRecord("gone", "1", START, START), snapshot().probe_instances)
         now = START + 100.0 + RETENTION.retention_s
         tidied = store.tidy(RETENTION, now)
         assert (tidied.expired, tidied.evicted, tidied.done) == (3, 0, True)
@@ -34,11 +34,11 @@ class TestRetention:
         with database.reading() as connection:
             left = connection.execute(select(Evidence.finding_id, Evidence.shown)).all()
             assert sorted(left) == [("new-1", Shown.KEY), ("new-1", Shown.SMALLEST)]
-        assert (queries.sites(), queries.probers()) == ((), ())
+        assert (queries.probe_instances(), queries.probers()) == ((), ())
 
     def test_a_noisy_target_pushes_out_only_itself(self, store: StatusStore, queries: StatusQueries) -> None:
         store.record(entry(f"noisy-{number:03}", Kind.GHOST, Kind.PHANTOM, at=START + number) for number in range(30))
-        store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, site=US) for number in range(4))
+        store.record(entry(f"quiet-{number}", Kind.GHOST, at=START - 100.0 + number, probe_instance=US) for number in range(4))
         tidied = store.tidy(replace(RETENTION, runs_per_target_max=10, findings_per_target_max=5), START + 100.0)
         assert (tidied.expired, tidied.evicted) == (0, 20 + 54)
         assert [record.run_id for record in queries.runs(RunFilter(target="europe")).items] == [

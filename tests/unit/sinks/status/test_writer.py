@@ -12,7 +12,7 @@ from prober.core.findings import Kind
 from prober.core.verdict import Verdict
 from prober.runs.sink import KeptHistory
 from prober.sinks.live.condition import Condition
-from prober.sinks.live.snapshot import SiteSnapshot
+from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status import writer as writer_module
 from prober.sinks.status.database import Database, NotStorable, StoreUnavailable
 from prober.sinks.status.listings import FindingFilter
@@ -24,10 +24,10 @@ from prober.sinks.status.writer import TIDY_EVERY_S, StatusWriter, StatusWriterS
 from prober.slo.objectives import HOUR_S, SliCounts
 from tests.unit.sinks.history.recording import Clock, Losses
 from tests.unit.sinks.status.examples import (
+    INSTANCE,
     ORDER_IN_EUROPE,
     PROBER,
     RETENTION,
-    SITE,
     START,
     entry,
     failed,
@@ -50,9 +50,11 @@ class Fragile(StatusStore):
             self.answers_lost -= 1
             raise StoreUnavailable("the connection broke after COMMIT was sent")
 
-    def heartbeat(self, prober: ProberRecord, sites: Iterable[SiteSnapshot] | None = None, slices: Sequence[Slice] = ()) -> None:
+    def heartbeat(
+        self, prober: ProberRecord, instances: Iterable[InstanceSnapshot] | None = None, slices: Sequence[Slice] = ()
+    ) -> None:
         self._answer()
-        super().heartbeat(prober, sites, slices)
+        super().heartbeat(prober, instances, slices)
 
     def _answer(self) -> None:
         if self.down:
@@ -80,11 +82,11 @@ class Bench:
         )
 
     def end(self, run_id: str, verdict: Verdict = Verdict.PASS, at: float = START) -> None:
-        self.writer.ended(SITE, result(run_id, verdict, at), at + 2.0)
+        self.writer.ended(INSTANCE, result(run_id, verdict, at), at + 2.0)
 
     def fail(self, run_id: str) -> None:
         outcome, recorded = failed(run_id)
-        self.writer.ended(SITE, outcome, START + 2.0, recorded)
+        self.writer.ended(INSTANCE, outcome, START + 2.0, recorded)
 
     @property
     def names(self) -> list[str]:
@@ -176,7 +178,7 @@ def test_with_too_many_events_waiting_a_run_is_kept_without_evidence(bench: Benc
 
 def test_a_run_that_the_store_refuses_does_not_hold_up_the_others(bench: Bench) -> None:
     bench.end("run-1")
-    bench.writer.ended(SITE, replace(result("odd"), seed=2**70), START)
+    bench.writer.ended(INSTANCE, replace(result("odd"), seed=2**70), START)
     bench.end("run-2")
     assert bench.writer.write()
     assert bench.names == ["run-1", "run-2"]
@@ -185,7 +187,7 @@ def test_a_run_that_the_store_refuses_does_not_hold_up_the_others(bench: Bench) 
 
 def test_neither_does_one_that_we_make_a_mistake_with(bench: Bench) -> None:
     outcome, _ = failed("odd")
-    bench.writer.ended(SITE, outcome, START, KeptHistory([], {}, 0))
+    bench.writer.ended(INSTANCE, outcome, START, KeptHistory([], {}, 0))
     bench.end("run-1")
     assert bench.writer.write()
     assert "run-1" in bench.names
@@ -195,7 +197,7 @@ def test_what_is_told_is_how_it_stands_now(bench: Bench) -> None:
     bench.writer.heartbeat(snapshot(SliCounts(5), START + 1.0, result(verdict=Verdict.FAIL)))
     bench.writer.heartbeat(snapshot(SliCounts(8, 1), START + 3.0, result()))
     assert bench.writer.write()
-    (told,) = bench.queries.sites()
+    (told,) = bench.queries.probe_instances()
     assert (told.status, told.last_heartbeat_at) == (Condition.PASS, START + 3.0)
     assert bench.queries.counts(HOUR_S, START + 4.0) == {ORDER_IN_EUROPE: SliCounts(8, 1)}
 
@@ -204,7 +206,7 @@ def test_a_fail_is_told_before_its_evidence_is_made(bench: Bench, monkeypatch: p
     seen: list[Condition] = []
 
     def slow(*_: object, **_named: object) -> Entry:
-        seen.extend(told.status for told in bench.queries.sites())
+        seen.extend(told.status for told in bench.queries.probe_instances())
         bench.clock.now += 9.0
         return entry("run-1")
 
@@ -230,18 +232,18 @@ def test_a_heartbeat_that_is_refused_leaves_its_trace(bench: Bench, monkeypatch:
     assert bench.writer.state().error == ""
 
 
-def test_a_site_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
+def test_an_instance_that_is_not_told_of_any_more_is_gone_and_so_are_all_of_a_prober_that_leaves(bench: Bench) -> None:
     shown = snapshot(SliCounts(), START + 1.0, result())
     bench.writer.heartbeat(shown)
     assert bench.writer.write()
-    bench.writer.heartbeat(replace(shown, at=START + 2.0, sites=(), troubles=("the disk is full",)))
+    bench.writer.heartbeat(replace(shown, at=START + 2.0, probe_instances=(), troubles=("the disk is full",)))
     assert bench.writer.write()
-    assert bench.queries.sites() == ()
+    assert bench.queries.probe_instances() == ()
     assert [told.troubles for told in bench.queries.probers()] == [("the disk is full",)]
     bench.writer.heartbeat(replace(shown, at=START + 3.0))
     assert bench.writer.write()
     bench.writer.leave()
-    assert (bench.queries.sites(), bench.queries.probers()) == ((), ())
+    assert (bench.queries.probe_instances(), bench.queries.probers()) == ((), ())
 
 
 def test_what_was_counted_survives_an_outage_and_a_restart(bench: Bench) -> None:

@@ -242,7 +242,7 @@ def test_spans_have_a_few_names_whatever_topics_and_runs_are_called() -> None:
     assert names == {"run ordering", "publish", "process"}
 
 
-def test_the_topics_of_a_site_have_one_template() -> None:
+def test_the_topics_of_an_instance_have_one_template() -> None:
     events = later("P1@1 ok1=m1@1.1 A<1@2 end @9")
     result = judged(events, topic="projects/p/topics/okp-me-here-ordering-wire-6b02df77-b6ceca")
     for span in spans_of(result, events)[1:]:

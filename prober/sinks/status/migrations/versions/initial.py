@@ -14,7 +14,7 @@ branch_labels = None
 depends_on = None
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = ("evidence", "findings", "identity", "incidents", "leases", "probers", "runs", "sites", "slices")
+_TABLES = ("evidence", "findings", "identity", "incidents", "leases", "probers", "runs", "probe_instances", "slices")
 
 
 def upgrade() -> None:
@@ -26,7 +26,7 @@ def upgrade() -> None:
     _leases()
     _probers()
     _runs()
-    _sites()
+    _instances()
     _slices()
 
 
@@ -91,7 +91,7 @@ def _findings() -> None:
     op.create_index("ix_findings_kind_status_found_at_finding_id", "findings", ["kind", "status", "found_at", "finding_id"])
     op.create_index("ix_findings_open", "findings", ["found_at", "finding_id"], postgresql_where=_OPEN, sqlite_where=_OPEN)
     op.create_index(
-        "ix_findings_open_site",
+        "ix_findings_open_instance",
         "findings",
         ["target", "probe", "vantage", "part", "found_at"],
         postgresql_where=_OPEN,
@@ -215,9 +215,9 @@ def _runs() -> None:
     op.create_index("ix_runs_verdict_started_at_run_id", "runs", ["verdict", "started_at", "run_id"])
 
 
-def _sites() -> None:
+def _instances() -> None:
     op.create_table(
-        "sites",
+        "probe_instances",
         _needed("instance", sa.Text()),
         _needed("target", sa.Text()),
         _needed("probe", sa.Text()),
@@ -246,7 +246,7 @@ def _sites() -> None:
         _needed("runs_skipped", sa.BigInteger()),
         sa.Column("last_skip", sa.JSON()),
         sa.Column("maintenance", sa.Text()),
-        sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", "part", name="pk_sites"),
+        sa.PrimaryKeyConstraint("instance", "target", "probe", "vantage", "part", name="pk_instances"),
     )
 
 

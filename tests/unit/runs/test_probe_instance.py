@@ -6,8 +6,8 @@ import pytest
 
 from prober.core.rules import Rules
 from prober.probes.catalogue import PROBES
+from prober.runs.probe_instance import ProbeInstance, Target, subscriptions_of
 from prober.runs.resources import Provisioner
-from prober.runs.site import Site, Target, subscriptions_of
 
 
 @pytest.mark.parametrize("probe", PROBES)
@@ -24,8 +24,8 @@ def test_a_name_that_is_not_ours_stands_alone(first: str) -> None:
     assert subscriptions_of("publish", first) == (first,)
 
 
-def test_an_unknown_probe_has_one_and_a_site_without_a_name_none() -> None:
+def test_an_unknown_probe_has_one_and_an_instance_without_a_name_none() -> None:
     ours = "projects/p/subscriptions/okp-x-0123abcd-012345"
     assert subscriptions_of("gone", ours) == (ours,)
-    assert Site("t", "publish", "wire", 1.0).subscriptions == ()
-    assert len(Site("t", "publish", "wire", 1.0, subscription=ours).subscriptions) == 2
+    assert ProbeInstance("t", "publish", "wire", 1.0).subscriptions == ()
+    assert len(ProbeInstance("t", "publish", "wire", 1.0, subscription=ours).subscriptions) == 2

@@ -1,4 +1,4 @@
-"""A site: one probe on one target, seen from one vantage, as everybody who shows runs knows it; and the target as a run knows it.
+"""A probe instance: one probe on one target, seen from one vantage, as everybody who shows runs knows it; and the target as a run knows it.
 
 The subscriptions of a probe are called like the first one, each with a name of its own before the part that changes.
 """
@@ -32,8 +32,8 @@ def subscriptions_of(probe: str, first: str) -> tuple[str, ...]:
     return first, *(f"{found['steady']}-{plan.name}{found['changing']}" for plan in known.subscriptions[1:])
 
 
-class SiteKey(NamedTuple):
-    """What tells sites apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+class InstanceKey(NamedTuple):
+    """What tells probe instances apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
 
     target: str
     probe: str
@@ -42,7 +42,7 @@ class SiteKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ProbeInstance:
     """One probe on one target from one vantage, as it is configured.
 
     endpoint       where the target is, as text.
@@ -67,9 +67,9 @@ class Site:
     part: str = ""
 
     @property
-    def key(self) -> SiteKey:
-        """What tells it apart from other sites."""
-        return SiteKey(self.target, self.probe, self.vantage, self.part)
+    def key(self) -> InstanceKey:
+        """What tells it apart from other probe instances."""
+        return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Sites: one probe on one target, seen from one vantage."""
+"""Probe instances: one probe on one target, seen from one vantage."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import Annotated
 
 from pydantic import AliasPath, Field
 
-from api.models.base import (
-    Answer,
-    Count,
-    Labels,
-    Part,
-    Probe,
-    Seconds,
-    Subscription,
-    Target,
-    Time,
-    Topic,
-    Vantage,
-)
+from api.models.base import Answer, Count, Labels, Part, Probe, Seconds, Subscription, Target, Time, Topic, Vantage
 from api.models.findings import FailingFindingAnswer
 from api.models.runs import LastRunAnswer, RunSummaryAnswer
 from prober.core.verdict import Verdict
@@ -35,16 +23,16 @@ class SkipAnswer(Answer, schema="Skip"):
     """When."""
 
 
-class SiteState(Answer):
+class InstanceState(Answer):
     """One probe on one target, seen from one vantage, and how it stands."""
 
-    target: Annotated[Target, Field(validation_alias=AliasPath("site", "target"))]
+    target: Annotated[Target, Field(validation_alias=AliasPath("probe_instance", "target"))]
     """Name of the target."""
-    probe: Annotated[Probe, Field(validation_alias=AliasPath("site", "probe"))]
+    probe: Annotated[Probe, Field(validation_alias=AliasPath("probe_instance", "probe"))]
     """Name of the probe."""
-    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("site", "vantage"))]
+    vantage: Annotated[Vantage, Field(validation_alias=AliasPath("probe_instance", "vantage"))]
     """From where it looks: `wire` speaks to the service itself, `library` goes through Google's client library."""
-    part: Annotated[Part, Field(validation_alias=AliasPath("site", "part"))]
+    part: Annotated[Part, Field(validation_alias=AliasPath("probe_instance", "part"))]
     """Which part of the probe's keys, such as `2/4`; empty if they are not divided."""
     verdict: Verdict | None
     """Of the newest run; null: no run has ended yet."""
@@ -65,28 +53,28 @@ class SiteState(Answer):
     """Why it is not judged at the moment, which may be empty; null: it is not under maintenance."""
 
 
-class SiteAnswer(SiteState, schema="Site"):
-    """A site with its last runs and findings."""
+class InstanceAnswer(InstanceState, schema="ProbeInstance"):
+    """A probe instance with its last runs and findings."""
 
-    environment: Annotated[str, Field(validation_alias=AliasPath("site", "environment"), examples=["production"])]
+    environment: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "environment"), examples=["production"])]
     """Environment of the target."""
-    region: Annotated[str, Field(validation_alias=AliasPath("site", "region"), examples=["europe-west1"])]
+    region: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "region"), examples=["europe-west1"])]
     """Region of the target."""
-    endpoint: Annotated[str, Field(validation_alias=AliasPath("site", "endpoint"), examples=["europe-west1"])]
+    endpoint: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "endpoint"), examples=["europe-west1"])]
     """Where the target is."""
-    labels: Annotated[Labels, Field(validation_alias=AliasPath("site", "labels"))]
+    labels: Annotated[Labels, Field(validation_alias=AliasPath("probe_instance", "labels"))]
     """Free labels of the target."""
-    promise: Annotated[str, Field(validation_alias=AliasPath("site", "promise"))]
+    promise: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "promise"))]
     """The promise under test, in one sentence."""
-    topic: Annotated[Topic, Field(validation_alias=AliasPath("site", "topic"))]
+    topic: Annotated[Topic, Field(validation_alias=AliasPath("probe_instance", "topic"))]
     """Full name of the topic that its runs use."""
-    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("site", "subscription"))]
+    subscription: Annotated[Subscription, Field(validation_alias=AliasPath("probe_instance", "subscription"))]
     """Full name of the subscription that its runs use; the first one of several."""
-    subscriptions: Annotated[tuple[Subscription, ...], Field(validation_alias=AliasPath("site", "subscriptions"))]
+    subscriptions: Annotated[tuple[Subscription, ...], Field(validation_alias=AliasPath("probe_instance", "subscriptions"))]
     """Full names of all subscriptions that its runs use."""
-    schedule: Annotated[str, Field(validation_alias=AliasPath("site", "schedule"), examples=["every 10s"])]
+    schedule: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "schedule"), examples=["every 10s"])]
     """When it runs."""
-    interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("site", "interval_s"))]
+    interval_s: Annotated[Seconds, Field(validation_alias=AliasPath("probe_instance", "interval_s"))]
     """The longest time between the starts of two runs."""
     last_run: LastRunAnswer | None
     """The newest run that has ended."""
