@@ -58,11 +58,11 @@ from prober.sinks.tracing.spans import Tracing, trace_id_of
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import SLICE_S
 
-BEAT_S: Final = 0.25
+TICK_S: Final = 0.25
 AGE_S: Final = 1.0
 PREPARE_TIMEOUT_S: Final = 3.0
 HEARTBEAT_S: Final = 5.0
-"""How often the status store is told how everything stands when nothing changes; else within `BEAT_S` of a change."""
+"""How often the status store is told how everything stands when nothing changes; else within `TICK_S` of a change."""
 
 _log = logging.getLogger(__name__)
 
@@ -378,8 +378,8 @@ class Service:
         regularly = (Regular(AGE_S, assignments.age), Regular(SLICE_S, assignments.count_slice))
         heartbeat, told = Regular(HEARTBEAT_S, self._send_heartbeat), 0
         while True:
-            due_t = monotonic_s() + BEAT_S
-            await asyncio.sleep(BEAT_S)
+            due_t = monotonic_s() + TICK_S
+            await asyncio.sleep(TICK_S)
             now = monotonic_s()
             self._metrics.health.took(families.LOOP_LAG, now - due_t)
             for regular in regularly:

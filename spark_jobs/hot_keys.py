@@ -48,7 +48,7 @@ from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
 JOB: Final = "hot-keys"
-STANDSTILL_MINUTES_MIN: Final = 10
+STALLED_MINUTES_MIN: Final = 10
 SKETCH_ITEMS: Final = 100_000
 STANDING_STILL: Final = OVERDUE | {Kind.REDELIVERY_STALL, Kind.UNACKED_STALL}
 Row: TypeAlias = Mapping[str, Any]
@@ -57,7 +57,7 @@ KEYS: Final = (
     "target string, environment string, region string, topic string, subscription string, key string, class string, score double, "
     "reasons array<string>, advice string, messages long, share double, mean_bytes_per_s double, peak_bytes_per_s double, "
     "peak_messages_per_s double, limit_in_s double, backlog_max long, backlog_last long, backlog_slope_per_s double, age_max_s double, "
-    "age_last_s double, standstill_minutes long, deliveries long, redelivery_amplification double, subscriber_changes long"
+    "age_last_s double, stalled_minutes long, deliveries long, redelivery_amplification double, subscriber_changes long"
 )
 SUBSCRIPTIONS: Final = (
     "target string, environment string, region string, topic string, subscription string, exact boolean, keys long, messages long, "
@@ -75,7 +75,7 @@ EVIDENT: Final = (
     "backlog_slope_per_s",
     "age_max_s",
     "age_last_s",
-    "standstill_minutes",
+    "stalled_minutes",
     "deliveries",
     "subscriber_changes",
 )
@@ -120,8 +120,8 @@ def heat_of(row: Row, share: float, keys: int) -> Heat | None:
     row     as in `spark_jobs.key_minutes.EVIDENCE`. share: its part of the messages of its topic, which has so many `keys`.
     """
     scores: dict[HotKeyClass, float] = {}
-    if row["standstill_minutes"] >= STANDSTILL_MINUTES_MIN:
-        scores[HotKeyClass.STALLED] = row["standstill_minutes"] / row["minutes"]
+    if row["stalled_minutes"] >= STALLED_MINUTES_MIN:
+        scores[HotKeyClass.STALLED] = row["stalled_minutes"] / row["minutes"]
     nearness = row["peak_bytes_per_s"] / LIMIT_BYTES_PER_S
     limit_in_s = _limit_in_s(row)
     if nearness >= NEAR_LIMIT or limit_in_s is not None:

@@ -22,9 +22,9 @@ EVIDENCE: Final = (
     "place long, key string, minutes long, messages long, bytes long, deliveries long, first_deliveries long, subscriber_changes long, "
     "peak_messages_per_s double, peak_bytes_per_s double, mean_bytes_per_s double, bytes_slope_per_s double, bytes_rise boolean, "
     "backlog_max long, backlog_last long, backlog_slope_per_s double, backlog_rises boolean, age_max_s double, age_last_s double, "
-    "age_slope double, age_rises boolean, standstill_minutes long"
+    "age_slope double, age_rises boolean, stalled_minutes long"
 )
-"""A row per key. Slopes are per second; that of the age has no unit. `standstill_minutes`: the longest time in which messages waited and
+"""A row per key. Slopes are per second; that of the age has no unit. `stalled_minutes`: the longest time in which messages waited and
 nothing was received or acknowledged."""
 
 
@@ -120,7 +120,7 @@ def _weighed(points: pa.Table) -> pa.Table:
         "age_last_s": float(age_s[-1]),
         "age_slope": _slope(ageing),
         "age_rises": ageing is not None and ageing.rises,
-        "standstill_minutes": longest_run((backlog > 0) & (series["moves"] == 0)),
+        "stalled_minutes": longest_run((backlog > 0) & (series["moves"] == 0)),
     }
     return pa.Table.from_pylist([row])
 

@@ -27,9 +27,9 @@ from prober.brokers.push import endpoint as push_endpoint
 from prober.clock import on_machine, wall_s
 from prober.embedded import pump
 from prober.simulation.network import Network
+from prober.simulation.network_conditions import CALM
 from prober.simulation.pushing import SimulatedPosts
 from prober.simulation.virtual_time import VirtualTime
-from prober.simulation.weather import CALM
 
 Result = TypeVar("Result")
 _PORTS: Final = count(1)

@@ -1,6 +1,6 @@
 """What holds where the file says nothing: one embedded target, the probes, and the objectives of the catalogue.
 
-Written as a file would be, so that what a user writes is laid over it key by key.
+Written as a file would be, so that what a user writes is merged over it key by key.
 """
 
 from __future__ import annotations

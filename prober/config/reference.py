@@ -132,14 +132,14 @@ between two runs counts.
 """
 
 _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
-    ("targets", TargetSettings, "A list. What a target writes under `probes` is laid over the shared settings, key by key."),
+    ("targets", TargetSettings, "A list. What a target writes under `probes` is merged over the shared settings, key by key."),
     ("probes", ProbeSettings, "A mapping of the names of [probes](probes/README.md) to:"),
     ("schedule", Schedule, "Inside a probe. Exactly one of the two keys; one that is written replaces the default."),
     ("deadlines", Deadlines, "Inside a probe."),
     (
         "slos",
         Slo,
-        "A mapping of names to objectives. The names below exist by default; what is written about one is laid over it, `false` "
+        "A mapping of names to objectives. The names below exist by default; what is written about one is merged over it, `false` "
         "leaves it out, and other names add to them.",
     ),
     ("observe", Observe, "Of the probe `observe`, under `probes.observe`; see [observe](probes/observe.md)."),

@@ -1,7 +1,7 @@
 """Carries out the effects in an asyncio loop: when something was asked, or the time has come, it advances the state, and then sends on
 streams, answers pulls and pushes.
 
-Everything happens in one loop, so the state needs no lock. A request only asks for a beat, and all that arrive within a millisecond
+Everything happens in one loop, so the state needs no lock. A request only asks for a tick, and all that arrive within a millisecond
 share it: a response costs as much as the handling of fifty messages, so few big ones are worth the wait.
 
 A push is one POST to the subscription's endpoint (documentation, "Push subscriptions"). The body is `{"message": {...}, "subscription":
@@ -43,7 +43,7 @@ from prober.embedded.state import State
 
 _OUTLET_MAX: Final = 10_000  # responses waiting for a client that does not read
 _GATHER_S: Final = 0.001
-_SLEEP_MAX_S: Final = 60.0  # a beat at least this often, for what the state does by the way
+_SLEEP_MAX_S: Final = 60.0  # a tick at least this often, for what the state does by the way
 _ACCEPTED: Final = frozenset({102, 200, 201, 202, 204})
 _CONNECTIONS_MAX: Final = 100
 
@@ -102,10 +102,10 @@ class Pump:
         self._timer_at = math.inf
 
     def ask(self) -> None:
-        """Something has changed: beat soon."""
+        """Something has changed: tick soon."""
         if not self._asked:
             self._asked = True
-            self._loop.call_later(_GATHER_S, self._beat)
+            self._loop.call_later(_GATHER_S, self._tick)
 
     def open_outlet(self, stream: str) -> Outlet:
         """Where a stream's messages will appear."""
@@ -124,7 +124,7 @@ class Pump:
         return answer
 
     def stop(self) -> None:
-        """No beat after this; whoever waits is told that the service goes away."""
+        """No tick after this; whoever waits is told that the service goes away."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -138,7 +138,7 @@ class Pump:
         """Give up what is being pushed; to be called after `stop`."""
         await self._pusher.close()
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         self._asked = False
         if self._stopped:
             return

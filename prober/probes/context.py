@@ -170,7 +170,7 @@ class ProbeContext:
 
     # --- publishing ----------------------------------------------------------------------------------------------------------
 
-    async def beats(self, count: int, period_s: float) -> AsyncIterator[float]:
+    async def ticks(self, count: int, period_s: float) -> AsyncIterator[float]:
         """Waits for each of `count` points in time, `period_s` apart, and gives it: when something is meant to be sent.
 
         The points are fixed beforehand. Who comes late to one is not waited for, and the next is no later for it. The first lies

@@ -113,7 +113,7 @@ class _Twins:
         """Publishes the bursts of a key."""
         length = workload.burst_messages
         first = 1
-        async for due_t in self._context.beats(workload.bursts, workload.ack_after_s):
+        async for due_t in self._context.ticks(workload.bursts, workload.ack_after_s):
             messages = tuple((key, seq) for seq in range(first, first + length))
             first += length
             if await self._context.publish(key, length, workload.sizes, due_t) == length:

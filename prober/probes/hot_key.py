@@ -22,7 +22,7 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 STEPS: Final = 4
-BEAT_S: Final = 0.1
+TICK_S: Final = 0.1
 WAITING_S: Final = 1.0
 KEY_BYTES_PER_S_MAX: Final = 1_000_000
 """What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
@@ -119,7 +119,7 @@ class _Load:
         """So many messages of a key at a rate. Who publishes too slowly publishes more at once, never faster than the schedule."""
         sent, began_t = 0, self._context.now()
         while sent < count:
-            await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(TICK_S)
             due = count if rate <= 0.0 else min(count, round((self._context.now() - began_t) * rate))
             if due > sent:
                 await self.publish(key, due - sent)
@@ -146,8 +146,8 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 def traffic(workload: Workload) -> Traffic:
     """Every message comes once. A request carries what is due within a moment, and the last burst is one."""
-    ramp_s = STEPS * STEPS * workload.burst_messages * workload.keys / workload.rate if workload.rate else STEPS * BEAT_S
-    requests = workload.keys * (round(ramp_s / BEAT_S) + 1)
+    ramp_s = STEPS * STEPS * workload.burst_messages * workload.keys / workload.rate if workload.rate else STEPS * TICK_S
+    requests = workload.keys * (round(ramp_s / TICK_S) + 1)
     return Traffic(min(requests, workload.messages), workload.messages, workload.messages)
 
 

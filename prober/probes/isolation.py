@@ -97,7 +97,7 @@ class _Phases:
         """Publishes the bursts of a key in this phase."""
         length = workload.burst_messages
         first = 1 + self.phase * (workload.bursts // len(Phase)) * length
-        async for due_t in self._context.beats(workload.bursts // len(Phase), workload.ack_after_s):
+        async for due_t in self._context.ticks(workload.bursts // len(Phase), workload.ack_after_s):
             if key != self.key:
                 self._sent |= {(key, seq): (self.phase, due_t) for seq in range(first, first + length)}
                 self._nothing_owed.clear()

@@ -25,18 +25,18 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         context.later(ack_after_s, delivery.ack)
 
     for _ in range(workload.subscribers):
-        await context.subscribe(acknowledge_soon, unhindered(workload))
+        await context.subscribe(acknowledge_soon, without_flow_limit(workload))
     await asyncio.gather(*(_bursts(context, f"ordering-{number}", workload) for number in workload.numbers))
 
 
-def unhindered(workload: Workload) -> FlowControlSettings:
+def without_flow_limit(workload: Workload) -> FlowControlSettings:
     """Flow control that a run of this size never uses up, even if all keys are at one subscriber; the usual one if that will do."""
     usual = FlowControlSettings()
     return replace(usual, messages_max=max(usual.messages_max, workload.messages))
 
 
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
-    async for due_t in context.beats(workload.bursts, workload.period_s):
+    async for due_t in context.ticks(workload.bursts, workload.period_s):
         await context.publish(key, workload.burst_messages, workload.sizes, due_t)
 
 

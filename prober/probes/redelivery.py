@@ -47,7 +47,7 @@ AGAIN_S: Final = 10.0
 class Cause(StrEnum):
     """What makes a message come again."""
 
-    REFUSED = "refused"
+    NACKED = "nacked"
     EXPIRED = "expired"
     BROKEN = "broken"
     KILLED = "killed"
@@ -61,17 +61,17 @@ class PlannedRedelivery(NamedTuple):
 
 
 class Trial:
-    """One key: the messages that are to come again, one after the other.
+    """One key: the messages that are to be redelivered, one after the other.
 
     held    the message that is held back.
     ready   every later one was acknowledged meanwhile.
-    again   the one that was made to come again has.
+    again   the one that was to be redelivered has been.
     """
 
     def __init__(self, number: int, length: int) -> None:
         self.key = f"redelivery-{number}"
         self.length = length
-        self.gentle, self.harsh = _steps(number, length)
+        self.by_nack, self.by_disconnect = _steps(number, length)
         self.held: Delivery | None = None
         self.holding, self.ready, self.again = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._steps: list[PlannedRedelivery] = []
@@ -139,16 +139,16 @@ class Trial:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Runs the gentle redeliveries on all keys side by side, then those that end streams."""
+    """Runs the redeliveries by nack or an expired lease on all keys side by side, then those that end streams."""
     trials = {trial.key: trial for trial in (Trial(number, _length(workload)) for number in workload.numbers)}
-    broken = [trial for trial in trials.values() if trial.harsh.cause is Cause.BROKEN]
-    killed = [trial for trial in trials.values() if trial.harsh.cause is Cause.KILLED]
+    broken = [trial for trial in trials.values() if trial.by_disconnect.cause is Cause.BROKEN]
+    killed = [trial for trial in trials.values() if trial.by_disconnect.cause is Cause.KILLED]
 
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
     subscribers = [await context.subscribe(decide)]
-    await asyncio.gather(*(_gently(context, trial, workload) for trial in trials.values()))
+    await asyncio.gather(*(_by_nack(context, trial, workload) for trial in trials.values()))
     subscribers += [await context.subscribe(decide) for _ in range(workload.subscribers - 1)]
     await _break(broken, subscribers)
     _provoke(killed)
@@ -157,14 +157,14 @@ async def act(context: ProbeContext, workload: Workload) -> None:
         await context.subscribe(decide)
 
 
-async def _gently(context: ProbeContext, trial: Trial, workload: Workload) -> None:
-    """Makes the messages of the first burst come again, and holds one of the second back."""
-    trial.expect(trial.gentle, trial.length)
+async def _by_nack(context: ProbeContext, trial: Trial, workload: Workload) -> None:
+    """Has the messages of the first burst redelivered, and holds one of the second back."""
+    trial.expect(trial.by_nack, trial.length)
     await context.publish(trial.key, trial.length, workload.sizes)
-    for step in trial.gentle:
+    for step in trial.by_nack:
         if not await trial.is_held() or (held := trial.provoke()) is None:
             break
-        if (step.cause is Cause.REFUSED) is not trial.in_turn:
+        if (step.cause is Cause.NACKED) is not trial.in_turn:
             held.nack()
         else:
             held.shorten_lease(LEASE_S)
@@ -172,7 +172,7 @@ async def _gently(context: ProbeContext, trial: Trial, workload: Workload) -> No
         if not trial.again.is_set():
             break
     trial.let_go()
-    trial.expect([trial.harsh], 2 * trial.length)
+    trial.expect([trial.by_disconnect], 2 * trial.length)
     for _ in range(1, workload.bursts):
         await context.publish(trial.key, trial.length, workload.sizes)
     await trial.is_held()
@@ -210,18 +210,22 @@ def _places(length: int) -> list[int]:
 def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRedelivery]:
     """What is done on the key of that number: on its first burst, and on its second."""
     places = _places(length)
-    gentle = [
-        PlannedRedelivery(Cause.REFUSED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq)
+    by_nack = [
+        PlannedRedelivery(Cause.NACKED if (number + turn) % EXPIRES_EVERY else Cause.EXPIRED, seq)
         for turn, seq in enumerate(places)
     ]
     cause = Cause.KILLED if number // len(places) % 2 else Cause.BROKEN
-    return gentle, PlannedRedelivery(cause, length + places[number % len(places)])
+    return by_nack, PlannedRedelivery(cause, length + places[number % len(places)])
 
 
 def traffic(workload: Workload) -> Traffic:
     """Two bursts on each key, the first again from each place on, the second from one."""
     length = _length(workload)
-    steps = [step for gentle, harsh in (_steps(number, length) for number in workload.numbers) for step in (*gentle, harsh)]
+    steps = [
+        step
+        for by_nack, by_disconnect in (_steps(number, length) for number in workload.numbers)
+        for step in (*by_nack, by_disconnect)
+    ]
     killed = [step for step in steps if step.cause is Cause.KILLED]  # they come again when streams break, too
     again = sum(length - (step.seq - 1) % length for step in (*steps, *killed))
     published = workload.keys * workload.bursts * length

@@ -46,7 +46,7 @@ class ReportedKey:
     advice     what to do, in words.
     evidence   what was measured, by name; what was not has no entry. Units are in the names: mean_bytes_per_s, peak_bytes_per_s,
                peak_messages_per_s, limit_in_s (when it comes to the limit), backlog_max, backlog_last, backlog_slope_per_s, age_max_s,
-               age_last_s, standstill_minutes, deliveries, redelivery_amplification, subscriber_changes.
+               age_last_s, stalled_minutes, deliveries, redelivery_amplification, subscriber_changes.
     """
 
     target: str

@@ -6,20 +6,20 @@ whoever else listens, and kept for the evidence. Recording is synchronous and ha
 The rule that everything rests on: *a delivery is recorded before its acknowledgement can be sent, and an acknowledgement before it is
 sent.* Otherwise an acknowledged but unrecorded message would look skipped.
 
-A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run beats
-(`beat`) and checks the liveness of the target (`note_answer`). If the process stood still for longer than `STANDSTILL_MAX_S`, if
+A recorder that stands still would take its own silence for the service's, and so would one behind a network that does. So a run ticks
+(`tick`) and checks the liveness of the target (`note_answer`). If the process stood still for longer than `PAUSE_MAX_S`, if
 no answer came for longer than `ANSWER_MAX_S` (where messages are pushed, a refused connection is none), or if the checker failed, what
 follows is recorded but not judged any more: `judge.stopped_because` says why.
 Nothing here raises: what calls it are callbacks of streams, which have to go on.
 
 When the event loop lagged, what was measured then says how slow the prober was, not how slow the service was. Whatever waits for the event
-loop, such as a message that has come, waits longer while the loop is busy or gets no processor. A run beats; a beat that comes too late
-shows that. The loop *lags* from the last beat in time before such a one until the next beat in time, since after a pause there is work to
+loop, such as a message that has come, waits longer while the loop is busy or gets no processor. A run ticks; a tick that comes too late
+shows that. The loop *lags* from the last tick in time before such a one until the next tick in time, since after a pause there is work to
 catch up on. How long that was within a measurement is what the lag may have added to it: in the rest of that time whatever came was taken
 at once.
 
-Nothing is taken back: what is said about a measurement rests on what is known when it ends. A single pause that no beat shows is shorter
-than `BEAT_S + LAG_MAX_S`, which is less than every threshold that holds by default.
+Nothing is taken back: what is said about a measurement rests on what is known when it ends. A single pause that no tick shows is shorter
+than `TICK_S + LAG_MAX_S`, which is less than every threshold that holds by default.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DURATIONS_KEPT_MAX: Final = 100_000
 EVENTS_KEPT_MAX = 200_000
 """Events kept per run for evidence; beyond that they are judged and counted, not kept."""
 
-STANDSTILL_MAX_S = 2.0
+PAUSE_MAX_S = 2.0
 """Less than every bound that verdicts rely on; a busy machine stays below it."""
 
 LIVENESS_CHECK_S = 1.0
@@ -61,9 +61,9 @@ GIVE_CPU: Final = "so later events were not verified; if this persists, give the
 CHECK_NETWORK: Final = "so later events were not verified; if this persists, check the target, the network and the prober's CPU"
 
 Listener = Callable[[Observation], None]
-BEAT_S: Final = 0.25
+TICK_S: Final = 0.25
 LAG_MAX_S: Final = 0.1
-"""How late a beat may be, and how long the loop's thread may wait for a processor from beat to beat. From so long a delay on, asyncio calls
+"""How late a tick may be, and how long the loop's thread may wait for a processor from tick to tick. From so long a delay on, asyncio calls
 a callback slow; a shorter one is part of every measurement."""
 PERIODS_MAX: Final = 1000
 
@@ -133,12 +133,12 @@ class Recording:
         """The time to stamp an event with."""
         return self._clock()
 
-    def beat(self) -> float:
-        """Says that the event loop runs; how late that is, in seconds, if it was to be said every `BEAT_S`."""
+    def tick(self) -> float:
+        """Says that the event loop runs; how late that is, in seconds, if it was to be said every `TICK_S`."""
         now = self._clock()
         self._notice_silence(now, self.events_seen)
-        self._silence_ends_t = now + BEAT_S + STANDSTILL_MAX_S
-        return self._lag.beat(now, self._starved())
+        self._silence_ends_t = now + TICK_S + PAUSE_MAX_S
+        return self._lag.tick(now, self._starved())
 
     def lagged_s(self, taken_s: float) -> float:
         """For how long of what took so long, until now, the event loop lagged."""
@@ -270,7 +270,7 @@ class Recording:
         if self.judge.stopped_because:
             return
         if now > self._silence_ends_t:
-            why = f"the prober's process paused for {now - self._silence_ends_t + STANDSTILL_MAX_S:.1f} s, {GIVE_CPU}"
+            why = f"the prober's process paused for {now - self._silence_ends_t + PAUSE_MAX_S:.1f} s, {GIVE_CPU}"
         else:
             silent_s = now - self._answer_due_t + ANSWER_MAX_S
             why = f"no answer came from the target for {silent_s:.1f} s, {CHECK_NETWORK}"
@@ -281,22 +281,22 @@ class LoopLag:
     """The times at which the event loop lagged. Bounded: beyond `PERIODS_MAX` the two oldest become one, with the time between them."""
 
     def __init__(self) -> None:
-        self._beat_t: float | None = None
+        self._tick_t: float | None = None
         self._starved_s = 0.0
         self._lagging_since_t: float | None = None
         self._begins: list[float] = []
         self._ends: list[float] = []
 
-    def beat(self, now: float, starved_s: float = 0.0) -> float:
-        """A beat, which is due `BEAT_S` after the last one; returns how late it is, in seconds.
+    def tick(self, now: float, starved_s: float = 0.0) -> float:
+        """A tick, which is due `TICK_S` after the last one; returns how late it is, in seconds.
 
         `starved_s`: for how long the loop's thread has waited for a processor so far.
         """
-        before, self._beat_t = self._beat_t, now
+        before, self._tick_t = self._tick_t, now
         waited_s, self._starved_s = starved_s - self._starved_s, starved_s
         if before is None:
             return 0.0
-        late_s = max(0.0, now - before - BEAT_S)
+        late_s = max(0.0, now - before - TICK_S)
         if max(late_s, waited_s) > LAG_MAX_S:
             self._lagging_since_t = before if self._lagging_since_t is None else self._lagging_since_t
         elif self._lagging_since_t is not None:
@@ -307,8 +307,8 @@ class LoopLag:
     def within(self, since_t: float, until_t: float) -> float:
         """How long the loop lagged between two times of which the later is now, in seconds."""
         lagging_since_t = self._lagging_since_t
-        if lagging_since_t is None and self._beat_t is not None and until_t > self._beat_t + BEAT_S + LAG_MAX_S:
-            lagging_since_t = self._beat_t
+        if lagging_since_t is None and self._tick_t is not None and until_t > self._tick_t + TICK_S + LAG_MAX_S:
+            lagging_since_t = self._tick_t
         lagged_s = 0.0 if lagging_since_t is None else max(0.0, until_t - max(since_t, lagging_since_t))
         if self._ends and since_t < self._ends[-1]:
             first = bisect_right(self._ends, since_t)

@@ -30,7 +30,7 @@ from prober.probes.experiment import Experiment, Workload
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
 from prober.runs.probe_instance import ProbeInstance, Target
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LIVENESS_CHECK_S, Listener, Recording
+from prober.runs.recorder import ANSWER_MAX_S, LIVENESS_CHECK_S, TICK_S, Listener, Recording
 from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.sink import KeptHistory, RunBegun, RunEnded, RunListener, RunSink
@@ -38,9 +38,9 @@ from prober.slo.counts import checks_of, completeness_of, unsent_of
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
-TICK_S = 0.05
-TICK_SHARE = 0.1
-"""Looking whether something is owed takes longer with more keys; it gets no more than this share of the time."""
+LOOK_S = 0.05
+LOOK_SHARE = 0.1
+"""Looking whether something is pending takes longer with more keys; it gets no more than this share of the time."""
 
 CANCELLED = "the prober was stopped before the run ended, so the rest was not verified; if this persists, find out why it restarts"
 
@@ -99,11 +99,11 @@ class Run:
     ) -> RunResult:
         """Runs. Raises nothing but cancellation: what goes wrong is part of the result.
 
-        `lagged` is told how late each beat was. `counts` is asked at the end whether the run counts; the sinks are told.
+        `lagged` is told how late each tick was. `counts` is asked at the end whether the run counts; the sinks are told.
         """
         started_at, started_t = wall_s(), monotonic_s()
         self._answered_t = started_t
-        beating = asyncio.create_task(self._beat(lagged), name=f"{self.run_id} beat")
+        ticking = asyncio.create_task(self._tick(lagged), name=f"{self.run_id} tick")
         fault: Exception | None = None
         reason = ""
         try:
@@ -123,7 +123,7 @@ class Run:
         except Exception as error:
             fault = error
         finally:
-            beating.cancel()
+            ticking.cancel()
             self.recording.finish()
         result = self._settled(reason, fault, started_at, started_t)
         self._end(result, counts=counts())
@@ -206,10 +206,10 @@ class Run:
         if self.recording.answered_t == -inf and not await self._is_alive():  # over before the first liveness check
             raise BrokerUnavailable("the target did not answer at all; if this persists, check the target and the network to it")
 
-    async def _beat(self, lagged: Callable[[float], None]) -> None:
+    async def _tick(self, lagged: Callable[[float], None]) -> None:
         while True:
-            lagged(self.recording.beat())
-            await asyncio.sleep(BEAT_S)
+            lagged(self.recording.tick())
+            await asyncio.sleep(TICK_S)
 
     @asynccontextmanager
     async def _liveness_checks(self) -> AsyncIterator[None]:
@@ -273,7 +273,7 @@ class Run:
             quiet_until_t = max(began_t, recording.answered_t) + self._target.quiet_s
             if looked_t >= min(began_t + self._target.drain_s, quiet_until_t) or not recording.judge.owed:
                 break
-            await asyncio.sleep(max(TICK_S, (recording.now() - looked_t) / TICK_SHARE))
+            await asyncio.sleep(max(LOOK_S, (recording.now() - looked_t) / LOOK_SHARE))
         recording.record(Ended(recording.now(), drained=True))
 
     def _result(self, reason: str, fault: Exception | None, started_at: float, started_t: float) -> RunResult:

@@ -18,7 +18,7 @@ from prober.durations import write_duration
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
 from prober.runs.probe_instance import ProbeInstance
-from prober.runs.recorder import STANDSTILL_MAX_S
+from prober.runs.recorder import PAUSE_MAX_S
 from prober.runs.resources import Provisioner, names_in_metrics
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
@@ -206,7 +206,7 @@ class ProbeLoop:
         lagged_s = self._lagged_s(latency_s)
         self._calls[operation] += 1
         if failed:
-            self._undone(operation, 1, ours=lagged_s > STANDSTILL_MAX_S)
+            self._undone(operation, 1, ours=lagged_s > PAUSE_MAX_S)
         elif self._counters.took(Indicator.CONTROL_PLANE_LATENCY, latency_s, lagged_s):
             self._metrics.took(families.CONTROL_PLANE_LATENCY, latency_s, operation)
         else:

@@ -162,14 +162,14 @@ class Scheduler:
         self._random = Random(chance_bits(64) if seed is None else seed)
         self._clock = clock
         self._jobs: dict[str, _Job] = {}
-        self._beat_t: float | None = None
+        self._tick_t: float | None = None
         self._next_first_t = 0.0
         self._added = 0
         self._stopping = False
         self._timer = AsyncIOScheduler(timezone=UTC)
         self._timer.add_listener(self._came, EVENT_JOB_SUBMITTED)
         self._timer.add_listener(self._missed, EVENT_JOB_MISSED)
-        self._timer.add_job(self._beat, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
+        self._timer.add_job(self._tick, _Every(timedelta(seconds=HEARTBEAT_S)), misfire_grace_time=None, coalesce=True)
 
     def add(self, name: str, schedule: Schedule, jitter_s: float, action: Action) -> None:
         """Runs `action` at each point of the schedule, after a random wait of up to `jitter_s`. Call it on the event loop.
@@ -241,7 +241,7 @@ class Scheduler:
 
     def alive(self, within_s: float) -> bool:
         """Whether points in time were noticed within these seconds. Looks at a heartbeat, which comes every `HEARTBEAT_S`."""
-        return self._timer.running and self._beat_t is not None and self._clock() - self._beat_t <= within_s
+        return self._timer.running and self._tick_t is not None and self._clock() - self._tick_t <= within_s
 
     # --- what APScheduler says -----------------------------------------------------------------------------------------------
 
@@ -279,8 +279,8 @@ class Scheduler:
         self._next_first_t = begins_t + FIRST_RUNS_APART_S
         return begins_t - now
 
-    async def _beat(self) -> None:
-        self._beat_t = self._clock()
+    async def _tick(self) -> None:
+        self._tick_t = self._clock()
 
     # --- runs ----------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 The client sees what `grpc.aio` would show it, the service is given as the handlers that it would register with a server; so both run
 unchanged. A connection is one pipe there and one back, each of which keeps the order of what is put into it, as HTTP/2 over TCP does;
-how long it takes to get through is a matter of the weather, and of the seed. A cut loses what is under way, ends every call with
+how long it takes to get through is a matter of the network conditions, and of the seed. A cut loses what is under way, ends every call with
 UNAVAILABLE, and lets nobody connect for a while.
 """
 
@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from prober.brokers.endpoint import Endpoint
-from prober.simulation.weather import Pipe, Weather
+from prober.simulation.network_conditions import NetworkConditions, Pipe
 
 Metadata: TypeAlias = Sequence[tuple[str, str]]
 
@@ -35,10 +35,10 @@ class _Details(grpc.HandlerCallDetails):
 class Network:
     """All connections to one service."""
 
-    def __init__(self, weather: Weather, chance: Random) -> None:
+    def __init__(self, conditions: NetworkConditions, chance: Random) -> None:
         self._handlers: tuple[grpc.GenericRpcHandler, ...] = ()
         self._handler_of: dict[str, Any] = {}
-        self.weather, self._chance = weather, chance
+        self.conditions, self._chance = conditions, chance
         self._channels: list[SimulatedChannel] = []
         self.faults: list[Exception] = []
         """Mistakes of the service."""
@@ -68,11 +68,11 @@ class Network:
 
     def delay_s(self) -> float:
         """How long the next thing takes to get through."""
-        return self.weather.delay_s(self._chance)
+        return self.conditions.delay_s(self._chance)
 
     def handled_after_s(self) -> float:
         """How long a request of its own waits at the service for somebody to take it up."""
-        return self._chance.uniform(0.0, self.weather.disorder_s) if self.weather.disorder_s else 0.0
+        return self._chance.uniform(0.0, self.conditions.disorder_s) if self.conditions.disorder_s else 0.0
 
     def handler(self, method: str) -> Any:
         """Who handles a method; its types are gRPC's private matter."""

@@ -18,7 +18,7 @@ from prober.config.models import ProbeSettings, Schedule
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Fault
 from prober.probes.catalogue import PROBES, ProbeName
-from prober.simulation.weather import Weather
+from prober.simulation.network_conditions import NetworkConditions
 
 WHOLE_HOUR_S: Final = 3600.0
 
@@ -75,7 +75,7 @@ class Trouble(StrEnum):
     """The prober vanishes from the network, and another one begins."""
     CLOCK = "clock"
     """The clock of the prober's machine is set."""
-    STANDSTILL = "standstill"
+    PAUSE = "pause"
     """The prober's machine is suspended."""
     BUSY = "busy"
     """The prober's machine is busy again and again for half a minute."""
@@ -98,7 +98,7 @@ class Plan:
     hours: float
     temper: Temper
     probes: Mapping[ProbeName, ProbeSettings]
-    weather: Weather
+    conditions: NetworkConditions
     fault: str
     faults: tuple[Fault, ...]
     disturbances: tuple[Disturbance, ...]
@@ -117,7 +117,7 @@ def planned(seed: int, hours: float, defaults: Mapping[ProbeName, ProbeSettings]
         hours,
         temper,
         {name: _settings(chance, name, defaults[name]) for name in chosen},
-        _weather(chance),
+        _conditions(chance),
         fault,
         armed,
         () if temper is Temper.CALM else _disturbances(chance, hours * WHOLE_HOUR_S),
@@ -142,9 +142,9 @@ def _settings(chance: Random, name: ProbeName, settings: ProbeSettings) -> Probe
     return settings.model_copy(update=changed)
 
 
-def _weather(chance: Random) -> Weather:
+def _conditions(chance: Random) -> NetworkConditions:
     latency_s = chance.choice((0.0005, 0.005, 0.04, 0.1))
-    return Weather(
+    return NetworkConditions(
         latency_s=latency_s,
         jitter_s=latency_s * chance.choice((0.0, 0.5, 2.0)),
         lull_share=chance.choice((0.0, 0.0, 0.001, 0.005)),
@@ -173,7 +173,7 @@ def _disturbances(chance: Random, until_s: float) -> tuple[Disturbance, ...]:
             Trouble.CUT: chance.choice((0.1, 1.0, 5.0, 20.0)),
             Trouble.KILL: chance.choice((0.1, 5.0)),
             Trouble.CLOCK: chance.choice((-3600.0, -5.0, 0.5, 5.0, 7200.0)),
-            Trouble.STANDSTILL: chance.choice((0.3, 1.5, 2.5, 8.0, 60.0)),
+            Trouble.PAUSE: chance.choice((0.3, 1.5, 2.5, 8.0, 60.0)),
             Trouble.BUSY: chance.choice((0.02, 0.2, 0.6)),
         }.get(trouble, 0.0)
         drawn.append(Disturbance(chance.uniform(10.0, until_s), trouble, amount))

@@ -1,4 +1,4 @@
-"""Push requests without sockets: what the service posts goes to the app of the prober's endpoint, through the same weather."""
+"""Push requests without sockets: what the service posts goes to the app of the prober's endpoint, through the same network conditions."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
 from prober.embedded.state import State
 from prober.simulation.network import Network
+from prober.simulation.network_conditions import NetworkConditions
 from prober.simulation.pushing import App, SimulatedPosts
 from prober.simulation.virtual_time import STARTED_AT
-from prober.simulation.weather import Weather
 
 _SERIALS_PER_SECOND: Final = 1_000_000
 
@@ -24,14 +24,14 @@ _SERIALS_PER_SECOND: Final = 1_000_000
 class SimulatedService:
     """A service with faults; `app` takes what it pushes. Its clock is nobody else's, and is never set."""
 
-    def __init__(self, faults: Iterable[Fault], weather: Weather, chance: Random, app: App) -> None:
+    def __init__(self, faults: Iterable[Fault], conditions: NetworkConditions, chance: Random, app: App) -> None:
         loop, began = asyncio.get_running_loop(), STARTED_AT.timestamp()
 
         def now() -> float:
             return began + loop.time()
 
         self.faults = Faults(faults, now())
-        self.network = Network(weather, chance)
+        self.network = Network(conditions, chance)
         state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
         self._pump = Pump(state, now, Signer(), SimulatedPosts(self.network, app))
         self.network.serve(Servicer(self._pump).handlers())

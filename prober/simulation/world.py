@@ -71,7 +71,7 @@ class _World:
         self._loop.set_exception_handler(self._failed)
         self._config = _configured(plan)
         self._pushes = PushEndpoint("", 0, INSTANCE)
-        self._service = SimulatedService(plan.faults, plan.weather, Random(f"network {plan.seed}"), self._pushes.app())
+        self._service = SimulatedService(plan.faults, plan.conditions, Random(f"network {plan.seed}"), self._pushes.app())
         observer = Observer(self._service.faults.ledger)
         self._sinks = [observer, *sinks]
         self._begin()
@@ -107,7 +107,7 @@ class _World:
                 self._begin()
             case Trouble.CLOCK:
                 self._loop.set_forward += timedelta(seconds=amount)
-            case Trouble.STANDSTILL:
+            case Trouble.PAUSE:
                 self._loop.stand_still(amount)
             case Trouble.BUSY:
                 for _ in range(int(BUSY_FOR_S / BUSY_EVERY_S)):

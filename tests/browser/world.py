@@ -382,7 +382,7 @@ def _about(key: str) -> dict[str, Any]:
 
 
 def _hot(key: str, heat: str, score: float, share: float, advice: str) -> Row:
-    measured = {"peak_bytes_per_s": 920_000.0 * score, "backlog_max": 5200.0, "age_max_s": 1340.0, "standstill_minutes": 22.0}
+    measured = {"peak_bytes_per_s": 920_000.0 * score, "backlog_max": 5200.0, "age_max_s": 1340.0, "stalled_minutes": 22.0}
     said = {
         "class": heat,
         "reasons": [heat, "skewed"],

@@ -327,7 +327,7 @@ def test_what_is_under_way_is_stopped_with_the_service() -> None:
     async def scenario(metrics: Metrics) -> None:
         async with drilling(metrics, settings(("stall_key",))) as drills:
             begin(drills)
-            await until(lambda: any(task.get_name().endswith(" beat") for task in asyncio.all_tasks()))
+            await until(lambda: any(task.get_name().endswith(" tick") for task in asyncio.all_tasks()))
         assert ended(metrics) == []
         assert asyncio.all_tasks() == {asyncio.current_task()}
 

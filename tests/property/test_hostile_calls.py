@@ -24,9 +24,9 @@ from prober.brokers.endpoint import local_endpoint
 from prober.brokers.push.endpoint import PushEndpoint
 from prober.embedded.servicer import PUBLISHER_METHODS, SUBSCRIBER_METHODS
 from prober.simulation.network import StreamCall
+from prober.simulation.network_conditions import CALM
 from prober.simulation.prober import ADDRESS
 from prober.simulation.service import SimulatedService
-from prober.simulation.weather import CALM
 from tests.virtual_time import in_virtual_time
 
 TOPIC, SUBSCRIPTION, SNAPSHOT = "projects/p/topics/topic", "projects/p/subscriptions/sub", "projects/p/snapshots/snap"

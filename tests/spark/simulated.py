@@ -12,9 +12,9 @@ from typing import Final
 
 from prober.config.models import Schedule
 from prober.embedded.faults import Fault
+from prober.simulation.network_conditions import CALM
 from prober.simulation.plan import Disturbance, Plan, Temper, Trouble
 from prober.simulation.virtual_time import STARTED_AT
-from prober.simulation.weather import CALM
 from prober.simulation.world import Simulated, defaults, simulate
 from prober.slo.objectives import HOUR_S, MINUTE_S
 from tests.spark.taped import DAY, MIDNIGHT
@@ -34,7 +34,7 @@ def plan(
     every_s: float = MINUTE_S,
     for_s: float = 3 * MINUTE_S,
 ) -> Plan:
-    """A few minutes of these probes in calm weather."""
+    """A few minutes of these probes in calm network conditions."""
     schedule = {"schedule": Schedule(interval=timedelta(seconds=every_s))}
     settings = {name: known.model_copy(update=schedule) for name, known in defaults().targets[0].probes.items() if name in probes}
     fault = faults[0].name if faults else ""
@@ -51,7 +51,7 @@ PLANS: Final = (
     plan(2, "affinity", "pull", faults=[from_midnight("split_holder", 0.3)]),
     plan(3, "ordering", "region", faults=[from_midnight("stall_key", 0.002)], every_s=90.0, for_s=178.0),
     plan(4, "ordering", "limits", faults=[from_midnight("slow_delivery", 0.3), from_midnight("publish_slow", 0.05)]),
-    plan(5, "redelivery", "ordering", trouble=Disturbance(61.5, Trouble.STANDSTILL, 8.0)),
+    plan(5, "redelivery", "ordering", trouble=Disturbance(61.5, Trouble.PAUSE, 8.0)),
     plan(6, "ordering", trouble=Disturbance(66.0, Trouble.KILL, 5.0)),
     plan(7, "push", "control_group", faults=[from_midnight("reply_lost", 0.05)]),
     # A run that goes on at midnight.

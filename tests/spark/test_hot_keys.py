@@ -37,7 +37,7 @@ CALM: dict[str, Any] = {
     "backlog_rises": False,
     "backlog_slope_per_s": 0.0,
     "age_rises": False,
-    "standstill_minutes": 0,
+    "stalled_minutes": 0,
 }
 
 
@@ -70,15 +70,15 @@ def life_of(messages: list[Message]) -> list[Event]:
     ("seen", "share", "expected"),
     [
         ({}, 0.1, None),
-        ({"standstill_minutes": 9}, 0.1, None),
-        ({"standstill_minutes": 60}, 0.1, Heat((HotKeyClass.STALLED,), 0.1)),
+        ({"stalled_minutes": 9}, 0.1, None),
+        ({"stalled_minutes": 60}, 0.1, Heat((HotKeyClass.STALLED,), 0.1)),
         ({"peak_bytes_per_s": 799_999.0}, 0.1, None),
         ({"peak_bytes_per_s": 800_000.0}, 0.1, Heat((HotKeyClass.THROUGHPUT_BOUND,), 0.8)),
         ({"backlog_rises": True}, 0.1, None),
         ({"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05}, 0.1, Heat((HotKeyClass.CONSUMER_BOUND,), 0.3)),
         ({}, 0.15, Heat((HotKeyClass.SKEWED,), 0.15)),
         (
-            {"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05, "standstill_minutes": 30},
+            {"backlog_rises": True, "age_rises": True, "backlog_slope_per_s": 0.05, "stalled_minutes": 30},
             0.2,
             Heat((HotKeyClass.STALLED, HotKeyClass.CONSUMER_BOUND, HotKeyClass.SKEWED), 0.3),
         ),
@@ -246,12 +246,12 @@ def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     fine = [Message("fine", seq, 10.0 * seq, 10.0 * seq + 1.0) for seq in range(1, 300)]
     run = Taped().add(*life_of([*slow, *stalled, *fine])).ended(0.0, 4600.0)
     found = {row["key"]: row for row in collected(key_evidence(lives_of(spark, run)))}
-    assert (found["slow"]["backlog_rises"], found["slow"]["age_rises"], found["slow"]["standstill_minutes"]) == (True, True, 0)
+    assert (found["slow"]["backlog_rises"], found["slow"]["age_rises"], found["slow"]["stalled_minutes"]) == (True, True, 0)
     assert found["slow"]["backlog_slope_per_s"] == pytest.approx(0.1 - 1 / 15, rel=0.05)
-    assert found["stalled"]["standstill_minutes"] == 60
+    assert found["stalled"]["stalled_minutes"] == 60
     assert (found["stalled"]["backlog_max"], found["stalled"]["backlog_last"]) == (200, 200)
     assert found["stalled"]["age_last_s"] == pytest.approx(77 * 60 - 1000.0)
-    calm = ("backlog_rises", "age_rises", "bytes_rise", "standstill_minutes", "backlog_last")
+    calm = ("backlog_rises", "age_rises", "bytes_rise", "stalled_minutes", "backlog_last")
     assert [found["fine"][name] for name in calm] == [False, False, False, 0, 0]
     assert found["fine"]["peak_bytes_per_s"] == pytest.approx(600 / 60)
 

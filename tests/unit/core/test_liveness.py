@@ -137,7 +137,7 @@ def test_unacknowledged_messages_come_again(one: Case) -> None:
     one.check()
 
 
-def test_a_stall_is_told_once_per_standstill() -> None:
+def test_a_stall_is_reported_once_per_stall() -> None:
     verifier = Verifier(Rules())
     ticks = " ".join(f"open T{t} of client A@{t}" for t in range(100, 1000, 50))
     found = observe(verifier, history(f"{STALLED} {ticks}"))

@@ -16,7 +16,7 @@ from prober.core.rules import Rules
 from prober.core.verifier import Verifier
 from prober.runs import classification, recorder
 from prober.runs.classification import Latency, Observation
-from prober.runs.recorder import ANSWER_MAX_S, BEAT_S, LAG_MAX_S, LIVENESS_CHECK_S, STANDSTILL_MAX_S, LoopLag, Recording
+from prober.runs.recorder import ANSWER_MAX_S, LAG_MAX_S, LIVENESS_CHECK_S, PAUSE_MAX_S, TICK_S, LoopLag, Recording
 from prober.schedule.instances import DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -47,11 +47,11 @@ def recording(clock: Clock) -> Recording:
     return Recording({"s": Rules()}, clock)
 
 
-def record(recording: Recording, clock: Clock, line: str, *, beating: bool = True) -> None:
+def record(recording: Recording, clock: Clock, line: str, *, ticking: bool = True) -> None:
     for event in history(line):
-        while beating and clock.t + BEAT_S < event.t:
-            clock.t += BEAT_S
-            recording.beat()
+        while ticking and clock.t + TICK_S < event.t:
+            clock.t += TICK_S
+            recording.tick()
         clock.t = event.t
         recording.record(event)
 
@@ -92,11 +92,11 @@ def test_a_delivery_of_which_the_kind_is_forgotten_is_counted(
     assert recording.counters["deliveries_unclassified"] == 1
 
 
-@pytest.mark.parametrize(("stood_s", "judged"), [(STANDSTILL_MAX_S, True), (STANDSTILL_MAX_S + 0.1, False)])
-def test_after_a_standstill_nothing_is_judged(recording: Recording, clock: Clock, stood_s: float, judged: bool) -> None:
-    recording.beat()
-    clock.t += BEAT_S + stood_s
-    recording.beat()
+@pytest.mark.parametrize(("stood_s", "judged"), [(PAUSE_MAX_S, True), (PAUSE_MAX_S + 0.1, False)])
+def test_after_a_pause_nothing_is_judged(recording: Recording, clock: Clock, stood_s: float, judged: bool) -> None:
+    recording.tick()
+    clock.t += TICK_S + stood_s
+    recording.tick()
     recording.record(Delivered(clock.t, "s", "k", "A", "e1", 1, "m1"))
     assert bool(recording.counters) is judged
     assert ("process paused for 2.1 s" in recording.judge.stopped_because) is not judged
@@ -119,49 +119,49 @@ def test_a_beat_notices_that_the_target_is_silent(recording: Recording, clock: C
     recording.note_answer()
     while clock.t < LIVENESS_CHECK_S + ANSWER_MAX_S:
         assert not recording.judge.stopped_because
-        recording.beat()
-        clock.t += BEAT_S
-    clock.t += BEAT_S
-    recording.beat()
+        recording.tick()
+        clock.t += TICK_S
+    clock.t += TICK_S
+    recording.tick()
     assert recording.judge.stopped_because
 
 
-def test_our_own_standstill_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
+def test_our_own_pause_is_not_called_a_silence_of_the_target(recording: Recording, clock: Clock) -> None:
     recording.note_answer()
-    recording.beat()
+    recording.tick()
     clock.t = 1000.0
     recording.note_answer()
     assert "the prober's process paused" in recording.judge.stopped_because
 
 
-def test_after_our_own_standstill_the_target_does_not_count_as_unanswered(recording: Recording, clock: Clock) -> None:
+def test_after_our_own_pause_the_target_does_not_count_as_unanswered(recording: Recording, clock: Clock) -> None:
     recording.note_answer()
-    recording.beat()
+    recording.tick()
     clock.t += LIVENESS_CHECK_S + ANSWER_MAX_S + 0.1
     assert not recording.unanswered
-    recording.beat()
+    recording.tick()
     assert recording.unanswered
 
 
 def test_silence_after_the_end_of_the_history_is_not_noticed(recording: Recording, clock: Clock) -> None:
     """Such as while topics are deleted slowly: what was recorded before stays verified."""
     recording.note_answer()
-    recording.beat()
+    recording.tick()
     recording.finish()
     clock.t = 1000.0
-    recording.beat()
+    recording.tick()
     assert not recording.judge.stopped_because
 
 
 def test_what_goes_unnoticed_is_shorter_than_what_verdicts_rely_on() -> None:
     assert LIVENESS_CHECK_S + 2 * ANSWER_MAX_S <= DELIVERY_DELAY_MAX_S
-    assert min(DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S) > BEAT_S + STANDSTILL_MAX_S
+    assert min(DELIVERY_DELAY_MAX_S, LOCAL_CLOSE_DETECTION_MAX_S) > TICK_S + PAUSE_MAX_S
 
 
-def test_an_event_notices_a_standstill_before_the_next_beat(recording: Recording, clock: Clock) -> None:
+def test_an_event_notices_a_pause_before_the_next_tick(recording: Recording, clock: Clock) -> None:
     """Otherwise deadlines would seem to have passed while nobody looked."""
     record(recording, clock, "P1 open A of client A@0")
-    recording.beat()
+    recording.tick()
     clock.t = 1000.0
     recording.record(Ended(clock.t, drained=True))
     assert list(recording.finish()) == []
@@ -169,9 +169,9 @@ def test_an_event_notices_a_standstill_before_the_next_beat(recording: Recording
 
 
 def test_a_beat_says_how_late_it_is(recording: Recording, clock: Clock) -> None:
-    assert recording.beat() == 0.0
-    clock.t = BEAT_S + 0.5
-    assert recording.beat() == pytest.approx(0.5)
+    assert recording.tick() == 0.0
+    clock.t = TICK_S + 0.5
+    assert recording.tick() == pytest.approx(0.5)
 
 
 def test_a_fault_of_the_checker_ends_judging_and_nothing_else(
@@ -203,14 +203,14 @@ def test_a_listener_that_fails_is_asked_no_more_and_judging_goes_on(recording: R
 def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording, clock: Clock) -> None:
     told: list[Latency | None] = []
     recording.listen(lambda seen: told.append(seen.latency))
-    recording.beat()
-    record(recording, clock, "P1@0 A<1@0.2", beating=False)
+    recording.tick()
+    record(recording, clock, "P1@0 A<1@0.2", ticking=False)
     clock.t = 1.25
-    recording.beat()
-    record(recording, clock, "P2@1.25 A<2@1.5", beating=False)
+    recording.tick()
+    record(recording, clock, "P2@1.25 A<2@1.5", ticking=False)
     clock.t = 1.5
-    recording.beat()
-    record(recording, clock, "P3@1.5 A<3@1.8", beating=False)
+    recording.tick()
+    record(recording, clock, "P3@1.5 A<3@1.8", ticking=False)
     assert [(round(one.seconds, 6), one.lagged_s) for one in told if one is not None] == [
         (0.2, 0.0),
         (0.25, 0.25),
@@ -219,17 +219,17 @@ def test_a_latency_says_for_how_long_of_it_the_loop_lagged(recording: Recording,
 
 
 def test_what_takes_time_beside_the_events_lagged_as_well(recording: Recording, clock: Clock) -> None:
-    recording.beat()
+    recording.tick()
     clock.t = 5.0
     assert recording.lagged_s(3.0) == 3.0
 
 
 def test_what_no_event_shows_is_taken_with_how_long_the_loop_lagged(recording: Recording, clock: Clock) -> None:
-    recording.beat()
+    recording.tick()
     clock.t = 1.5
-    recording.beat()
+    recording.tick()
     clock.t = 1.75
-    recording.beat()
+    recording.tick()
     clock.t = 3.0
     recording.took(Indicator.HEAD_OF_LINE_DELAY, 0.5, 0.0, 2.0)
     recording.took(Indicator.HEAD_OF_LINE_DELAY, 0.25, 2.0, 2.0)
@@ -251,21 +251,21 @@ def loop_lag() -> LoopLag:
     return LoopLag()
 
 
-def beats(loop_lag: LoopLag, *times: float) -> list[float]:
-    return [loop_lag.beat(t) for t in times]
+def ticks(loop_lag: LoopLag, *times: float) -> list[float]:
+    return [loop_lag.tick(t) for t in times]
 
 
 def test_beats_say_how_late_they_are(loop_lag: LoopLag) -> None:
-    assert beats(loop_lag, 10.0, 10.25, 11.5, 11.6) == [0.0, 0.0, 1.0, 0.0]
+    assert ticks(loop_lag, 10.0, 10.25, 11.5, 11.6) == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_beats_in_time_show_no_lag(loop_lag: LoopLag) -> None:
-    beats(loop_lag, *(BEAT_S * beat for beat in range(40)), 40 * BEAT_S + LAG_MAX_S)
+    ticks(loop_lag, *(TICK_S * tick for tick in range(40)), 40 * TICK_S + LAG_MAX_S)
     assert loop_lag.within(0.0, 10.0) == 0.0
 
 
 def test_the_loop_lags_from_the_last_beat_in_time_until_the_next_one(loop_lag: LoopLag) -> None:
-    beats(loop_lag, 0.0, 0.25, 1.25, 2.25, 2.5, 2.75, 3.0)
+    ticks(loop_lag, 0.0, 0.25, 1.25, 2.25, 2.5, 2.75, 3.0)
     assert loop_lag.within(0.0, 3.0) == 2.25
     assert loop_lag.within(1.0, 3.0) == 1.5
     assert loop_lag.within(2.5, 3.0) == 0.0
@@ -273,19 +273,19 @@ def test_the_loop_lags_from_the_last_beat_in_time_until_the_next_one(loop_lag: L
 
 def test_the_loop_lags_while_its_thread_waits_for_a_processor(loop_lag: LoopLag) -> None:
     for t, starved_s in ((0.0, 7.0), (0.25, 7.05), (0.5, 7.2), (0.75, 7.4), (1.0, 7.4), (1.25, 7.5)):
-        assert loop_lag.beat(t, starved_s) == 0.0
+        assert loop_lag.tick(t, starved_s) == 0.0
     assert loop_lag.within(0.0, 1.25) == 0.75
 
 
 def test_a_beat_that_is_overdue_shows_before_it_comes(loop_lag: LoopLag) -> None:
-    beats(loop_lag, 0.0, 0.25)
-    assert loop_lag.within(0.0, 0.25 + BEAT_S + LAG_MAX_S) == 0.0
+    ticks(loop_lag, 0.0, 0.25)
+    assert loop_lag.within(0.0, 0.25 + TICK_S + LAG_MAX_S) == 0.0
     assert loop_lag.within(0.0, 5.25) == 5.0
     assert loop_lag.within(4.0, 5.25) == 1.25
 
 
 def test_what_comes_before_the_next_beat_in_time_was_held_up(loop_lag: LoopLag) -> None:
-    beats(loop_lag, 0.0, 0.25, 2.0)
+    ticks(loop_lag, 0.0, 0.25, 2.0)
     assert loop_lag.within(0.0, 2.1) == pytest.approx(1.85)
 
 
@@ -295,10 +295,10 @@ def test_before_the_first_beat_nothing_is_known(loop_lag: LoopLag) -> None:
 
 def test_what_is_remembered_is_bounded_and_nothing_is_made_good(loop_lag: LoopLag, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "PERIODS_MAX", 2)
-    beats(loop_lag, 0.0, 1.0, 1.25, 10.0, 10.25, 20.0, 20.25, 20.5)
+    ticks(loop_lag, 0.0, 1.0, 1.25, 10.0, 10.25, 20.0, 20.25, 20.5)
     assert loop_lag.within(0.0, 20.5) == 10.25 + 10.0  # the first two with what is between them
     assert loop_lag.within(10.25, 20.5) == 10.0
 
 
 def test_a_pause_that_no_beat_shows_is_shorter_than_every_threshold() -> None:
-    assert min(one.threshold_s for one in DEFAULTS if one.threshold_s) > BEAT_S + LAG_MAX_S
+    assert min(one.threshold_s for one in DEFAULTS if one.threshold_s) > TICK_S + LAG_MAX_S

@@ -67,7 +67,7 @@ def test_a_message_is_owed_on_each_subscription() -> None:
 
 def test_a_mistake_of_ours_in_a_liveness_check_is_not_the_targets(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-    monkeypatch.setattr(runner, "BEAT_S", 0.0)
+    monkeypatch.setattr(runner, "TICK_S", 0.0)
 
     async def check() -> None:
         raise ZeroDivisionError
@@ -112,7 +112,7 @@ class TestUnreachable:
 
     def test_but_not_those_before_the_target_fell_silent(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
         gone = asyncio.Event()
 
         async def check() -> None:
@@ -131,7 +131,7 @@ class TestUnreachable:
 
     def test_a_target_that_does_not_answer_any_more_is_unreachable(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
 
         async def act(_context: ProbeContext, _workload: Workload) -> None:
             await clock.passes(10.0)
@@ -174,7 +174,7 @@ class TestUnreachable:
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
         gone = asyncio.Event()
 
         async def check() -> None:
@@ -195,7 +195,7 @@ class TestUnreachable:
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
         asked, answers = asyncio.Event(), asyncio.Event()
 
         async def check() -> None:
@@ -254,7 +254,7 @@ class TestNotTheTarget:
         assert unsent(run_of(act)) == SliCounts(undecided=WANTED)
 
     def test_a_prober_that_stood_still_may_have_caused_it(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
 
         async def hangs() -> None:
             await asyncio.sleep(0)
@@ -268,7 +268,7 @@ class TestNotTheTarget:
 
     def test_a_pause_of_the_prober_is_no_outage(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "LIVENESS_CHECK_S", 0.0)
-        monkeypatch.setattr(runner, "BEAT_S", 0.0)
+        monkeypatch.setattr(runner, "TICK_S", 0.0)
 
         async def act(context: ProbeContext, _workload: Workload) -> None:
             await context.publish("key-0", 1)

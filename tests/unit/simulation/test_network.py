@@ -13,10 +13,10 @@ import pytest
 
 from prober.brokers.endpoint import local_endpoint
 from prober.simulation.network import Network
+from prober.simulation.network_conditions import CALM, NetworkConditions
 from prober.simulation.virtual_time import VirtualTime
-from prober.simulation.weather import CALM, Weather
 
-ROUGH = Weather(latency_s=0.01, jitter_s=0.5, lull_share=0.1, lull_s=2.0, disorder_s=1.0)
+ROUGH = NetworkConditions(latency_s=0.01, jitter_s=0.5, lull_share=0.1, lull_s=2.0, disorder_s=1.0)
 
 
 class Service(grpc.GenericRpcHandler):
@@ -53,9 +53,9 @@ class Service(grpc.GenericRpcHandler):
 class Place:
     """A network with that service, and a connection to it."""
 
-    def __init__(self, weather: Weather) -> None:
+    def __init__(self, conditions: NetworkConditions) -> None:
         self.service = Service()
-        self.network = Network(weather, Random(1))
+        self.network = Network(conditions, Random(1))
         self.network.serve([self.service])
         self.channel = self.network.open_channel(local_endpoint("nowhere:1"), None)
 
@@ -64,9 +64,9 @@ class Place:
         return await unary(content, timeout=timeout_s, metadata=())
 
 
-def at(weather: Weather, scenario: Callable[[Place], Awaitable[None]]) -> None:
+def at(conditions: NetworkConditions, scenario: Callable[[Place], Awaitable[None]]) -> None:
     async def run() -> None:
-        await scenario(Place(weather))
+        await scenario(Place(conditions))
 
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         runner.run(run())

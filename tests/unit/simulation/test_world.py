@@ -15,9 +15,9 @@ from prober.core.verdict import Verdict
 from prober.embedded.faults import Fault
 from prober.probes.catalogue import PROBES
 from prober.simulation.detection import observable_in
+from prober.simulation.network_conditions import CALM, NetworkConditions
 from prober.simulation.plan import Disturbance, Plan, Temper, Trouble, planned
 from prober.simulation.seeds import HOURS_DEFAULT
-from prober.simulation.weather import CALM, Weather
 from prober.simulation.world import Simulated, defaults, simulate
 
 DEFAULTS = defaults().targets[0].probes
@@ -29,13 +29,13 @@ def plan(
     *probes: str,
     faults: tuple[Fault, ...] = (),
     disturbances: tuple[Disturbance, ...] = (),
-    weather: Weather = CALM,
+    conditions: NetworkConditions = CALM,
     hours: float = HOURS,
 ) -> Plan:
     """A minute or so of these probes."""
     settings = {name: DEFAULTS[name] for name in DEFAULTS if name in probes}
     fault = faults[0].name if faults else ""
-    return Plan(1, hours, Temper.CALM, settings, weather, fault, faults, disturbances)
+    return Plan(1, hours, Temper.CALM, settings, conditions, fault, faults, disturbances)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_answers_that_are_lost_are_no_silence(seed: int) -> None:
 
 
 def test_a_machine_that_stood_still_knows_nothing() -> None:
-    simulated = simulate(plan("redelivery", disturbances=(Disturbance(2.0, Trouble.STANDSTILL, 8.0),)))
+    simulated = simulate(plan("redelivery", disturbances=(Disturbance(2.0, Trouble.PAUSE, 8.0),)))
     assert simulated.faults == ()
     first = simulated.notes[0]
     assert (first.verdict, first.judged, first.found) == (Verdict.UNKNOWN, False, {})

@@ -10,7 +10,7 @@ from random import Random
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class NetworkConditions:
     """Times in seconds.
 
     latency_s     one way, at least.
@@ -35,7 +35,7 @@ class Weather:
         return delay_s
 
 
-CALM = Weather()
+CALM = NetworkConditions()
 
 
 class Pipe:
