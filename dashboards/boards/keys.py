@@ -280,6 +280,13 @@ def _measured_panels() -> tuple[Panel, ...]:
             COUNT,
             Figure.UNORDERED_EXTENT,
         ),
+        _panel(
+            "How far out of order a key of two regions is (region)",
+            "Of the key that is published in two regions by turns, which are not ordered with each other: messages that were received "
+            "reordered (RFC 4737). The last run of each.",
+            SHARE,
+            Figure.REGIONS_REORDERED,
+        ),
     )
 
 

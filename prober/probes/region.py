@@ -1,35 +1,80 @@
 """`region`: subscribers may connect to any region, and messages of a key that is published in one are received in order.
 
-The target has a second endpoint, its peer, in another region. Half of the keys are published here and half there; a key has one region,
-since between regions no order is promised. One subscription is read here and one there, so that every key is read at both ends.
+The target has a second endpoint, its peer, in another region. Half of the keys are published here and half there; each of these has one
+region. One subscription is read here and one there, so that every key is read at both ends.
+
+Between regions no order is guaranteed. One more key, `BOTH`, is published in both: its messages by turns here and there, each once the one
+before is confirmed. How far they are received out of that order is measured by RFC 4737 (`prober.ordering`) and never reported as a
+violation: the checker knows the region of each publish.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-from prober.probes.context import Delivery, ProbeContext
+from prober.core.events import Delivered
+from prober.ordering.measurement import OrderMeasurement
+from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.slo.figures import Figure
 
 PEER = "peer"
 """What the subscription is called that is read there."""
+BOTH: Final = "region-both"
+SETTLE_S: Final = 5.0
+"""How long to wait for what has not come yet of the key that is published in both regions."""
+IDLE_S: Final = 600.0
+
+
+class _InBoth:
+    """The key that is published in both regions: what came of it, and in which order."""
+
+    def __init__(self, contexts: tuple[ProbeContext, ProbeContext], workload: Workload) -> None:
+        self._contexts, self._sizes = contexts, workload.sizes
+        self._seqs = contexts[0].publishing.next_seqs(BOTH, _in_both(workload))
+        self._confirmed = len(self._seqs)
+        self._received: set[tuple[str, int]] = set()
+        self._order = OrderMeasurement(SETTLE_S, IDLE_S)
+        self._complete = asyncio.Event()
+
+    def received(self, delivery: Delivery) -> None:
+        """Takes a delivery of the key on either subscription."""
+        context = delivery.context
+        self._order.observe(Delivered(context.now(), delivery.subscription, BOTH, "", context.epoch, delivery.seq, ""))
+        self._received.add((delivery.subscription, delivery.seq))
+        if len(self._received) >= 2 * self._confirmed:
+            self._complete.set()
+
+    async def publish(self) -> None:
+        """Publishes by turns, waits for the deliveries, and measures."""
+        self._confirmed = sum([await self._contexts[seq % 2].publishing.settle(BOTH, [seq], self._sizes) for seq in self._seqs])
+        await comes_within(SETTLE_S, self._complete)
+        streams = [each.reordering for each in self._order.report().streams]
+        if received := sum(each.received for each in streams):
+            measured = self._contexts[0].recording.measured
+            measured(Figure.REGIONS_REORDERED, sum(each.reordered for each in streams) / received)
+            measured(Figure.REGIONS_EXTENT, max(each.extent_max for each in streams))
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes and reads at both endpoints at the same time."""
     peer = await context.at_peer()
     keys = {f"region-{number}": (context, peer)[place % 2] for place, number in enumerate(workload.numbers)}
+    in_both = _InBoth((context, peer), workload)
 
     def acknowledge_soon(delivery: Delivery) -> None:
-        if keys[delivery.key] is not delivery.context:
+        if delivery.key == BOTH:
+            in_both.received(delivery)
+        elif keys[delivery.key] is not delivery.context:
             context.count("deliveries_across")
         delivery.context.later(workload.ack_after_s, delivery.ack)
 
     for _ in range(max(1, workload.subscribers // 2)):
         await context.subscribe(acknowledge_soon)
         await peer.subscribe(acknowledge_soon, at=PEER)
-    await asyncio.gather(*(_bursts(at, key, workload) for key, at in keys.items()))
+    await asyncio.gather(in_both.publish(), *(_bursts(at, key, workload) for key, at in keys.items()))
 
 
 async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
@@ -37,13 +82,19 @@ async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
         await context.publish(key, workload.burst_messages, workload.sizes)
 
 
+def _in_both(workload: Workload) -> int:
+    """How many messages the key that is published in both regions has: as many as any other."""
+    return workload.bursts * workload.burst_messages
+
+
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once on each of the two subscriptions."""
-    return Traffic(workload.keys * workload.bursts, workload.messages, 2 * workload.messages)
+    """Every message comes once on each of the two subscriptions; those of the key in both regions are requests of their own."""
+    messages = workload.messages + _in_both(workload)
+    return Traffic(workload.keys * workload.bursts + _in_both(workload), messages, 2 * messages)
 
 
 def chances(workload: Workload) -> dict[str, int]:
-    """On each subscription one for each message behind the first of its key; and each message may be lost."""
+    """On each subscription one for each message behind the first of its key and region; and each message may be lost."""
     return {"chances_order": 2 * (workload.messages - workload.keys), "publishes_confirmed": workload.messages}
 
 

@@ -88,6 +88,14 @@ class Figure(StrEnum):
         "unordered_reordering_extent_messages",
         "The largest reordering extent (RFC 4737) on the unordered twin in the last run.",
     )
+    REGIONS_REORDERED = (
+        "two_regions_reordered_ratio",
+        "Reordered messages (RFC 4737) of the key that is published in two regions by turns, in the last run.",
+    )
+    REGIONS_EXTENT = (
+        "two_regions_reordering_extent_messages",
+        "The largest reordering extent (RFC 4737) of the key that is published in two regions, in the last run.",
+    )
     JOINER_SERVED_AFTER = (
         "joiner_first_message_seconds",
         "Median time of subscribers from asking to join to their first message, in the last run.",
