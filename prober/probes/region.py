@@ -1,6 +1,6 @@
 """`region`: subscribers may connect to any region, and messages of a key that is published in one are received in order.
 
-The target has a second endpoint, its peer, in another region. Half of the keys are published here and half there, but for the last one; each
+The target has a second endpoint, its peer, in another region. Half of the keys but the last are published here and half there; each
 of these has one region. One subscription is read here and one there, so that every key is read at both ends.
 
 Between regions no order is guaranteed. The last key, `BOTH`, is published in both: its messages by turns here and there, each once the one
