@@ -52,7 +52,7 @@ def keys_board(thresholds: Thresholds) -> Board:
             PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
             PanelRow("Hot keys now, of observed streams", _top_keys()),
             PanelRow("Hot keys of the nightly report", (_hot_keys(), hot_keys_by_class())),
-            PanelRow("Measured once a run", (*_measured_panels(), *_joiner_panels())),
+            PanelRow("Measured once a run", (*_measured_panels(), *_control_group_panels(), *_joiner_panels())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
@@ -254,6 +254,11 @@ def _measured_panels() -> tuple[Panel, ...]:
             Figure.LATENCY_DURING_HOLD,
             Figure.LATENCY_AFTER_HOLD,
         ),
+    )
+
+
+def _control_group_panels() -> tuple[Panel, ...]:
+    return (
         _panel(
             "What order costs (control_group)",
             "How much later messages come on an ordered subscription than on its unordered twin, with the 95 % interval. The last run "
@@ -262,6 +267,24 @@ def _measured_panels() -> tuple[Panel, ...]:
             Figure.ORDER_LATENCY,
             Figure.ORDER_LATENCY_LOW,
             Figure.ORDER_LATENCY_HIGH,
+        ),
+        _panel(
+            "What a key costs the publisher (control_group)",
+            "How much longer a publish request with an ordering key took than the same request without one, with the 95 % interval. The "
+            "last run of each.",
+            SECONDS,
+            Figure.KEY_PUBLISH_LATENCY,
+            Figure.KEY_PUBLISH_LATENCY_LOW,
+            Figure.KEY_PUBLISH_LATENCY_HIGH,
+        ),
+        _panel(
+            "Publish requests lost to keys (control_group)",
+            "Publish requests that failed with an ordering key only, less those that failed without one only, of all pairs, with the 95 % "
+            "interval. The last run of each.",
+            SHARE,
+            Figure.KEY_PUBLISH_FAILURES,
+            Figure.KEY_PUBLISH_FAILURES_LOW,
+            Figure.KEY_PUBLISH_FAILURES_HIGH,
         ),
         _panel(
             "What order buys (control_group)",

@@ -1,7 +1,8 @@
 """`control_group`: what order costs, and what it buys, on one topic with two subscriptions that differ in nothing else.
 
 Bursts are published on keys; both subscriptions are consumed in the same way, everything is acknowledged at once. The ordered one is
-judged like any other. The other one promises nothing, so nobody judges it; how its messages came is measured.
+judged like any other. The other one guarantees no order, so nobody judges it; how its messages came is measured. Beside each burst the
+same is published without a key: what a key costs the publisher is the difference between the two requests (`paired_publishing`).
 
 *Price.* Each message comes on both, so it is a pair. How much later it came on the ordered one is averaged over each burst, since the
 messages of a burst travel together; over bursts the interval is Student's t (`prober.slo.confidence`). Of availability the price is the
@@ -26,6 +27,7 @@ from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
 from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.paired_publishing import PairedPublishing
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.confidence import Difference, mean_difference, share_difference
@@ -96,6 +98,7 @@ class _Twins:
         self.pairs = Pairs()
         self._context = context
         self._order = OrderMeasurement(IN_TIME_S, IDLE_S)
+        self._publishing = PairedPublishing(context)
 
     def decide(self, delivery: Delivery) -> None:
         """A message came on the ordered one."""
@@ -116,7 +119,7 @@ class _Twins:
         async for due_t in self._context.ticks(workload.bursts, workload.ack_after_s):
             messages = tuple((key, seq) for seq in range(first, first + length))
             first += length
-            if await self._context.publish(key, length, workload.sizes, due_t) == length:
+            if await self._publishing.publish(key, length, workload.sizes, due_t) == length:
                 self.pairs.bursts.append(Burst(due_t, messages))
 
     async def settle(self) -> None:
@@ -132,6 +135,10 @@ class _Twins:
         self._tell_interval(pairs.latency(), Figure.ORDER_LATENCY, Figure.ORDER_LATENCY_LOW, Figure.ORDER_LATENCY_HIGH)
         unavailable = Figure.ORDER_UNAVAILABILITY, Figure.ORDER_UNAVAILABILITY_LOW, Figure.ORDER_UNAVAILABILITY_HIGH
         self._tell_interval(pairs.availability(), *unavailable)
+        slower = Figure.KEY_PUBLISH_LATENCY, Figure.KEY_PUBLISH_LATENCY_LOW, Figure.KEY_PUBLISH_LATENCY_HIGH
+        self._tell_interval(self._publishing.pairs.latency(), *slower)
+        failing = Figure.KEY_PUBLISH_FAILURES, Figure.KEY_PUBLISH_FAILURES_LOW, Figure.KEY_PUBLISH_FAILURES_HIGH
+        self._tell_interval(self._publishing.pairs.availability(), *failing)
         streams = self._order.report().streams
         arrivals, reorderings = [each.arrivals for each in streams], [each.reordering for each in streams]
         for name in ("in_order", "early", "late", "duplicates", "gave_up"):
@@ -158,8 +165,8 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes twice, once of these where nobody judges it."""
-    return Traffic(workload.keys * workload.bursts, workload.messages, 2 * workload.messages)
+    """Every message is published with a key and without one, and comes on both subscriptions."""
+    return Traffic(2 * workload.keys * workload.bursts, 2 * workload.messages, 4 * workload.messages, unrecorded=workload.messages)
 
 
 PROBE = Experiment(

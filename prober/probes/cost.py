@@ -30,14 +30,16 @@ _TYPICAL_STAMP: Final = Stamp("redelivery-0123456789ab", 100)
 class Traffic:
     """What one run sends and receives while the service does as it should.
 
-    requests   publish requests, of one key each.
-    published  messages in them.
-    delivered  messages received, those that the probe makes come again included.
+    requests    publish requests, of one key each.
+    published   messages in them.
+    delivered   messages received, those that the probe makes come again included.
+    unrecorded  so many of those that are published are in no record, and count for no indicator.
     """
 
     requests: int
     published: int
     delivered: int
+    unrecorded: int = 0
 
 
 @dataclass(frozen=True, slots=True)

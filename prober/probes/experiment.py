@@ -197,5 +197,6 @@ class Experiment:
         return any(plan.mode is mode for plan in self.subscriptions)
 
     def messages(self, workload: Workload) -> int:
-        """How many messages it publishes with a workload, if nothing keeps it from doing so."""
-        return self.traffic(workload).published
+        """How many messages it publishes and records with a workload, if nothing keeps it from doing so."""
+        traffic = self.traffic(workload)
+        return traffic.published - traffic.unrecorded

@@ -96,10 +96,14 @@ class Witnesses:
 
     def saw(self, injection: Injection, t: float) -> bool:
         """Whether what was injected at a time of the run's clock can be told from what is allowed."""
-        if injection.message_id in self._foreign:
+        if injection.message_id in self._foreign or self._is_unrecorded(injection):
             return False
         seen = SEEN.get(injection.fault)
         return injection.where not in {"", *self._rules} or seen is None or seen(self, injection, t)
+
+    def _is_unrecorded(self, injection: Injection) -> bool:
+        """Whether it struck a message without a key in a run that records none of these."""
+        return bool(injection.message_id) and not injection.key and not self._published[""]
 
     def was_never_acked(self, injection: Injection, _t: float) -> bool:
         """Whether the message is one that must come again."""

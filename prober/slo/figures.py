@@ -76,6 +76,30 @@ class Figure(StrEnum):
         "order_availability_price_high_ratio",
         "The upper end of the 95 % confidence interval of order_availability_price_ratio.",
     )
+    KEY_PUBLISH_LATENCY = (
+        "key_publish_latency_price_seconds",
+        "How much longer a publish request with an ordering key took than the same without one, on average.",
+    )
+    KEY_PUBLISH_LATENCY_LOW = (
+        "key_publish_latency_price_low_seconds",
+        "The lower end of the 95 % confidence interval of key_publish_latency_price_seconds.",
+    )
+    KEY_PUBLISH_LATENCY_HIGH = (
+        "key_publish_latency_price_high_seconds",
+        "The upper end of the 95 % confidence interval of key_publish_latency_price_seconds.",
+    )
+    KEY_PUBLISH_FAILURES = (
+        "key_publish_availability_price_ratio",
+        "Publish requests that failed with an ordering key only, less those that failed without one only, of all pairs.",
+    )
+    KEY_PUBLISH_FAILURES_LOW = (
+        "key_publish_availability_price_low_ratio",
+        "The lower end of the 95 % confidence interval of key_publish_availability_price_ratio.",
+    )
+    KEY_PUBLISH_FAILURES_HIGH = (
+        "key_publish_availability_price_high_ratio",
+        "The upper end of the 95 % confidence interval of key_publish_availability_price_ratio.",
+    )
     UNORDERED_REORDERED = (
         "unordered_reordered_ratio",
         "Reordered messages (RFC 4737) among those that came on the unordered twin, in the last run.",

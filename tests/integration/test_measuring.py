@@ -55,3 +55,26 @@ def test_the_unordered_twin_is_read_and_in_no_count_of_deliveries() -> None:
     assert low < result.figures[Figure.ORDER_LATENCY] < high
     assert result.figures[Figure.ORDER_UNAVAILABILITY] == 0.0
     assert 0.0 <= result.figures[Figure.UNORDERED_REORDERED] <= 1.0
+
+
+def test_a_slow_publish_on_keys_is_a_price_of_the_key_and_one_on_all_is_none() -> None:
+    slow = run("control_group", "publish_slow:key=twin-*,p=0.5,seed=1").figures
+    assert slow[Figure.KEY_PUBLISH_LATENCY_LOW] > 0.1
+    assert slow[Figure.KEY_PUBLISH_FAILURES] == 0.0
+    alike = run("control_group", "publish_slow:p=1").figures
+    assert abs(alike[Figure.KEY_PUBLISH_LATENCY]) < 0.1
+
+
+def test_publishes_that_fail_on_keys_only_are_a_price_of_the_key() -> None:
+    result = run("control_group", "publish_unavailable:key=twin-*,p=0.5,seed=1")
+    assert result.figures[Figure.KEY_PUBLISH_FAILURES_LOW] > 0.0
+    assert result.counters["publishes_without_key"] == 320
+    alike = run("control_group", "publish_unavailable:p=0.3,seed=1").figures
+    assert alike[Figure.KEY_PUBLISH_FAILURES_LOW] < 0.0 < alike[Figure.KEY_PUBLISH_FAILURES_HIGH]
+
+
+def test_messages_without_a_key_are_neither_recorded_nor_verified() -> None:
+    result = run("control_group")
+    assert result.counters["deliveries_unordered"] == result.counters["publishes_without_key"] == 320
+    assert result.counters["publishes_invoked"] == 320
+    assert not result.findings

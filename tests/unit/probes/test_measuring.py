@@ -9,6 +9,7 @@ import pytest
 from prober.probes.control_group import IN_TIME_S, Burst, Pairs
 from prober.probes.hot_key import RampStep, figures_of
 from prober.probes.isolation import Receipt, delays_s
+from prober.probes.paired_publishing import Answer, RequestPairs
 from prober.slo.figures import Figure
 
 
@@ -87,3 +88,18 @@ def test_what_came_on_one_only_is_no_pair_but_counts_for_availability() -> None:
 def test_without_messages_nothing_is_said() -> None:
     assert Pairs().latency() is None
     assert Pairs().availability() is None
+
+
+def test_the_price_of_a_key_is_of_pairs_that_were_confirmed_with_it_and_without() -> None:
+    slow, quick, failed = Answer(True, 0.5), Answer(True, 0.1), Answer(False, 60.0)
+    latency = RequestPairs([(slow, quick), (slow, quick), (failed, quick), (quick, failed)]).latency()
+    assert latency is not None
+    assert latency.value == pytest.approx(0.4)
+
+
+def test_a_request_that_failed_with_and_without_a_key_is_no_price() -> None:
+    well, failed = Answer(True, 0.1), Answer(False, 1.0)
+    availability = RequestPairs([(failed, well), (failed, failed), (well, failed), (failed, well)]).availability()
+    assert availability is not None
+    assert availability.value == pytest.approx(0.25)
+    assert (RequestPairs().latency(), RequestPairs().availability()) == (None, None)
