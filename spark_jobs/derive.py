@@ -106,8 +106,13 @@ WITH published AS (
   WHERE event IN ('publish', 'published', 'publish_failed', 'publish_unknown')
   GROUP BY run_id, key, epoch, seq
 ),
+asked AS (  -- the filter of a subscription passes every message, or every so many
+  SELECT run_id, subscription,
+    coalesce(CAST(get_json_object(rules, concat("$['", subscription, "'].filter_every")) AS INT), 0) AS passes_every
+  FROM (SELECT run_id, rules, explode(subscriptions) AS subscription FROM {runs})
+),
 owed AS (
-  SELECT * FROM published JOIN (SELECT run_id, explode(subscriptions) AS subscription FROM {runs}) USING (run_id)
+  SELECT * EXCEPT (passes_every) FROM published JOIN asked USING (run_id) WHERE passes_every < 2 OR seq % passes_every = 0
 ),
 owner AS (
   SELECT run_id, subscription, session, min_by(subscriber, place) AS subscriber

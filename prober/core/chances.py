@@ -18,6 +18,7 @@ have told as a violation if it had been wrong; what it would have called indeter
                         it is certainly held: the service goes on, or sends again what is held.
     dead letter         a message came to the dead-letter topic, and a new one of its key is delivered after that: the key moves on, or
                         stands still.
+    filter              a message was stored that the filter of a subscription excludes: it is kept back, or delivered.
     seek                a message comes again that a settled seek has certainly brought back (`returned`): it, or a later one.
     push, failed        a push request failed while a later message of its key waits: the next one is for the same message, or a later.
     completeness        a message was accepted: it is delivered, or lost.
@@ -40,6 +41,7 @@ CHANCES: Final[Mapping[str, str]] = MappingProxyType(
         "chances_confirmed": "acknowledgements that were confirmed and had to be final",
         "chances_outstanding": "deliveries while another message was held that must not come again",
         "chances_dead_letter": "messages that went to the dead-letter topic and whose key had to move on",
+        "chances_filter": "messages that the filter of a subscription had to keep back",
         "chances_seek": "messages that a seek had to bring back in order",
         "chances_push_failed": "failed push requests that had to be repeated before others",
         "publishes_confirmed": "messages that had to arrive",

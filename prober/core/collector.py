@@ -63,6 +63,7 @@ class Counts:
     chances_confirmed: int = 0
     chances_dead_letter: int = 0
     chances_divergence: int = 0
+    chances_filter: int = 0
     chances_order: int = 0
     chances_outstanding: int = 0
     chances_overlap: int = 0

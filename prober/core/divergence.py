@@ -368,4 +368,4 @@ class DivergenceCheck:
 
 def _comparable(checker: KeyChecker) -> bool:
     """Whether a subscription had to receive everything, and that is on record."""
-    return checker.rules.subscription_predates_first_publish and not checker.rules.filtered and not checker.subscription.graces
+    return checker.rules.subscription_predates_first_publish and not checker.rules.has_filter and not checker.subscription.graces

@@ -36,6 +36,7 @@ EARLIER_SEND: Final = "a delivery may have been sent before the last moment at w
 
 NO_POLICY: Final = "not dead-lettered: the subscription has no dead-letter policy"
 NO_FILTER: Final = "not filtered out: the subscription has no filter"
+PASSES_FILTER: Final = "not filtered out: it passes the filter of the subscription"
 NO_DUPLICATE: Final = "not a duplicate: both messages have the ids of their confirmed publishes"
 NO_ORDER: Final = "not sent in another order: none of the orders that the bounds allow is legal"
 
@@ -96,6 +97,11 @@ def within_retention(rules: Rules, invoked_t: float, what: str) -> str:
     if rules.message_retention_s == inf:
         return "not expired: the rules state no message retention"
     return f"not expired: {what}, published at {at(invoked_t)}, was within the retention of {seconds(rules.message_retention_s)}"
+
+
+def not_filtered(rules: Rules) -> str:
+    """Why the filter did not exclude something: 6.4. Not for filters of which the rules do not state what they exclude."""
+    return PASSES_FILTER if rules.has_filter else NO_FILTER
 
 
 def none_lost(rules: Rules, since_t: float, until_t: float) -> str:

@@ -77,7 +77,7 @@ class KeyGroup(Ledger):
         """A record of a publish came that is not known to be confirmed: it was stored, so it is pending on the other subscriptions."""
         if publication.token is None:
             for checker in self.checkers:
-                if checker is not receiver:
+                if checker is not receiver and not checker.rules.excludes(publication.seq):
                     checker.liveness.proven(publication, one.token, one.t)
 
     @property

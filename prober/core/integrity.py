@@ -31,7 +31,7 @@ def judge_content(key: KeyChecker, one: Delivery, event: Delivered) -> None:
     """Reports what the recorder found in the message itself."""
     if event.defect is not None:
         key.collector.violation(Kind.ID_CONFLICT, one.t, (one.number,), {**record_of(one), "defect": event.defect})
-    if not event.matches_filter:
+    if not event.matches_filter or key.rules.excludes(one.seq):
         grace = key.subscription.grace_of(one)
         doubt = "" if grace is None else GRACE.format(grace.cause)
         key.collector.violation(Kind.FILTER_LEAK, one.t, (one.number,), record_of(one), doubt)

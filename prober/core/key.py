@@ -90,7 +90,7 @@ class KeyChecker:
     def delivered(self, event: Delivered, number: int) -> None:
         """A message was delivered."""
         one, subscription = self._arrived(event, number), self.subscription
-        if event.defect is not None or not event.matches_filter:
+        if event.defect is not None or not event.matches_filter or self.rules.excludes(one.seq):
             integrity.judge_content(self, one, event)
         if subscription.graces:
             subscription.showed(one)
@@ -215,7 +215,7 @@ class KeyChecker:
             self.liveness.foreign()
             return None
         one.copy = self._is_copy(one, publication)
-        forgotten = self._may_be_forgotten(one, publication)
+        forgotten = self._may_be_forgotten(one, publication) or self.rules.excludes(one.seq)  # 6.4: it has no place in the log
         if integrity.judge_origin(self, one, publication, forgotten=forgotten) or forgotten:
             self.counts.deliveries_unplaced += 1
             return None
@@ -310,14 +310,14 @@ class KeyChecker:
         elif publication.invoked_t <= self.baseline_t and not self.adopts and baseline.may_predate(self, publication):
             self.excuse(publication)
             return
-        if token in self.dead_lettered_ids:
+        excluded = self.rules.excludes(publication.seq)
+        self.counts.chances_filter += excluded
+        if excluded or token in self.dead_lettered_ids:
             self.excuse(publication)
             return
         if first is not None and first.position > 1:
             self.counts.chances_order += 1
-        lane = self.current_lane
-        if lane is None or lane.region != publication.region:
-            lane = self.lane(publication.region)
+        lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)
         if self.liveness.due_t == inf:
             self.liveness.confirmed(t)

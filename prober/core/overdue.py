@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from prober.core.collector import SEQS_SHOWN
 from prober.core.events import LONG_AGO
-from prober.core.excuses import DEAD_LETTER, NO_FILTER, NO_POLICY, UNSEEN_ATTEMPTS, unacknowledged, within_retention
+from prober.core.excuses import DEAD_LETTER, NO_POLICY, UNSEEN_ATTEMPTS, not_filtered, unacknowledged, within_retention
 from prober.core.facts import Delivery, deliveries_of, lease_until
 from prober.core.findings import Fact, Kind
 from prober.core.names import Named, RecordName, id_of, ids_of, words_for
@@ -86,7 +86,7 @@ def _since(key: KeyChecker, one: Delivery, wait: Wait) -> str:
 def _never_delivered(key: KeyChecker, wait: Wait, passed_t: float, doubt: str) -> tuple[str, ...]:
     if doubt:
         return ()
-    return reasons_of(key.subscription, key.liveness.clock, wait, passed_t, not_removed(key.rules), NO_FILTER)
+    return reasons_of(key.subscription, key.liveness.clock, wait, passed_t, not_removed(key.rules), not_filtered(key.rules))
 
 
 def seqs(key: KeyChecker, records: Sequence[Named], count: int) -> dict[str, Fact]:

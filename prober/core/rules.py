@@ -44,6 +44,7 @@ class Rules:
     subscription_predates_first_publish     a strict baseline: the first message of an epoch must come first. False adopts the
                             first message seen as the baseline.
     filtered                the subscription has a filter, so it need not see the same messages as others.
+    filter_every            the filter passes the messages whose sequence number is a multiple of this and no others; 0: no such filter.
     attempts_observed       every attempt to publish is an event of its own (no hidden retries), so that more records than
                             attempts are a violation and not a client's retry.
     idle_after_s            a settled key without events for this long gives up its window.
@@ -73,6 +74,7 @@ class Rules:
     unacked_deadline_s: float = 120.0
     subscription_predates_first_publish: bool = True
     filtered: bool = False
+    filter_every: int = 0
     attempts_observed: bool = False
     idle_after_s: float = 900.0
     message_retention_s: float = inf
@@ -92,6 +94,15 @@ class Rules:
     def ack_settled_s(self) -> float:
         """How long after it was sent an acknowledgement or refusal has certainly been applied, as far as anybody can see."""
         return self.ack_lag_max_s + self.delivery_delay_max_s
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether the subscription need not receive the same messages as others."""
+        return self.filtered or self.filter_every > 1
+
+    def excludes(self, seq: int) -> bool:
+        """Whether the filter provably excludes a sequence number."""
+        return self.filter_every > 1 and seq % self.filter_every != 0
 
     @property
     def several_regions(self) -> bool:

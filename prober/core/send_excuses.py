@@ -14,7 +14,6 @@ from prober.core.excuses import (
     LOST,
     LOST_REQUEST,
     NO_DUPLICATE,
-    NO_FILTER,
     NO_POLICY,
     UNSEEN_ATTEMPTS,
     Excuse,
@@ -22,6 +21,7 @@ from prober.core.excuses import (
     is_expired,
     none_lost,
     none_lost_beside,
+    not_filtered,
     unacknowledged,
     within_retention,
 )
@@ -98,7 +98,7 @@ EXPIRY: Final = Excuse[Absent](
 )
 FILTER: Final = Excuse[Absent](
     lambda case: FILTERED if case.rules.filtered and not case.missing.received >> case.subscription.index & 1 else "",
-    lambda case: f"not filtered out: {case.what} has come" if case.rules.filtered else NO_FILTER,
+    lambda case: f"not filtered out: {case.what} has come" if case.rules.filtered else not_filtered(case.rules),
 )
 ABSENCE: Final[tuple[Excuse[Absent], ...]] = (
     EXPIRY,

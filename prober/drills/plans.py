@@ -94,6 +94,8 @@ _FAULTS: Final = (
     (DrillSort.REDELIVERY, ProbeName.EXACTLY_ONCE, Fault("redeliver_after_confirmed_ack", key=_CONFIRMED)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("lose_write", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("drop", key=_ONE, count=1)),
+    (DrillSort.INTEGRITY, ProbeName.PUBLISH, Fault("filter_leaks", key=_PUBLISHED, probability=0.2)),
+    (DrillSort.INTEGRITY, ProbeName.PUBLISH, Fault("filter_drops", key=_PUBLISHED, probability=0.2)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("duplicate_id", key=_ONE, count=1)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("phantom", key=_SOME, probability=0.2)),
     (DrillSort.INTEGRITY, _ORDERING, Fault("wrong_key", key=_SOME, probability=0.2)),

@@ -92,6 +92,10 @@ class Behaviour:
         """Messages go to all subscriptions: the order in which those with ordering get them that get another one than was stored."""
         return {}
 
+    def filter(self, subscription: str, message: Message, now: float, *, passes: bool) -> bool:
+        """A stored message meets the filter of a subscription, which it passes or not: whether it goes on to the subscription."""
+        return passes
+
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
         """A stored message passed a subscription's filter: whether the subscription ever gets to see it."""
         return True

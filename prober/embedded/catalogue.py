@@ -42,6 +42,16 @@ _DESCRIPTIONS: Final = (
         findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK", "ORDER_DIVERGENCE"),
     ),
     Description(
+        "filter_leaks",
+        "A message that the filter of a subscription excludes is delivered there.",
+        findings=("FILTER_LEAK",),
+    ),
+    Description(
+        "filter_drops",
+        "A message that passes the filter of a subscription never reaches it; later ones of its key do.",
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK"),
+    ),
+    Description(
         "lose_write",
         "A publish is confirmed with an id, but the message is not stored.",
         findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK"),

@@ -198,6 +198,11 @@ class StorageFaults(Behaviour):
             once[topic, key] = stored
         return chosen if struck else ()
 
+    def filter(self, subscription: str, message: Message, now: float, *, passes: bool) -> bool:
+        """filter_leaks, filter_drops."""
+        fault = "filter_drops" if passes else "filter_leaks"
+        return passes is not bool(self.faults.strike(fault, subscription, message.ordering_key, now, message.id))
+
     def enqueue(self, subscription: str, message: Message, now: float) -> bool:
         """Drop."""
         return not self.faults.strike("drop", subscription, message.ordering_key, now, message.id)

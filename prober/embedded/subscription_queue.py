@@ -117,8 +117,10 @@ class SubscriptionQueue:
 
     def enqueue(self, message: Message, now: float) -> None:
         """A message was stored in the topic."""
-        if self.accepts is not None and not self.accepts(message.attributes):
-            return
+        if self.accepts is not None:
+            passes = self.accepts(message.attributes)
+            if not self.engine.behaviour.filter(self.name, message, now, passes=passes):
+                return
         key_queue = self.key_queues.get(message.ordering_key)
         if key_queue is not None and key_queue.held and self.engine.behaviour.forget_holds(self.name, key_queue, now):
             self.rewind(key_queue, key_queue.lowest_held)

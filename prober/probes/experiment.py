@@ -125,6 +125,7 @@ class SubscriptionPlan:
     dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
     of_dead_letters           it is of the dead-letter topic instead.
+    filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
     name: str = ""
@@ -134,6 +135,7 @@ class SubscriptionPlan:
     ordering: bool = True
     retain_acked: bool = False
     of_dead_letters: bool = False
+    filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,11 @@ EPOCH = "okp_epoch"
 SEQ = "okp_seq"
 GENERATION = "okp_generation"
 CHECKSUM = "okp_checksum"
+MARK = "okp_even"
+EVEN = 2
+"""Messages with an even sequence number carry the mark."""
+EVEN_ONLY = f"attributes:{MARK}"
+"""The filter of a subscription that these pass, in Pub/Sub's filter language."""
 
 
 @fact(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Stamp:
             SEQ: str(self.seq),
             GENERATION: str(self.generation),
             CHECKSUM: _checksum(self, ordering_key, data),
+            **({} if self.seq % EVEN else {MARK: "1"}),
         }
 
 

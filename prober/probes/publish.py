@@ -1,4 +1,4 @@
-"""`publish`: what a publisher may rely on, whatever becomes of its requests; and that two subscriptions see one order.
+"""`publish`: the order in which a publisher hands messages over, whatever becomes of its requests; two subscriptions see one order.
 
 Two publishers, each with a client of its own, take turns on every key. Each turn is another thing that happens to publishers:
 
@@ -14,6 +14,8 @@ Copies of a message are no breach, wherever they land. What was confirmed has to
 certainly failed must not come at all, and both subscriptions have to see the same: copies, too, and in the same places. What the client
 library does with a key on which a publish has failed is no event, so it is counted and not judged: `publishes_stopped`,
 `publishes_past_a_failure` (what is right at the wire, where nothing stops a key) and `keys_resumed`.
+
+A third subscription has a filter that every other message of each key passes: these have to come there, in order, and no others.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from prober.probes.publishing import GENERATIONS_MAX, unsettled
 from prober.slo.indicators import Indicator
 
 SECOND: Final = "second"
+FILTERED: Final = "filtered"
 PUBLISHERS: Final = 2
 HURRY_MIN, HURRY_MAX = 0.2, 1.2
 """How long an answer is waited for in a hurry, as shares of what the last one took."""
@@ -39,8 +42,8 @@ HURRIED_STORED_SHARE: Final = 0.5
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on all keys at once, and acknowledges what comes on both subscriptions."""
-    for subscription in ("", SECOND):
+    """Publishes on all keys at once, and acknowledges what comes on all subscriptions."""
+    for subscription in ("", SECOND, FILTERED):
         for _ in range(workload.subscribers):
             await context.subscribe(Delivery.ack, at=subscription)
     keys = [f"publish-{number}" for number in workload.numbers]
@@ -108,18 +111,22 @@ BURSTS_EACH: Final = 10
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Everything that is stored comes on both subscriptions. Not stored are one burst that fails, and some of what is hurried."""
+    """Everything that is stored comes on two subscriptions, every other message of it also on the filtered one.
+
+    Not stored are one burst that fails, and some of what is hurried.
+    """
     cycles, messages = workload.keys * (workload.bursts // BURSTS_EACH), workload.burst_messages
     stored = round(cycles * messages * (BURSTS_EACH - 2 + HURRIED_STORED_SHARE))
-    return Traffic(cycles * (messages + BURSTS_EACH - 1), cycles * messages * BURSTS_EACH, 2 * stored)
+    return Traffic(cycles * (messages + BURSTS_EACH - 1), cycles * messages * BURSTS_EACH, 2 * stored + stored // 2)
 
 
 def chances(workload: Workload) -> dict[str, int]:
-    """The first message of a key is none on either subscription, nor is the order of copies, nor what is not confirmed for certain."""
+    """The first message of a key is none on any subscription, nor is the order of copies, nor what is not confirmed for certain."""
     confirmed = (workload.bursts // BURSTS_EACH) * workload.burst_messages * (len(TURNS) + 1)
     stored = round(confirmed * (BURSTS_EACH - 2) / (len(TURNS) + 1))
     return {
-        "chances_order": 2 * workload.keys * (confirmed - 1),
+        "chances_order": workload.keys * (2 * (confirmed - 1) + confirmed // 2 - 1),
+        "chances_filter": workload.keys * (confirmed // 2),
         "chances_divergence": workload.keys * stored,
         "publishes_confirmed": workload.keys * stored,
     }
@@ -147,7 +154,8 @@ PROBE = Experiment(
             "run's counters"
         ),
         "publisher_duplicates": f"no repeated publish was delivered twice, so duplicates were not exercised; {CHECK_TARGET}",
+        "chances_filter": f"no message that the filter excludes was confirmed, so the filter was not verified; {CHECK_TARGET}",
         "chances_divergence": f"no message was delivered on both subscriptions, so their order was not compared; {CHECK_TARGET}",
     },
-    subscriptions=(SubscriptionPlan(), SubscriptionPlan(name=SECOND)),
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(SECOND), SubscriptionPlan(FILTERED, filtered=True)),
 )

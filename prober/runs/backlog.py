@@ -132,14 +132,21 @@ class BacklogTracker:
     """
 
     def __init__(
-        self, stalled_after_s: float, *, retention_s: float = inf, attempts_max: int = 0, retains_acked: bool = False
+        self,
+        stalled_after_s: float,
+        *,
+        retention_s: float = inf,
+        attempts_max: int = 0,
+        retains_acked: bool = False,
+        excludes: Callable[[int], bool] = lambda _seq: False,
     ) -> None:
         """`stalled_after_s`: a key with a pending message on which nothing moves for longer counts as stalled. `retention_s`: the message
         retention. `attempts_max`: that of the dead-letter policy, 0 without one. `retains_acked`: a seek brings acknowledged messages back.
+        `excludes`: whether the filter excludes a sequence number.
         """
         self.written_off = 0
         self._stalled_after_s, self._retention_s = stalled_after_s, retention_s
-        self._attempts_max, self._retains_acked = attempts_max, retains_acked
+        self._attempts_max, self._retains_acked, self._excludes = attempts_max, retains_acked, excludes
         self._keys: dict[str, PendingKey] = {}
         self._retained: dict[tuple[str, str], PendingMessage] = {}
         self._pending = self._publishes = self._sent = self._dropped = 0
@@ -209,6 +216,8 @@ class BacklogTracker:
     # --- publishes -----------------------------------------------------------------------------------------------------------
 
     def _invoked(self, event: PublishInvoked) -> None:
+        if self._excludes(event.seq):
+            return
         if self._pending + self._publishes >= PENDING_MAX:
             self._dropped += 1
             return

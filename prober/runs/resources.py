@@ -25,6 +25,7 @@ from prober.clock import chance_name, monotonic_s, wall_s
 from prober.core.rules import Mode, Rules
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.experiment import SubscriptionPlan
+from prober.probes.payload import EVEN, EVEN_ONLY
 from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
 from prober.runs.probe_instance import CHANGING, Target
@@ -207,6 +208,7 @@ class Provisioner:
             ordering=plan.ordering,
             ack_deadline_s=resources.ack_deadline_s,
             exactly_once=plan.exactly_once,
+            filter=EVEN_ONLY if plan.filtered else "",
             retain_acked=plan.retain_acked,
             dead_letter_topic=resources.dead_letter_topic if attempts else "",
             dead_letter_max_attempts=attempts,
@@ -227,7 +229,13 @@ class Provisioner:
 
 def _rules(rules: Rules, plan: SubscriptionPlan) -> Rules:
     """The rules of a target as they hold for one subscription."""
-    return replace(rules, mode=plan.mode, exactly_once=plan.exactly_once, dead_letter_max_attempts=plan.dead_letter_max_attempts)
+    return replace(
+        rules,
+        mode=plan.mode,
+        exactly_once=plan.exactly_once,
+        dead_letter_max_attempts=plan.dead_letter_max_attempts,
+        filter_every=EVEN if plan.filtered else 0,
+    )
 
 
 def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
@@ -237,6 +245,7 @@ def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
         retention_s=rules.message_retention_s,
         attempts_max=plan.dead_letter_max_attempts,
         retains_acked=plan.retain_acked,
+        excludes=_rules(rules, plan).excludes,
     )
 
 

@@ -31,6 +31,8 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
         "dead_letter_stalls_keys": (ProbeName.DEAD_LETTER,),
         "redeliver_after_confirmed_ack": (ProbeName.EXACTLY_ONCE,),
         "diverge_subscriptions": (ProbeName.PUBLISH, ProbeName.CONTROL_PLANE),
+        "filter_leaks": (ProbeName.PUBLISH,),
+        "filter_drops": (ProbeName.PUBLISH,),
         "split_holder": (ProbeName.AFFINITY, ProbeName.ORDERING, ProbeName.REDELIVERY),
         "forget_holds": (ProbeName.EXACTLY_ONCE,),
         "lease_short": (ProbeName.EXACTLY_ONCE,),

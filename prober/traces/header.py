@@ -97,6 +97,7 @@ RULE_READERS: Mapping[str, Callable[[object], Any]] = {
     "unacked_deadline_s": _seconds,
     "subscription_predates_first_publish": _switch,
     "filtered": _switch,
+    "filter_every": _whole(least=0, unbounded=0),
     "attempts_observed": _switch,
     "idle_after_s": _seconds,
     "message_retention_s": _seconds,

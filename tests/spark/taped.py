@@ -109,7 +109,7 @@ class Taped:
 
     def _messages(self, ended_us: int | None) -> list[Row]:
         """As the service would write them."""
-        made = MessageRows(self.run_id, tuple(self.rules), MIDNIGHT)
+        made = MessageRows(self.run_id, self.rules, MIDNIGHT)
         for event, lagged_s in self._recorded:
             made.add(event, lagged_s)
         moments = [column.name for column in MESSAGES.columns if column.type is Type.TIMESTAMP]

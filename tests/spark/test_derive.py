@@ -80,7 +80,7 @@ def record(recorder: Recorder, seed: int) -> Iterator[Row]:
     run, run_id, chance = simulate_run(seed, mode, fault), f"{mode}-{seed}", Random(seed)
     recorder.clock.now = run.events[0].t
     log = recorder.begin(run_id, run.rules_by_subscription)
-    messages = MessageRows(run_id, tuple(run.rules_by_subscription), BEGAN_AT)
+    messages = MessageRows(run_id, run.rules_by_subscription, BEGAN_AT)
     own = next((event.epoch for event in run.events if isinstance(event, PublishInvoked)), "")
     for event in run.events:
         ours = as_recorded(event)

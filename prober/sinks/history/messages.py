@@ -37,6 +37,7 @@ from prober.core.events import (
     PublishUnknown,
     Sought,
 )
+from prober.core.rules import Rules
 from prober.slo.objectives import whole_micros
 
 NANOS_PER_MICRO: Final = 1000
@@ -118,9 +119,12 @@ class MessageRows:
     size   rows and redeliveries so far. Memory grows with it, by about a kilobyte each.
     """
 
-    def __init__(self, run_id: str, subscriptions: tuple[str, ...], clock_offset_s: float) -> None:
-        """`clock_offset_s` turns an event's `t` into seconds since 1970. Every message that is published belongs to all subscriptions."""
-        self._run_id, self._subscriptions, self._offset_s = run_id, subscriptions, clock_offset_s
+    def __init__(self, run_id: str, rules: Mapping[str, Rules], clock_offset_s: float) -> None:
+        """`rules`: by subscription. `clock_offset_s` turns an event's `t` into seconds since 1970.
+
+        Every published message belongs to all subscriptions, except those of which the rules state that their filter excludes it.
+        """
+        self._run_id, self._rules, self._offset_s = run_id, rules, clock_offset_s
         self.size = 0
         self._publications: dict[tuple[str, str, int], _Publication] = {}
         self._receipts: dict[tuple[_Place, _Name], _Receipt] = {}
@@ -153,11 +157,10 @@ class MessageRows:
         """The rows without what all rows of a run share. `ended_us`: when the run ended; None: it was cut short."""
         for (key, epoch, seq), publication in self._publications.items():
             name: _Name = epoch, seq, None
-            for subscription in self._subscriptions:
-                place = subscription, key
+            for place in ((subscription, key) for subscription, rules in self._rules.items() if not rules.excludes(seq)):
                 yield self._row(place, name, publication, self._receipts.get((place, name), NOT_RECEIVED), ended_us)
         for (place, name), receipt in self._receipts.items():
-            if place[0] not in self._subscriptions or not self._is_published(place[1], name):
+            if not self._belongs(place, name):
                 yield self._row(place, name, NOT_PUBLISHED, receipt, ended_us)
 
     # --- the publisher -------------------------------------------------------------------------------------------------------
@@ -189,7 +192,7 @@ class MessageRows:
         now_us, name = self._time_us(event), (event.key, event.epoch, event.seq)
         publication = self._publications.get(name)
         if publication is None:
-            self.size += len(self._subscriptions)
+            self.size += len(self._rules)
             publication = self._publications[name] = _Publication(now_us)
         return now_us, publication
 
@@ -206,7 +209,7 @@ class MessageRows:
         record = self._record(event)
         due_us, record.due_us = record.due_us, None
         if receipt is None:
-            self.size += not self._is_published(event.key, name)
+            self.size += not self._belongs(place, name)
             published_us = event.publish_time // NANOS_PER_MICRO if isinstance(event.publish_time, int) else None
             receipt = _Receipt(record, now_us, event.message_id, lagged_us, event.data_size, published_us)
             self._receipts[place, name] = receipt
@@ -295,10 +298,13 @@ class MessageRows:
             ends += [end for end in self._unsettled.get(subscription, ()) if end[0] >= stored_us]
         return min(ends, default=None)
 
-    def _is_published(self, key: str, name: _Name) -> bool:
-        """Whether an event about its publish is on record."""
-        epoch, seq, _ = name
-        return epoch is not None and seq is not None and (key, epoch, seq) in self._publications
+    def _belongs(self, place: _Place, name: _Name) -> bool:
+        """Whether an event about its publish is on record, and the subscription has to receive it."""
+        (subscription, key), (epoch, seq, _) = place, name
+        rules = self._rules.get(subscription)
+        if rules is None or epoch is None or seq is None or rules.excludes(seq):
+            return False
+        return (key, epoch, seq) in self._publications
 
     def _time_us(self, event: Event) -> int:
         return whole_micros(event.t + self._offset_s)

@@ -97,7 +97,7 @@ class RunLog:
         # The thread's.
         self._taken = 0
         self._next = 1
-        self._messages: MessageRows | None = MessageRows(run.run_id, tuple(run.rules), origin.clock_offset_s)
+        self._messages: MessageRows | None = MessageRows(run.run_id, run.rules, origin.clock_offset_s)
 
     def record(self, event: Event, findings: Iterable[Finding] = (), lagged_s: float = 0.0) -> None:
         """Takes the next event of the run and what was found with it. Never waits, never raises; on the event loop only.

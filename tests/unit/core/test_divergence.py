@@ -103,7 +103,7 @@ def test_what_only_the_later_one_received_is_among_its_proof() -> None:
 
 @pytest.mark.parametrize(
     "rules",
-    [Rules(filtered=True), Rules(subscription_predates_first_publish=False)],
+    [Rules(filtered=True), Rules(filter_every=2), Rules(subscription_predates_first_publish=False)],
 )
 def test_who_need_not_receive_everything_is_not_compared(rules: Rules) -> None:
     assert diverging(f"{TWO} A<1,2,3@1", "B<1@2 B<3@2.1", each={"t": rules}) == []

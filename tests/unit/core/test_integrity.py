@@ -64,6 +64,9 @@ def test_ghost(one: Case) -> None:
         case("a wrong key", "P1 A<1!ordering_key@1", "V:ID_CONFLICT"),
         case("on every delivery", "P1 A<1!checksum@1 A<1!checksum@2", "V:ID_CONFLICT@1 V:ID_CONFLICT@2"),
         case("the filter excludes it", "P1 A<1!filter@1", "V:FILTER_LEAK"),
+        case("the filter passes every other number", "P1,2,3,4 A<2@1 A<3@1.1 A<4@1.2", "V:FILTER_LEAK@1.1", filter_every=2),
+        case("a copy of what the filter excludes", "P1,2 A<x1(1)@1 A<2@1.1", "V:FILTER_LEAK@1", filter_every=2),
+        case("what passes the filter is late", "P1,2 A<1@1 A ack 1@1.1 end @500", "V:FILTER_LEAK L:STUCK", filter_every=2),
         case("a wrong message is a message", "P1,2,3 A<1@1 A<2!checksum@1.1 A<3@1.2", "V:ID_CONFLICT@1.1"),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ REPUBLISHED = "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 ok1'gen1=m1@0.35"
 @pytest.mark.parametrize(
     "one",
     [
+        case("a hole in what passes the filter", "P1,2,3,4,5,6 A<2@1 A<6@1.1", "V:ORDER_GAP@1.1", filter_every=2),
         case("a hole", "P1,2,3 A<1@1 A<3@1.1", "V:ORDER_GAP@1.1"),
         case("the first is missing", "P1,2 A<2@1", "V:ORDER_GAP"),
         case("two holes", "P1,2,3,4,5 A<1@1 A<3@1.1 A<5@1.2", "V:ORDER_GAP@1.1 V:ORDER_GAP@1.2"),
@@ -90,6 +91,9 @@ def test_realtime(one: Case) -> None:
         case("a republication is ordered where it was republished", f"{REPUBLISHED} A<2@1 A<1@1.1"),
         case("the same, delivered before its confirmation", "P1@0 info1@0.1 P2@0.2 ok2=m2@0.25 P1'gen1@0.3 A<2@1 A<1@1.1 ok1'gen1=m1@1.2"),
         case("a republication that began after the next one had completed comes first", f"{REPUBLISHED} A<1@1 A<2@1.1", "V:REALTIME_INVERSION"),
+        case("the filter excludes the missing one", "P1,2,3,4 A<2,4@1 A ack 2,4@1.2 end @500", filter_every=2),
+        case("the filter excludes one that is confirmed late", "P1@0 P2@0 ok2=m2@0.1 A<2@0.2 A ack 2@0.3 ok1=m1@2 end @500", filter_every=2),
+        case("the filter excludes one of which nobody knows whether it was stored", "P1@0 info1@0.05 P2@0.1 ok2=m2@0.15 A<2@1 A ack 2@1.1 end @500", filter_every=2),
         case("the filter may exclude the missing one", "P1,2,3 A<1@1 A<3@1.1 A ack 1,3@1.2 end @500", filtered=True),
         case("the filter may exclude the last one", "P1,2 A<1@1 A ack 1@1.2 end @500", filtered=True),
         case("many shadows", f"{TOGETHER} ok1=c1@0.3 ok2=c2@0.3 A<a1(1)@1 A<a2(2)@1.1 A<b1(1)@1.2 A<b2(2)@1.3 A<c1(1)@1.4 A<c2(2)@1.5"),

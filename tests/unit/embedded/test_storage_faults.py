@@ -8,7 +8,7 @@ from prober.embedded import errors, resources
 from prober.embedded.faults import Faults, parse_fault
 from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.messages import PublishDraft
-from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, faulty, name_of
+from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, faulty, name_of, ordered
 
 
 def test_a_publish_that_failed_is_stored_later() -> None:
@@ -57,6 +57,13 @@ def test_a_lost_write_is_confirmed() -> None:
     (message_id,) = play.state.publish(TOPIC, [PublishDraft(b"1", {}, "k")], 0.0)
     assert faults.ledger.latest[0].message_id == message_id
     assert play("open:A +k:2") == "A<k2"
+
+
+@pytest.mark.parametrize(("fault", "comes"), [("filter_leaks", "A<k1,k2,k3"), ("filter_drops", "A<k3")])
+def test_a_filter_that_leaks_and_one_that_drops(fault: str, comes: str) -> None:
+    play, faults = faulty(f"{fault}:count=1", settings=ordered(filter="attributes:even"))
+    assert play("open:A +k:1 +k:2?even=1 +k:3?even=1").replace(" A<", ",") == comes
+    assert faults.ledger.counts == {fault: 1}
 
 
 def test_what_waits_for_the_next_request_waits_for_a_while_only() -> None:

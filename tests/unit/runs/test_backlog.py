@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from prober.core.events import Acked, Delivered, Event, Published, PublishInvoked
+from prober.core.rules import Rules
 from prober.runs import backlog as backlog_module
 from prober.runs.backlog import Backlog, BacklogTracker
 from tests.notation import history
@@ -78,6 +79,10 @@ def test_pending_during_a_run(line: str, now: float, expected: Backlog) -> None:
 def assert_backlog(backlog: Backlog, expected: Backlog) -> None:
     assert backlog.oldest_unacked_age_s == pytest.approx(expected.oldest_unacked_age_s)
     assert (backlog.undelivered, backlog.stalled_keys) == (expected.undelivered, expected.stalled_keys)
+
+
+def test_what_the_filter_excludes_is_not_pending() -> None:
+    assert after("P1,2,3 A<2@1", end=False, excludes=Rules(filter_every=2).excludes).backlog(4) == Backlog(3.9, 1, 0)
 
 
 def test_a_message_is_as_old_as_it_should_be() -> None:

@@ -28,4 +28,4 @@ def test_an_unknown_probe_has_one_and_an_instance_without_a_name_none() -> None:
     ours = "projects/p/subscriptions/okp-x-0123abcd-012345"
     assert subscriptions_of("gone", ours) == (ours,)
     assert ProbeInstance("t", "publish", "wire", 1.0).subscriptions == ()
-    assert len(ProbeInstance("t", "publish", "wire", 1.0, subscription=ours).subscriptions) == 2
+    assert len(ProbeInstance("t", "publish", "wire", 1.0, subscription=ours).subscriptions) == 3

@@ -21,6 +21,7 @@ from prober.core.events import (
     PublishUnknown,
     Sought,
 )
+from prober.core.rules import Rules
 from prober.sinks.history.messages import MessageRows
 from prober.sinks.history.schema import MESSAGES
 
@@ -29,7 +30,7 @@ END_US = 60_000_000
 
 
 def rows(*events: Event, subscriptions: tuple[str, ...] = (S,), ended_us: int | None = END_US) -> list[dict[str, Any]]:
-    run = MessageRows(RUN, subscriptions, 0.0)
+    run = MessageRows(RUN, dict.fromkeys(subscriptions, Rules()), 0.0)
     for event in events:
         run.add(event)
     return list(run.rows(ended_us))
@@ -49,7 +50,7 @@ def delivered(at: float, session: str = "A", seq: int = 1, message_id: str = "m1
 
 
 def test_the_usual_life_of_a_message() -> None:
-    run = MessageRows("ordering-1", (S,), 1000.0)
+    run = MessageRows("ordering-1", {S: Rules()}, 1000.0)
     run.add(Opened(0.0, S, "A", "a"))
     run.add(PublishInvoked(1.0, K, RUN, 1, intended_t=0.75, size=64))
     run.add(Published(1.5, K, RUN, 1, "m1"), 0.25)
@@ -156,6 +157,14 @@ def test_a_message_belongs_to_every_subscription_of_the_run() -> None:
     assert [(one["subscription"], one["outcome"]) for one in found] == [(S, "delivered"), (T, "published")]
 
 
+def test_what_the_filter_of_a_subscription_excludes_belongs_to_it_only_once_delivered() -> None:
+    run = MessageRows(RUN, {T: Rules(filter_every=2)}, 0.0)
+    leaked = Delivered(4.0, T, K, "A", RUN, 3, "m3")
+    for event in (*published(), *published(2.0, 2, "m2"), *published(3.0, 3, "m3"), leaked):
+        run.add(event)
+    assert [(one["seq"], one["attempts"], one["outcome"]) for one in run.rows(END_US)] == [(2, 1, "published"), (3, 0, "delivered")]
+
+
 def test_two_messages_with_one_id_are_two_messages() -> None:
     found = rows(*published(1.0, 1, "x"), *published(2.0, 2, "x"), delivered(3.0, message_id="x"))
     assert [(one["seq"], one["confirmed"], one["deliveries"]) for one in found] == [(1, 1, 1), (2, 1, 0)]
@@ -218,7 +227,7 @@ def test_a_key_that_moves_to_another_subscriber() -> None:
 
 
 def test_the_size_of_a_run_is_that_of_its_rows_and_redeliveries() -> None:
-    run = MessageRows(RUN, (S, T), 0.0)
+    run = MessageRows(RUN, dict.fromkeys((S, T), Rules()), 0.0)
     sizes = []
     for event in (*published(), delivered(2.0), delivered(3.0), Delivered(4.0, S, K, "A", "others", 1, "o")):
         run.add(event)
