@@ -7,7 +7,15 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.board import Board, PanelRow
-from dashboards.boards.subjects import CONTROL_PLANE, END_TO_END, HEAD_OF_LINE, PUBLISH, REDELIVERY, duration_panels
+from dashboards.boards.subjects import (
+    CONTROL_PLANE,
+    CREATION_TO_RECEIPT,
+    END_TO_END,
+    HEAD_OF_LINE,
+    PUBLISH,
+    REDELIVERY,
+    duration_panels,
+)
 from dashboards.panels import COUNT, PER_SECOND, SECONDS, Look, Panel, TableColumn, Words, graph_panel, table_panel
 from dashboards.queries import RANGE, Query, increase, increase_of, quantile, rate, select
 from dashboards.thresholds import Thresholds
@@ -44,6 +52,7 @@ def control_plane_board(thresholds: Thresholds) -> Board:
             PanelRow("Calls", (_calls(), _by_operation(thresholds))),
             PanelRow("Errors", (_errors(), _errors_by_code())),
             PanelRow("Durations", duration_panels(CONTROL_PLANE, thresholds)),
+            PanelRow("Creation to first receipt", duration_panels(CREATION_TO_RECEIPT, thresholds)),
             PanelRow("By operation", (_operations(thresholds),)),
         ),
         by=("operation", "target", "region", "environment", "instance"),

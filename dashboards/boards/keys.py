@@ -316,6 +316,13 @@ def _control_group_panels() -> tuple[Panel, ...]:
 def _joiner_panels() -> tuple[Panel, ...]:
     return (
         _panel(
+            "A new subscription (control_plane)",
+            "How long the request to create a subscription took, and from that request to the first receipt. The last run of each.",
+            SECONDS,
+            Figure.SUBSCRIPTION_CREATION,
+            Figure.CREATION_TO_RECEIPT,
+        ),
+        _panel(
             "Wait of joining subscribers (affinity)",
             "The median time of subscribers from asking to join to their first message. The last run of each.",
             SECONDS,

@@ -56,6 +56,11 @@ CONTROL_PLANE: Final = DurationKind(
     Indicator.CONTROL_PLANE_LATENCY,
     "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
 )
+CREATION_TO_RECEIPT: Final = DurationKind(
+    "Creation to first receipt",
+    Indicator.CREATION_TO_RECEIPT_LATENCY,
+    "From the request to create a subscription to the first receipt there.",
+)
 HEAD_OF_LINE: Final = DurationKind(
     "Head-of-line delay",
     Indicator.HEAD_OF_LINE_DELAY,

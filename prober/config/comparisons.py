@@ -69,6 +69,10 @@ class Margins(Section):
     """Calls that make, change and delete topics, subscriptions and snapshots."""
     control_plane_latency_p99: DurationMargin = _ms(2000)
     """The same, of the slowest."""
+    creation_to_receipt_latency_p50: DurationMargin = _ms(500)
+    """From the request to create a subscription to the first receipt there."""
+    creation_to_receipt_latency_p99: DurationMargin = _ms(2000)
+    """The same, of the slowest."""
     oldest_unacked_message_age_p50: DurationMargin = _ms(1000)
     """Age of the oldest message without an acknowledgement."""
     oldest_unacked_message_age_p99: DurationMargin = _ms(5000)

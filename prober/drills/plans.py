@@ -111,6 +111,7 @@ _FAULTS: Final = (
     (DrillSort.AVAILABILITY, _ISOLATION, Fault("head_of_line", key="isolation-*")),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_slow", count=1)),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_error", probability=0.3)),
+    (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("slow_creation", key="control_plane-*")),
     (DrillSort.BENIGN, _ORDERING, Fault("reply_lost", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("zombie_publish", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _ORDERING, Fault("partial_batch", key=_SOME, probability=0.3)),

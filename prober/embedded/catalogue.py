@@ -185,6 +185,11 @@ _DESCRIPTIONS: Final = (
         shows="control_plane_failures_total, runs that could not prepare what they need",
     ),
     Description(
+        "slow_creation",
+        "A new subscription is silent for 15 s from its first message on; what comes meanwhile goes along, in order.",
+        shows="creation_to_receipt_latency_seconds",
+    ),
+    Description(
         "partial_batch",
         "Only the first messages of a publish request are stored, and the publisher gets UNAVAILABLE.",
         benign=True,

@@ -17,6 +17,8 @@ _SLOW_S: Final = 2.0
 _JITTER_MAX_S: Final = 0.5
 _LATE_MAX_S: Final = 2.0
 _LATE_MIN_S: Final = 0.1
+_NEW_S: Final = 15.0  # what should take 10 s at most
+_SUBSCRIPTIONS_MAX: Final = 10_000  # of which is remembered that they are not new
 _HELD_UP_AFTER_S: Final = 1.0
 _LEASE_SHARE: Final = 0.1
 _HALF_OPEN_S: Final = 3.0
@@ -29,6 +31,7 @@ class DeliveryFaults(Behaviour):
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
         self._stall: Armed | None = None
+        self._new_until: dict[str, float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
         """Of what was never sent: lone_duplicate; if there is something behind it: hole, late_fill."""
@@ -85,10 +88,12 @@ class DeliveryFaults(Behaviour):
         return Redelivery(detour=Detour((after.position, entry.position), after.position + 1))
 
     def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
-        """stall_key, slow_delivery, head_of_line, jitter: once for each message that is new in the key queue."""
+        """slow_creation, stall_key, slow_delivery, head_of_line, jitter: once for each message that is new in the key queue."""
         if key_queue.decided >= key_queue.end:
             return 0.0
         key_queue.decided = key_queue.end
+        if (silent_until := self._silent_while_new(subscription, key_queue.key, now)) > now:
+            return silent_until
         if key_queue.key and (armed := self.faults.strike("stall_key", subscription, key_queue.key, now)):
             return armed.ends
         if self.faults.strike("slow_delivery", subscription, key_queue.key, now):
@@ -101,6 +106,14 @@ class DeliveryFaults(Behaviour):
         if armed := self.faults.strike("jitter", subscription, key_queue.key, now):
             return now + armed.dice.uniform(0.0, _JITTER_MAX_S)
         return 0.0
+
+    def _silent_while_new(self, subscription: str, key: str, now: float) -> float:
+        """slow_creation: asked when the first message of a subscription is to be sent, and then for the other keys."""
+        if subscription not in self._new_until:
+            if len(self._new_until) >= _SUBSCRIPTIONS_MAX:
+                del self._new_until[next(iter(self._new_until))]
+            self._new_until[subscription] = now + _NEW_S if self.faults.strike("slow_creation", subscription, key, now) else now
+        return self._new_until[subscription]
 
     def dead_lettered(self, subscription: str, entry: QueueEntry, now: float) -> float:
         """dead_letter_stalls_keys."""

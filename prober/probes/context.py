@@ -41,7 +41,7 @@ from prober.core.events import (
 from prober.errors import BrokerError, BrokerUnavailable, NotSupported
 from prober.probes.payload import read
 from prober.probes.publishing import SIZES, Publishing
-from prober.probes.resources import Administered, Resources, nobody_times, timed
+from prober.probes.resources import Administered, Creation, Resources, nobody_times, timed
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -132,6 +132,8 @@ class ProbeContext:
         self.recording = recording
         self.unordered_came = asyncio.Event()
         """A message without a key has come."""
+        self.creation: Creation | None = None
+        """Of the first subscription; None if that is not known."""
         self._administered = administered
         self.now = recording.now
         """The time of the recorder, which events carry."""

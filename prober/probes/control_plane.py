@@ -3,6 +3,9 @@
 The topic and its subscriptions are made for the run and deleted after it. As soon as they exist, before anybody reads, messages are
 published on all keys: each must arrive, the first ones included. Then more are, and everything else that an administrator does is done
 once, on a second subscription that nobody reads; and a request is made that must be refused, to switch its ordering on.
+
+The time from the request that creates the subscription to the first receipt is measured. A first message that never arrives has no such
+latency: the checker reports it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from prober.clock import wall_s
 from prober.errors import BrokerUnavailable, RequestRefused
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 SPARE: Final = "spare"
@@ -35,13 +39,34 @@ ADMIN_CALLS: Final = {
 """The calls of a run, those included that make and delete what it uses."""
 
 
+class _FirstReceipt:
+    """Measures how long after the creation of the subscription the first message is received; acknowledges everything."""
+
+    def __init__(self, context: ProbeContext) -> None:
+        self._context, self._creation = context, context.creation
+        if self._creation is not None:
+            context.recording.measured(Figure.SUBSCRIPTION_CREATION, self._creation.took_s)
+
+    def decide(self, delivery: Delivery) -> None:
+        """The first message ends the measurement."""
+        delivery.ack()
+        if self._creation is None:
+            return
+        now, since_t = self._context.now(), self._creation.asked_t
+        self._creation = None
+        self._context.recording.took(Indicator.CREATION_TO_RECEIPT_LATENCY, now - since_t, since_t, now)
+        self._context.recording.measured(Figure.CREATION_TO_RECEIPT, now - since_t)
+        self._context.count("first_receipts_measured")
+
+
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes at once, then reads, publishes the rest and administers."""
+    first_receipt = _FirstReceipt(context)
     keys = [f"control_plane-{number}" for number in workload.numbers]
     for burst in range(workload.bursts):
         await asyncio.gather(*(context.publish(key, workload.burst_messages, workload.sizes) for key in keys))
         for _ in range(0 if burst else workload.subscribers):
-            await context.subscribe(Delivery.ack)
+            await context.subscribe(first_receipt.decide)
     await _administer(context)
 
 
@@ -75,7 +100,10 @@ PROBE = Experiment(
     workload=Workload(keys=10, bursts=2, burst_messages=15, subscribers=2),
     interval_s=300.0,
     chances=chances_of_order,
-    feeds={Indicator.CONTROL_PLANE_LATENCY: lambda _workload: sum(ADMIN_CALLS.values())},
+    feeds={
+        Indicator.CONTROL_PLANE_LATENCY: lambda _workload: sum(ADMIN_CALLS.values()),
+        Indicator.CREATION_TO_RECEIPT_LATENCY: lambda _workload: 1,
+    },
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     admin_calls=ADMIN_CALLS,
     simulated={"keys": range(3, 7)},

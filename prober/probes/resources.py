@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from prober.brokers.base import AdminOperation
 from prober.clock import monotonic_s
@@ -63,6 +63,13 @@ class Resources:
     def named(self, name: str) -> str:
         """The full name of the subscription that the experiment calls so; the first one has no name."""
         return self.others[name] if name else self.subscription
+
+
+class Creation(NamedTuple):
+    """The request that created a subscription: its time on the monotonic clock, and how long its answer took, in seconds."""
+
+    asked_t: float
+    took_s: float
 
 
 class Administered(Protocol):

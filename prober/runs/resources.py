@@ -26,7 +26,7 @@ from prober.core.rules import Mode, Rules
 from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, NotOurs, NotThere
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.payload import EVEN, EVEN_ONLY
-from prober.probes.resources import OURS, Administered, Resources, nobody_times, timed
+from prober.probes.resources import OURS, Administered, Creation, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
 from prober.runs.probe_instance import CHANGING, Target
 
@@ -66,6 +66,8 @@ class Provisioner:
         """What its judged subscriptions are called in metrics; the first is that of its topic."""
         self.name = self.names[0]
         self.administered = administered
+        self.creation: Creation | None = None
+        """Of the first subscription, the last time that it was created; None before."""
         self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.ordering)
         self._target, self._lasting, self._now = target, lasting, now
         self._plans = subscriptions
@@ -197,8 +199,10 @@ class Provisioner:
             with timed(AdminOperation.CREATE_TOPIC, self.administered):
                 await admin.create_topic(topic, TopicSettings(labels=OURS))
         for subscription, wanted in reversed(settings.items()):  # what is published next comes right after the first one
+            asked_t = monotonic_s()
             with timed(AdminOperation.CREATE_SUBSCRIPTION, self.administered):
                 await admin.create_subscription(subscription, wanted)
+            self.creation = Creation(asked_t, monotonic_s() - asked_t)
         self._there = self._made = True
 
     def _settings(self, name: str, plan: SubscriptionPlan, pushes: PushReceiver) -> SubscriptionSettings:

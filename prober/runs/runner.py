@@ -197,6 +197,7 @@ class Run:
         administered = self._provisioner.administered
         context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed, administered)
         async with self._provisioner.prepared(self._broker.admin, self._broker.pushes), self._liveness_checks(), context:
+            context.creation = self._provisioner.creation
             try:
                 await asyncio.wait_for(self._probe.act(context, self._workload), self._target.act_timeout_s)
                 await self._drain()

@@ -120,6 +120,14 @@ class Figure(StrEnum):
         "two_regions_reordering_extent_messages",
         "The largest reordering extent (RFC 4737) of the key that is published in two regions, in the last run.",
     )
+    SUBSCRIPTION_CREATION = (
+        "subscription_creation_seconds",
+        "Time until the request to create the subscription was answered, in the last run.",
+    )
+    CREATION_TO_RECEIPT = (
+        "creation_to_receipt_seconds",
+        "Time from the request to create the subscription to the first receipt there, in the last run.",
+    )
     JOINER_SERVED_AFTER = (
         "joiner_first_message_seconds",
         "Median time of subscribers from asking to join to their first message, in the last run.",

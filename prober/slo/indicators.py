@@ -53,6 +53,7 @@ class Indicator(StrEnum):
     END_TO_END_LATENCY = "end_to_end_latency"
     REDELIVERY_LATENCY = "redelivery_latency"
     CONTROL_PLANE_LATENCY = "control_plane_latency"
+    CREATION_TO_RECEIPT_LATENCY = "creation_to_receipt_latency"
     OLDEST_UNACKED_MESSAGE_AGE = "oldest_unacked_message_age"
     STALLED_KEYS = "stalled_keys"
     HEAD_OF_LINE_DELAY = "head_of_line_delay"
@@ -63,6 +64,7 @@ class Unit(StrEnum):
 
     MESSAGE = "message"
     CALL = "call"
+    SUBSCRIPTION = "subscription"
     REDELIVERY = "redelivery"
     SLICE = "minute"
     KEY_SLICE = "key-minute"
@@ -92,6 +94,9 @@ MEANINGS: Final = MappingProxyType(
         ),
         Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it came again later", thresholded=True),
         Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it failed, or took longer", thresholded=True),
+        Indicator.CREATION_TO_RECEIPT_LATENCY: Meaning(
+            Unit.SUBSCRIPTION, "from the request to create it to the first receipt there it took longer", thresholded=True
+        ),
         Indicator.OLDEST_UNACKED_MESSAGE_AGE: Meaning(
             Unit.SLICE, "the oldest message without an acknowledgement was older", thresholded=True
         ),
@@ -105,7 +110,7 @@ MEANINGS: Final = MappingProxyType(
 DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
 """Those that measure how long something takes, or how old it is."""
 
-UNRECORDED: Final = frozenset({Indicator.HEAD_OF_LINE_DELAY})
+UNRECORDED: Final = frozenset({Indicator.CREATION_TO_RECEIPT_LATENCY, Indicator.HEAD_OF_LINE_DELAY})
 """Durations that no event shows, so that the history does not have them: a probe that is for one of them measures it."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)

@@ -311,6 +311,7 @@ DEFAULTS: Final = (
     Objective("end_to_end_latency", Indicator.END_TO_END_LATENCY, 0.99, PERIOD_S, 1.0),
     Objective("oldest_unacked_message_age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, PERIOD_S, 60.0),
     Objective("control_plane_latency", Indicator.CONTROL_PLANE_LATENCY, 0.99, PERIOD_S, 5.0),
+    Objective("creation_to_receipt_latency", Indicator.CREATION_TO_RECEIPT_LATENCY, 0.99, PERIOD_S, 10.0),
     Objective("stalled_keys", Indicator.STALLED_KEYS, 0.999, PERIOD_S),
     Objective("head_of_line_delay", Indicator.HEAD_OF_LINE_DELAY, 0.99, PERIOD_S, 1.0),
 )

@@ -173,6 +173,7 @@ def test_the_probers_own_trouble_hides_latencies_of_that_target_and_nothing_else
         Indicator.END_TO_END_LATENCY,
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
+        Indicator.CREATION_TO_RECEIPT_LATENCY,
         Indicator.HEAD_OF_LINE_DELAY,
     }
     assert not any(hides(one, {**other, "target": "elsewhere"}) for one, other in hidden)

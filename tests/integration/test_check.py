@@ -76,6 +76,7 @@ TRIALS = {
     "redeliver_after_confirmed_ack": ("exactly_once", "p=0.2"),
     "admin_slow": ("control_plane", "p=0.2"),
     "admin_error": ("control_plane", "p=0.2"),
+    "slow_creation": ("control_plane", "p=1"),
 }
 OVER_GRPC = (
     "swap_in_batch",

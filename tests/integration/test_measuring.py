@@ -16,6 +16,7 @@ from prober.slo.indicators import Indicator
 from tests.virtual_time import in_virtual_time
 
 THRESHOLD_S = 1.0
+CREATION_S = 10.0
 
 
 def run(probe: str, *faults: str) -> RunResult:
@@ -78,3 +79,13 @@ def test_messages_without_a_key_are_neither_recorded_nor_verified() -> None:
     assert result.counters["deliveries_unordered"] == result.counters["publishes_without_key"] == 320
     assert result.counters["publishes_invoked"] == 320
     assert not result.findings
+
+
+def test_a_subscription_that_is_silent_at_first_is_late_and_a_slow_answer_within_the_objective_is_not() -> None:
+    late = run("control_plane", "slow_creation")
+    assert late.durations[Indicator.CREATION_TO_RECEIPT_LATENCY].max_s > CREATION_S
+    assert late.figures[Figure.CREATION_TO_RECEIPT] > CREATION_S > late.figures[Figure.SUBSCRIPTION_CREATION]
+    slow = run("control_plane", "admin_slow:count=3")
+    assert 6.0 < slow.figures[Figure.SUBSCRIPTION_CREATION] < slow.figures[Figure.CREATION_TO_RECEIPT] < CREATION_S
+    assert slow.counters["first_receipts_measured"] == 1
+    assert slow.durations[Indicator.CREATION_TO_RECEIPT_LATENCY].count == 1

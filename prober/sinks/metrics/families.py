@@ -164,6 +164,14 @@ CONTROL_PLANE_FAILURES: Final = counter(
     {"operation": AdminOperation},
     indicator=Indicator.CONTROL_PLANE_LATENCY,
 )
+CREATION_TO_RECEIPT_LATENCY: Final = histogram(
+    "creation_to_receipt_latency_seconds",
+    SUBSCRIPTION,
+    "From the request to create a subscription to the first receipt there. Only of the probe that measures it.",
+    start=None,
+    indicator=Indicator.CREATION_TO_RECEIPT_LATENCY,
+    bounds=(*_SHORT, 30.0, 60.0),
+)
 HEAD_OF_LINE_DELAY: Final = histogram(
     "head_of_line_delay_seconds",
     SUBSCRIPTION,

@@ -83,6 +83,8 @@ from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, faulty, name
         ("stall_key:key=k,start=1,for=3", "open:A +k:1 @2 +k:2 @3.9 @4", "A<k1 A<k2"),
         ("stall_all:start=1,for=5", "open:A +k:1 @2 +k:2 +j:1 @5.9 @6", "A<k1 A<j1,k2"),
         ("slow_delivery", "open:A +k:1 @1.9 +k:2 +j:1 @2 @3.9", "A<k1,k2 A<j1"),
+        ("slow_creation", "open:A +k:1 @1 +k:2 +j:1 @14.9 @15 +k:3", "A<k1,k2,j1 A<k3"),
+        ("slow_creation:start=1", "open:A +k:1 @2 +k:2", "A<k1 A<k2"),
         ("slow_delivery", "open:A +k:1 @2 nack:k1", "A<k1 A<k1"),
         ("jitter", "open:A +k:1,2 @0.5 +k:3 @1", "A<k1,k2 A<k3"),
         ("ack_lost:count=1", "open:A +k:1 ack:k1 @10", "A<k1 A<k1"),

@@ -263,6 +263,7 @@ def test_a_latency_needs_a_threshold_and_an_order_has_none() -> None:
         Indicator.END_TO_END_LATENCY,
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
+        Indicator.CREATION_TO_RECEIPT_LATENCY,
         Indicator.OLDEST_UNACKED_MESSAGE_AGE,
         Indicator.HEAD_OF_LINE_DELAY,
     }
