@@ -237,10 +237,11 @@ def _measured_panels() -> tuple[Panel, ...]:
     return (
         _panel(
             "Load on a key (hot_key)",
-            "The rate at which a backlog began, if one did; published, acknowledged, and by how much the backlog grew there, or at the top "
+            "The rates at which a backlog began and from which on publishes were refused, if so; published, acknowledged, and by how much the backlog grew there, or at the top "
             "of the ramp; and how fast a backlog drained. The last run of each.",
             BYTES_PER_SECOND,
             Figure.BACKLOG_BEGINS,
+            Figure.REFUSALS_BEGIN,
             Figure.HOT_KEY_PUBLISHED,
             Figure.HOT_KEY_ACKNOWLEDGED,
             Figure.HOT_KEY_BACKLOG_GROWTH,

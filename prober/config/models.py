@@ -123,6 +123,8 @@ class ProbeSettings(Section):
     """Messages per key and burst."""
     rate: Annotated[float, Field(ge=0)] = 0.0
     """Messages per second over all keys; 0 sends the whole burst at once."""
+    beyond_key_limit: bool = False
+    """`hot_key` only: `rate` may be up to four times what the service takes on one key, to see from which load on it refuses publishes."""
     sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = SIZES
     """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]

@@ -69,6 +69,8 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
             yield Problem((*here, "vantages"), f"the {name} probe looks at the wire only: leave library out")
         if probe.rate and not declared.paced:
             yield Problem((*here, "rate"), f"the {name} probe sends each burst at once and has no rate; remove it")
+        elif probe.beyond_key_limit and name is not ProbeName.HOT_KEY:
+            yield Problem((*here, "beyond_key_limit"), f"the {name} probe loads no key up to its limit: remove it")
         elif text := declared.rate_problem(workload_of(name, probe)):
             yield Problem((*here, "rate"), text)
         elif text := _too_long(name, probe) or _too_large(probe):
@@ -102,6 +104,7 @@ def workload_of(name: ProbeName, probe: ProbeSettings) -> Workload:
         keys=probe.keys,
         burst_messages=probe.messages,
         rate=probe.rate,
+        beyond_key_limit=probe.beyond_key_limit,
         sizes=probe.sizes,
         subscribers=probe.subscribers,
         parts=probe.parts,

@@ -164,6 +164,12 @@ _DESCRIPTIONS: Final = (
         shows='publishes_total{outcome="unknown"}, publisher duplicates',
     ),
     Description(
+        "throttle_key",
+        "Of a key of which more than 500 kB a second are published, further requests are refused with RESOURCE_EXHAUSTED.",
+        benign=True,
+        shows="refusals_begin_bytes_per_second (hot_key), errors of publishes",
+    ),
+    Description(
         "publish_slow",
         "A publish request is stored at once, and its publisher gets the ids 2 s later.",
         shows="publish_latency_seconds",

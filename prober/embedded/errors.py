@@ -99,6 +99,11 @@ def unavailable() -> ServiceError:
     return ServiceError(Code.UNAVAILABLE, "The service was unable to fulfill your request. Please try again.")
 
 
+def key_too_fast() -> ServiceError:
+    """More is published on one ordering key than the service takes."""
+    return ServiceError(Code.RESOURCE_EXHAUSTED, "The publish throughput of the ordering key is exceeded. Please try again.")
+
+
 def failed_ack_ids(reasons: Mapping[str, str]) -> ServiceError:
     """Some acknowledgements of a subscription with exactly-once delivery failed; `reasons` says which and why.
 

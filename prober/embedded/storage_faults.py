@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from prober.embedded.behaviour import Admission, Behaviour
-from prober.embedded.errors import ServiceError, unavailable
+from prober.embedded.errors import ServiceError, key_too_fast, unavailable
 from prober.embedded.faults import Armed, Faults
 from prober.embedded.messages import Message, PublishDraft
 
@@ -18,6 +18,7 @@ _RECENT_KEYS_MAX: Final = 20  # per topic, for a message to get the wrong one
 _NEXT_REQUEST_S: Final = 2.0  # how long the last message of a request waits for the next request
 _ZOMBIE_S: Final = 1.0
 _SLOW_PUBLISH_S: Final = 2.0
+_KEY_BYTES_PER_S: Final = 500_000  # half of what is documented, so that a load within the documented limit meets it
 _SLOW_ADMIN_S: Final = 6.0  # what should take 5 s at most
 _RAISE: Final = 1_000_000
 
@@ -43,12 +44,15 @@ class StorageFaults(Behaviour):
         self._recent_keys: dict[str, dict[str, None]] = {}
         self._kept_back: list[KeptBack] = []
         self._waiting: dict[tuple[str, str], KeptBack] = {}
+        self._allowances: dict[tuple[str, str], tuple[float, float]] = {}  # bytes that a key may still publish, as of when
 
     def admit(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> Admission:
-        """publish_unavailable, zombie_publish, partial_batch, reply_lost."""
+        """publish_unavailable, throttle_key, zombie_publish, partial_batch, reply_lost."""
         key = drafts[0].ordering_key
         if self.faults.strike("publish_unavailable", topic, key, now):
             return Admission(0, unavailable())
+        if key and self.faults.has("throttle_key") and self._is_too_fast(topic, drafts, now):
+            return Admission(0, key_too_fast())
         if self.faults.strike("zombie_publish", topic, key, now):
             return Admission(len(drafts), unavailable(), late=True)
         if len(drafts) > 1 and (armed := self.faults.strike("partial_batch", topic, key, now)):
@@ -56,6 +60,17 @@ class StorageFaults(Behaviour):
         if self.faults.strike("reply_lost", topic, key, now):
             return Admission(len(drafts), unavailable())
         return Admission(len(drafts))
+
+    def _is_too_fast(self, topic: str, drafts: Sequence[PublishDraft], now: float) -> bool:
+        """A token bucket for each key, of the bytes of one second; a request that finds anything left in it may overdraw it."""
+        place = topic, drafts[0].ordering_key
+        left, since = self._allowances.get(place, (_KEY_BYTES_PER_S, now))
+        left = min(_KEY_BYTES_PER_S, left + (now - since) * _KEY_BYTES_PER_S)
+        refused = left <= 0.0 and self.faults.strike("throttle_key", *place, now) is not None
+        if len(self._allowances) >= _PLACES_MAX:
+            self._allowances.clear()
+        self._allowances[place] = left - (0 if refused else sum(len(draft.data) for draft in drafts)), now
+        return refused
 
     def refuse(self, call: str, now: float) -> ServiceError | None:
         """admin_error."""

@@ -46,6 +46,7 @@ class Workload:
     subscribers     subscribers that share the subscription.
     ack_after_s     how long a subscriber takes to acknowledge.
     free_s          how long after its begin the next run may begin.
+    beyond_key_limit  the rate may be above what the service takes on one key.
     part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
     """
 
@@ -56,6 +57,7 @@ class Workload:
     sizes: tuple[int, ...] = SIZES
     subscribers: int = 3
     ack_after_s: float = 0.05
+    beyond_key_limit: bool = False
     part: int = 0
     parts: int = 1
     free_s: float = inf

@@ -4,6 +4,9 @@ In steps of equal length each key is published on at a quarter, a half, three qu
 once. Then a last burst is published while nobody subscribes, so that a backlog is certainly there to drain. Order is judged by the checker
 all the time. With one key this loads a key, with several a topic.
 
+*Refusals begin* in the first step in which the service did not confirm everything. With `beyond_key_limit` the rate may be above the limit;
+what is refused is tried again a few times, then given up, and never counts against the service: nothing says how much more it takes.
+
 The *backlog begins* in the first step at whose end more was unacknowledged than was published within the last `WAITING_S`: then the step
 did not only keep messages under way but let them queue up. A publisher that does not reach the rate of a step says nothing about higher
 ones: rates are those that were reached. This measures, it does not accuse.
@@ -12,7 +15,7 @@ ones: rates are those that were reached. This measures, it does not accuse.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from prober.probes.context import Delivery, ProbeContext, comes_within
@@ -26,18 +29,26 @@ TICK_S: Final = 0.1
 WAITING_S: Final = 1.0
 KEY_BYTES_PER_S_MAX: Final = 1_000_000
 """What the service takes on one ordering key (documentation, "Quotas and limits"); more is refused."""
+BEYOND_MAX: Final = 4
+"""How many times that a run may publish at the most."""
 SETTLE_S: Final = 10.0
 """How long to wait for what has not come yet, after the last step."""
 
+RECOVERY_S: Final = 2.0
+"""After refusals, how long the key rests before the last burst: the limit is one per second."""
+
 
 class RampStep(NamedTuple):
-    """One step: how long it took, and how many bytes of payload were published and acknowledged in it and unacknowledged at its ends."""
+    """One step: how long it took, how many bytes of payload were published, acknowledged and not confirmed in it, and unacknowledged at its
+    ends.
+    """
 
     seconds: float
     published: int
     acknowledged: int
     waiting_before: int
     waiting_after: int
+    unconfirmed: int = 0
 
     @property
     def queues(self) -> bool:
@@ -45,11 +56,17 @@ class RampStep(NamedTuple):
         return self.waiting_after * self.seconds > self.published * WAITING_S
 
 
-def figures_of(steps: Iterable[RampStep]) -> dict[Figure, float]:
-    """The rates at which the backlog began, or if it never did, those of the fastest step; without `BACKLOG_BEGINS` then.
+def figures_of(steps: Sequence[RampStep]) -> dict[Figure, float]:
+    """At which rate refusals and the backlog began, and how it went where the backlog began, else in the fastest step.
 
-    Of no step that published anything there is nothing to say.
+    `REFUSALS_BEGIN` and `BACKLOG_BEGINS` are missing if they did not begin; everything is, if no step published anything.
     """
+    refused = next((step for step in steps if step.unconfirmed and step.seconds > 0.0), None)
+    begun = {} if refused is None else {Figure.REFUSALS_BEGIN: (refused.published + refused.unconfirmed) / refused.seconds}
+    return begun | _of_backlog(steps)
+
+
+def _of_backlog(steps: Iterable[RampStep]) -> dict[Figure, float]:
     done = [step for step in steps if step.published and step.seconds > 0.0]
     if not done:
         return {}
@@ -68,7 +85,7 @@ class _Load:
     """What is published and acknowledged, in bytes of payload. Messages that come again are acknowledged once."""
 
     def __init__(self, context: ProbeContext, workload: Workload) -> None:
-        self.published = self.acknowledged = 0
+        self.published = self.acknowledged = self.unconfirmed = 0
         self._context, self._workload = context, workload
         self._sent: dict[str, int] = {}
         self._waiting: dict[tuple[str, int], int] = {}
@@ -92,7 +109,9 @@ class _Load:
         if await self._context.publish(key, count, sizes) == count:
             self.published += sum(sent.values())
         else:
-            self.published += sum(sent.values()) - sum(self._waiting.pop(message, 0) for message in sent)
+            unconfirmed = sum(self._waiting.pop(message, 0) for message in sent)
+            self.published += sum(sent.values()) - unconfirmed
+            self.unconfirmed += unconfirmed
             if not self._waiting:
                 self._nothing_waits.set()
 
@@ -100,11 +119,12 @@ class _Load:
         """Publishes a step on all keys at its rate, and says how it went."""
         workload = self._workload
         count, rate = number * workload.burst_messages, number / STEPS * workload.rate / workload.keys
-        began_t, before = self._context.now(), RampStep(0.0, self.published, self.acknowledged, 0, self.waiting)
+        began_t, before = self._context.now(), RampStep(0.0, self.published, self.acknowledged, 0, self.waiting, self.unconfirmed)
         await asyncio.gather(*(self._at_rate(key, count, rate) for key in keys))
         seconds = self._context.now() - began_t
         published, acknowledged = self.published - before.published, self.acknowledged - before.acknowledged
-        return RampStep(seconds, published, acknowledged, before.waiting_after, self.waiting)
+        unconfirmed = self.unconfirmed - before.unconfirmed
+        return RampStep(seconds, published, acknowledged, before.waiting_after, self.waiting, unconfirmed)
 
     @property
     def waiting(self) -> int:
@@ -134,6 +154,8 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     for figure, value in figures_of([await load.step(keys, number) for number in range(1, STEPS + 1)]).items():
         context.recording.measured(figure, value)
     await load.settle()
+    if load.unconfirmed:
+        await asyncio.sleep(RECOVERY_S)
     for subscriber in subscribers:
         await subscriber.close()
     await asyncio.gather(*(load.publish(key, workload.burst_messages) for key in keys))
@@ -156,11 +178,13 @@ def rate_problem(workload: Workload) -> str:
     if not workload.rate:
         return "must be more than 0: it is the load that the hot_key probe works up to"
     each = workload.rate / workload.keys * workload.mean_size
-    if each <= KEY_BYTES_PER_S_MAX:
+    if each <= KEY_BYTES_PER_S_MAX * (BEYOND_MAX if workload.beyond_key_limit else 1):
         return ""
+    if workload.beyond_key_limit:
+        return f"{each:,.0f} bytes a second on each key are more than {BEYOND_MAX} times its limit of {KEY_BYTES_PER_S_MAX:,}: take less"
     return (
         f"{workload.rate:,.10g} messages a second over all keys are {each:,.0f} bytes a second on each, and the service takes at "
-        f"most {KEY_BYTES_PER_S_MAX:,}: take a lower rate, smaller sizes or more keys"
+        f"most {KEY_BYTES_PER_S_MAX:,}: take a lower rate, smaller sizes or more keys, or set beyond_key_limit to see it refuse"
     )
 
 
@@ -175,8 +199,8 @@ PROBE = Experiment(
     rate_problem=rate_problem,
     traffic=traffic,
     chances=chances_of_order,
-    # It loads a key as much as the service allows.
-    disturbs=frozenset({Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
+    # It loads a key as much as the service allows, or more.
+    disturbs=frozenset({Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
     requires={
         "deliveries_first": NOTHING_DELIVERED,
         "backlogs_drained": (

@@ -39,6 +39,10 @@ class Figure(StrEnum):
         "backlog_begins_bytes_per_second",
         "The rate of payload, over all keys, at which a backlog began in the last run; absent if none did.",
     )
+    REFUSALS_BEGIN = (
+        "refusals_begin_bytes_per_second",
+        "The rate of payload, over all keys, from which on publishes were not confirmed in the last run; absent if all were.",
+    )
     HOT_KEY_PUBLISHED = (
         "hot_key_published_bytes_per_second",
         "Payload published a second where the backlog began in the last run, or at the most.",

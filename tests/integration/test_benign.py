@@ -50,6 +50,7 @@ TRIALS = {
     "early_redelivery": (ProbeName.AFFINITY, "p=0.5"),
     "lost_tail": (ProbeName.REDELIVERY, "p=1"),
     "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
+    "throttle_key": (ProbeName.HOT_KEY, "p=1"),
 }
 MORE_TRIALS = (
     (ProbeName.DEAD_LETTER, "reply_lost", "p=0.1"),

@@ -56,6 +56,13 @@ def test_where_a_backlog_begins_is_unknown_if_none_did() -> None:
     assert figures_of([RampStep(4.0, 0, 0, 0, 0)]) == {}
 
 
+def test_refusals_begin_at_the_load_of_the_first_step_that_met_one() -> None:
+    steps = [RampStep(4.0, 1000, 1000, 0, 0), RampStep(4.0, 1500, 1500, 0, 0, 500), RampStep(4.0, 1000, 1000, 0, 0, 2000)]
+    assert figures_of(steps)[Figure.REFUSALS_BEGIN] == 500.0
+    assert Figure.REFUSALS_BEGIN not in figures_of(steps[:1])
+    assert figures_of([RampStep(4.0, 0, 0, 0, 0, 4000)]) == {Figure.REFUSALS_BEGIN: 1000.0}
+
+
 # -------------------------------------------------------------------------------------------------------- control group
 
 
