@@ -56,6 +56,7 @@ def test_every_fault_of_the_catalogue_can_be_made_and_says_what_must_be_found() 
     assert benign == {
         "reply_lost",
         "partial_batch",
+        "throttle_key",
         "stream_break",
         "jitter",
         "ack_lost",
