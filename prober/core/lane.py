@@ -110,7 +110,7 @@ class Lane(AcceptedDeliveries):
         if not self._key.group.key and not self._send_of(state, one, position, []).alone():
             self.take(one, known)  # 11: without an ordering key there is no order
             return True
-        missing = [] if known or self._key.rules.filtered or not (self.pending or self.waiting) else self._missing(one)
+        missing = [] if known or not (self.pending or self.waiting) else self._missing(one)
         if missing or not self._is_simple(state, one, position):
             problems = self._send_of(state, one, position, missing).problems()
             if problems and (grace is None or any(not problem.doubt for problem in problems)):
