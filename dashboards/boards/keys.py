@@ -237,8 +237,8 @@ def _measured_panels() -> tuple[Panel, ...]:
     return (
         _panel(
             "Load on a key (hot_key)",
-            "The rates at which a backlog began and from which on publishes were refused, if so; published, acknowledged, and by how much the "
-            "backlog grew there, or at the top of the ramp; and how fast a backlog drained. The last run of each.",
+            "The rates at which a backlog began and from which on publishes were refused, if so; published, acknowledged, and by how much "
+            "the backlog grew there, or at the top of the ramp; and how fast a backlog drained. The last run of each.",
             BYTES_PER_SECOND,
             Figure.BACKLOG_BEGINS,
             Figure.REFUSALS_BEGIN,
