@@ -1,7 +1,7 @@
 """The ports through which a probe reaches a service. Order is what we are here to find out: no adapter may assume or repair it.
 
-Two vantages implement them. The *wire* speaks gRPC itself and shows what the service does; the *library* goes through Google's client
-library and shows what a customer sees. Where the two disagree, the client library is the culprit.
+Three vantages implement them. The *wire* speaks gRPC itself and shows what the service does; the *library* (Google's for Python) and the
+*external* program (with any library) show what a customer sees. Where one disagrees with the wire, its client library is the culprit.
 
 What every adapter guarantees:
 
@@ -26,10 +26,11 @@ from prober.core.events import fact
 
 
 class Vantage(StrEnum):
-    """From where a probe looks: at the wire, or through Google's client library."""
+    """From where a probe looks: at the wire, through Google's client library, or through a program of the user."""
 
     WIRE = "wire"
     LIBRARY = "library"
+    EXTERNAL = "external"
 
 
 @fact(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class CheckRequest:
     probes    by name; empty: those that are configured.
     targets   by name; empty: all.
     endpoint  HOST:PORT instead of what is configured; empty: as configured.
+    client    the command of the program that is the external vantage.
     for_s     repeat the probes for so many seconds; 0: once.
     seed      of the first run; each further run counts it up.
     traces    the folder for trace files of each run; None: none are written.
@@ -56,6 +58,7 @@ class CheckRequest:
     targets: tuple[str, ...] = ()
     endpoint: str = ""
     vantage: Vantage = Vantage.WIRE
+    client: tuple[str, ...] = ()
     for_s: float = 0.0
     seed: int = 0
     traces: Path | None = None
@@ -73,8 +76,10 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ] = "",
     endpoint: Annotated[str, typer.Option(metavar="HOST:PORT", help="The service to probe; wins over the configuration.")] = "",
     vantage: Annotated[
-        Vantage, typer.Option(help="Speak gRPC itself (wire), or use Google's client library (library).")
-    ] = Vantage.WIRE,
+        Vantage | None,
+        typer.Option(help="Speak gRPC itself (wire, the default), use Google's client library (library), or a program (external)."),
+    ] = None,
+    client: Annotated[str, typer.Option(metavar="COMMAND", help="The program of the external vantage, with its arguments.")] = "",
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
     config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random in the experiments.")] = 0,
@@ -97,9 +102,10 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     if config is None and any(is_embedded(target, os.environ, endpoint) for target in settings.targets):
         print(EMBEDDED_NOTICE, file=sys.stderr)
     for_s = duration_s(duration) if duration else 0.0
-    request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, for_s, seed, trace)
-    if vantage is Vantage.LIBRARY and probe and all(PROBES[name].wire_only for name in probe):
-        raise ConfigError(f"Google's client library has no part in the {', '.join(probe)} probe: use --vantage wire")
+    vantage, command = _vantage_of(vantage, client)
+    request = CheckRequest(tuple(probe or ()), tuple(target or ()), endpoint, vantage, command, for_s, seed, trace)
+    if vantage is not Vantage.WIRE and probe and all(PROBES[name].wire_only for name in probe):
+        raise ConfigError(f"a client library has no part in the {', '.join(probe)} probe: use --vantage wire")
     if not any(_wanted(each, request) for each in settings.targets):
         raise ConfigError(
             f"the probe {', '.join(probe or ())} does not run on {', '.join(target or ()) or 'any target'} from the vantage {vantage}: "
@@ -115,6 +121,19 @@ def check(  # noqa: PLR0913, PLR0917  # every option is a parameter
     if output is Format.JSON:
         print(results_as_json(results))
     raise typer.Exit(int(code_of(overall_verdict(results))))
+
+
+def _vantage_of(vantage: Vantage | None, client: str) -> tuple[Vantage, tuple[str, ...]]:
+    """A program is the external vantage, and that vantage is a program. Raises ConfigError."""
+    try:
+        command = tuple(shlex.split(client))
+    except ValueError as error:
+        raise ConfigError(f"--client {client}: not a command: {error}") from None
+    if command and vantage not in (None, Vantage.EXTERNAL):
+        raise ConfigError(f"--client is for the external vantage: leave --vantage {vantage} out")
+    if vantage is Vantage.EXTERNAL and not command:
+        raise ConfigError("--vantage external needs a program: --client COMMAND (docs/external-clients.md)")
+    return Vantage.EXTERNAL if command else vantage or Vantage.WIRE, command
 
 
 def _words_for(instance: PlannedInstance) -> str:
@@ -154,6 +173,7 @@ async def run_checks(
     """
     from prober.brokers.connect import connect
     from prober.brokers.push.nowhere import NOWHERE
+    from prober.cli.external_run import carried_out
     from prober.runs.resources import Provisioner
     from prober.runs.runner import Run
     from prober.schedule.connections import PushReceivers, endpoint_of
@@ -167,7 +187,7 @@ async def run_checks(
         ):
             pushed = any(instance.is_pushed for instance in _wanted(settings, request))
             pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
-            broker = await connect(endpoint, request.vantage, pushes=pushes)
+            broker = await connect(endpoint, request.vantage, pushes=pushes, client=request.client)
             try:
                 while True:
                     for instance in (instances := _wanted(settings, request)):
@@ -182,7 +202,7 @@ async def run_checks(
                         )
                         rules = provisioner.rules  # the next run has subscriptions of other names
                         run = Run(instance.experiment, broker, target, provisioner, instance.workload, request.seed + len(results))
-                        result = await run.carry_out()
+                        result = await carried_out(run, broker, str(instance.probe), target)
                         results.append(result)
                         if request.traces is not None:
                             _write_traces(request.traces, run, rules)

@@ -28,6 +28,7 @@ from prober.config.values import (
     Hours,
     HttpUrl,
     LabelName,
+    LastingVantage,
     Milliseconds,
     ObjectiveName,
     Port,
@@ -129,7 +130,7 @@ class ProbeSettings(Section):
     """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]
     """Subscribers that share the subscription."""
-    vantages: Annotated[tuple[Vantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
+    vantages: Annotated[tuple[LastingVantage, ...], Field(min_length=1)] = (Vantage.WIRE,)
     """From where it looks. Each vantage is a run of its own."""
     ack_deadline: Duration = timedelta(seconds=60)
     """The subscription's acknowledgement deadline, 10s to 600s."""

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import yaml
 from pydantic import AwareDatetime, BaseModel, SecretStr
 
-from prober.brokers.base import Vantage
 from prober.config.comparisons import ComparisonSettings, Margins
 from prober.config.contradictions import REGIONS_AS_OF, REGIONS_SOURCE
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS
@@ -195,8 +194,8 @@ def reference_page() -> str:
 
 
 def _limits_of_workloads() -> str:
-    wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in Vantage)
-    most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in Vantage)
+    wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in MESSAGES_PER_S)
+    most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in MESSAGES_PER_S)
     bursts = ", ".join(f"{DECLARED[name].workload.bursts} of `{name}`" for name in DEFAULT_PROBES)
     rows = {
         "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, InstanceOf, PlainSerializer, SecretStr
 
+from prober.brokers.base import Vantage
 from prober.brokers.endpoint import parse_endpoint
 from prober.config.cron import Cron, parse_cron
 from prober.config.problems import did_you_mean
@@ -144,6 +145,13 @@ def _fault(value: str) -> str:
         raise ValueError(str(error)) from None
 
 
+def _lasting(value: object) -> object:
+    """Refuses the external vantage: only `check` has a program for it."""
+    if value not in (Vantage.WIRE, Vantage.LIBRARY):
+        raise ValueError(f"must be 'wire' or 'library', not {value!r}")
+    return value
+
+
 def _endpoint(value: str) -> str:
     text = value.strip()
     if text != EMBEDDED:
@@ -238,6 +246,8 @@ FaultSpec = Annotated[str, AfterValidator(_fault), Written("`NAME:p=0.1,count=3`
 EndpointText = Annotated[
     str, AfterValidator(_endpoint), Written("`embedded`, `global`, a region such as `europe-west1`, or `HOST:PORT`")
 ]
+LastingVantage = Annotated[Vantage, BeforeValidator(_lasting), Written("`wire`, `library`")]
+"""Where a prober that runs for long may look."""
 DnsLabel = Annotated[
     str,
     named_like("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a name: write small letters, digits and hyphens, at most 63"),

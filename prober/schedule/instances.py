@@ -110,7 +110,7 @@ class PlannedInstance:
         """What a run there has to know. Of two endpoints whose regions nobody knows each has its own, unless they are one address."""
         deadlines, peer = self.settings.deadlines, endpoint.peer
         ack_deadline_s = self.settings.ack_deadline.total_seconds()
-        patient = endpoint.secure or self.vantage is Vantage.LIBRARY
+        patient = endpoint.secure or self.vantage is not Vantage.WIRE
         lost_s = PULL_TIMEOUT_S if self.experiment.uses(Mode.PULL) else 0.0
         far_s = inf if patient else ack_deadline_s + DELIVERY_DELAY_MAX_S + MARGIN_S + lost_s
         rules = Rules(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -21,14 +22,24 @@ from prober.brokers.base import (
     TopicSettings,
     Vantage,
 )
-from prober.brokers.connect import connect
-from prober.brokers.endpoint import parse_endpoint
+from prober.brokers.call_errors import CallFailed, nobody_asks
+from prober.brokers.connect import connect as connect_vantage
+from prober.brokers.endpoint import Endpoint, parse_endpoint
 
 PROJECT = "projects/contract"
 LABELS = {"made-by": "contract-test"}
 WAIT_S = 60.0
 
+EXTERNAL_CLIENT = (sys.executable, "-m", "tests.contract.external_client")
+
 _NUMBERS = count(1)
+
+
+async def connect(
+    endpoint: Endpoint, vantage: Vantage, failed: CallFailed = nobody_asks, client: Sequence[str] = EXTERNAL_CLIENT
+) -> Broker:
+    """A broker; at the external vantage with a program of this package."""
+    return await connect_vantage(endpoint, vantage, failed, client=client)
 
 
 @dataclass(frozen=True)

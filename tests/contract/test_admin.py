@@ -13,12 +13,11 @@ import pytest
 from prober.brokers.admin import ServiceAdmin
 from prober.brokers.base import SubscriptionSettings, TopicSettings, Vantage
 from prober.brokers.call_errors import CallWatch, nobody_asks
-from prober.brokers.connect import connect
 from prober.brokers.connection import open_async_channel
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError, BrokerUnavailable, ConnectionGivenUp, NotOurs, NotThere, RequestRefused
 from tests.contract.conftest import Service
-from tests.contract.context import LABELS, PROJECT, Notebook
+from tests.contract.context import LABELS, PROJECT, Notebook, connect
 from tests.contract.places import dead_server, silent_server
 
 FAR_FUTURE = 4_000_000_000.0

@@ -1,4 +1,7 @@
-"""What a target, or the way to it, answers with an error is told by both vantages, with what was asked and the gRPC code."""
+"""What a target, or the way to it, answers with an error is told by the wire and the library, with what was asked and the gRPC code.
+
+The calls of the program at the external vantage are not seen.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ import pytest
 from prober.brokers.base import FlowControlSettings, Outgoing, TopicSettings, Vantage
 from prober.brokers.call_errors import operation_of
 from prober.brokers.calls import ErrorCode, Operation
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerError
-from tests.contract.context import WAIT_S, Notebook
+from tests.contract.context import WAIT_S, Notebook, connect
 from tests.contract.places import refusing_server, silent_server
 
 TOPIC, SUBSCRIPTION = "projects/p/topics/t", "projects/p/subscriptions/s"
@@ -23,6 +25,7 @@ DENIED, EXHAUSTED = ErrorCode.PERMISSION_DENIED, ErrorCode.RESOURCE_EXHAUSTED
 
 
 @pytest.mark.parametrize("code", [DENIED, EXHAUSTED])
+@pytest.mark.parametrize("vantage", [Vantage.WIRE, Vantage.LIBRARY], ids=str)
 async def test_every_kind_of_call_is_told(code: ErrorCode, vantage: Vantage) -> None:
     seen: Counter[tuple[Operation, ErrorCode]] = Counter()
     async with refusing_server(grpc.StatusCode[code.name]) as address:

@@ -16,12 +16,11 @@ from google.cloud.pubsub_v1.subscriber._protocol.leaser import Leaser  # type: i
 from google.pubsub_v1 import types
 
 from prober.brokers.base import Confirmed, FlowControlSettings, Outgoing, Rejected, TopicSettings, Vantage
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.brokers.subscriber import OPEN_TIMEOUT_S
 from prober.errors import ConnectionGivenUp, NotThere
 from tests.contract.conftest import Service
-from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, OwnBroker, nothing_left
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Notebook, Opened, OwnBroker, connect, nothing_left
 from tests.contract.places import dead_server
 
 MISSING = f"{PROJECT}/subscriptions/nowhere"

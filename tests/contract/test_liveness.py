@@ -13,11 +13,10 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.brokers.calls import ErrorCode, Operation
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, ConnectionGivenUp
 from tests.contract.conftest import Service
-from tests.contract.context import WAIT_S, Notebook
+from tests.contract.context import WAIT_S, Notebook, connect
 from tests.contract.places import dead_server, refusing_server, silent_server
 
 TOPIC, SUBSCRIPTION = "projects/contract/topics/none", "projects/contract/subscriptions/none"

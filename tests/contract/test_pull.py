@@ -7,11 +7,10 @@ import asyncio
 import pytest
 
 from prober.brokers.base import BrokerSession, Received, Vantage
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, ConnectionGivenUp, NotThere
 from tests.contract.conftest import Service
-from tests.contract.context import PROJECT, WAIT_S, Closed, Got, Notebook, Opened
+from tests.contract.context import PROJECT, WAIT_S, Closed, Got, Notebook, Opened, connect
 from tests.contract.places import dead_server, silent_server
 
 

@@ -14,11 +14,10 @@ from prober.brokers.base import (
     Unknown,
     Vantage,
 )
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.embedded.server import EmbeddedServer
 from prober.errors import BrokerUnavailable
-from tests.contract.context import LABELS, PROJECT, WAIT_S, Notebook
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Notebook, connect
 
 TOPIC, SUBSCRIPTION = f"{PROJECT}/topics/restart", f"{PROJECT}/subscriptions/restart"
 

@@ -7,11 +7,10 @@ import asyncio
 import pytest
 
 from prober.brokers.base import BrokerSession, Confirmed, FlowControlSettings, Outgoing, Received, Vantage
-from prober.brokers.connect import connect
 from prober.brokers.endpoint import Endpoint
 from prober.errors import BrokerUnavailable, NotThere
 from tests.contract.conftest import Service
-from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, OwnBroker
+from tests.contract.context import LABELS, PROJECT, WAIT_S, Closed, Got, Notebook, Opened, OwnBroker, connect
 from tests.contract.places import dead_server
 
 QUIET_S = 1.5  # longer than a lease of one second that was not heeded

@@ -1,0 +1,210 @@
+"""The external vantage: a program in any language publishes and subscribes, to see what a customer of its client library sees.
+
+The control plane and unary pull are the wire's, as at the library vantage. The protocol is in docs/external-clients.md. What the program
+does not say is not known: how often its client tried a publish, and how long a message was under way inside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import Sequence
+from itertools import count
+
+import grpc
+
+from prober.brokers.admin import ServiceAdmin
+from prober.brokers.base import (
+    Admin,
+    Broker,
+    Confirmed,
+    FlowControlSettings,
+    Outcome,
+    Outgoing,
+    Publisher,
+    Puller,
+    PushReceiver,
+    Rejected,
+    Subscriber,
+    Tap,
+    Unknown,
+)
+from prober.brokers.call_errors import CallFailed, nobody_asks
+from prober.brokers.connection import Connection
+from prober.brokers.endpoint import Endpoint
+from prober.brokers.external_process import Event, ExternalProcess, text_of
+from prober.brokers.external_pull import ExternalPull
+from prober.brokers.grpc_errors import let_go
+from prober.brokers.liveness import check_liveness
+from prober.brokers.push.nowhere import NOWHERE
+from prober.brokers.subscriber import ReopeningSubscriber
+from prober.brokers.wire import WirePuller
+from prober.clock import next_number
+from prober.errors import BrokerError, BrokerUnavailable
+
+
+class ExternalPublisher:
+    """Publishes to one topic through the program."""
+
+    unexplained_stops = 0
+    """Not known."""
+
+    def __init__(self, connection: Connection, process: ExternalProcess, topic: str) -> None:
+        self._connection, self._process, self._topic = connection, process, topic
+        self._name = f"publisher-{next_number()}"
+        self._numbers = count(1)
+        self._waiters: dict[int, asyncio.Future[Outcome]] = {}
+        self._opened = self._closed = False
+        connection.opened(self)
+
+    @property
+    def keeps_order(self) -> bool:
+        """The program publishes the messages of a key in the order of the commands."""
+        return True
+
+    async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
+        """One command each, in order; see the port. The client behind the program makes batches of them as it likes."""
+        if self._closed:
+            return [Rejected("the publisher was closed before")] * len(messages)
+        if not messages:
+            return []
+        try:
+            await self._open()
+        except BrokerError as error:
+            return [Rejected(f"never sent: {error}")] * len(messages)
+        numbers = [self._send(message) for message in messages]
+        waiters = [self._waiters[number] for number in numbers]
+        try:
+            await asyncio.wait(waiters, timeout=timeout_s)
+        finally:
+            for number in numbers:
+                self._waiters.pop(number).cancel()
+        return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
+
+    async def resume(self, ordering_key: str) -> None:
+        """Has the program resume a key; the commands are carried out in order, so the next publish of the key comes after it."""
+        self._process.send({"command": "resume", "publisher": self._name, "ordering_key": ordering_key})
+
+    async def close(self) -> None:
+        """Closes the publisher in the program; what has no answer is unknown. Calling it again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._process.send({"command": "close_publisher", "publisher": self._name})
+        self._process.forget(self._name)
+        self._give_up("the publisher was closed")
+        self._connection.closed(self)
+
+    async def _open(self) -> None:
+        await self._process.ready()
+        if self._closed:
+            raise let_go(f"publishing to {self._topic}")
+        if not self._opened:
+            self._opened = True
+            self._process.listen(self._name, self._on_event)
+            self._process.send({"command": "open_publisher", "publisher": self._name, "topic": self._topic})
+
+    def _send(self, message: Outgoing) -> int:
+        number = next(self._numbers)
+        self._waiters[number] = waiter = asyncio.get_running_loop().create_future()
+        command = {
+            "command": "publish",
+            "publisher": self._name,
+            "id": number,
+            "ordering_key": message.ordering_key,
+            "data": b64encode(message.data).decode(),
+            "attributes": dict(message.attributes),
+        }
+        if not self._process.send(command) and not waiter.done():
+            waiter.set_result(Rejected("never sent: the external client takes no commands"))
+        return number
+
+    def _on_event(self, event: Event | None) -> None:
+        if event is None:
+            self._give_up(self._process.failure)
+            return
+        match event["event"]:
+            case "published":
+                outcome: Outcome = Confirmed(text_of(event, "message_id"))
+            case "publish_failed":
+                outcome = Rejected(text_of(event, "reason"))
+            case "publish_unknown":
+                outcome = Unknown(text_of(event, "reason"))
+            case other:
+                raise ValueError(f"no event of a publisher: {other}")
+        waiter = self._waiters.get(event["id"])
+        if waiter is not None and not waiter.done():
+            waiter.set_result(outcome)
+
+    def _give_up(self, reason: str) -> None:
+        for waiter in self._waiters.values():
+            if not waiter.done():
+                waiter.set_result(Unknown(reason))
+
+
+class ExternalBroker:
+    """The external vantage on one target: one program for all publishers and subscribers."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        credentials: grpc.ChannelCredentials | None,
+        command: Sequence[str],
+        failed: CallFailed = nobody_asks,
+        peer: Broker | None = None,
+    ) -> None:
+        """`failed` is told of the prober's own calls only; those of the program are not seen."""
+        self.peer = peer
+        """The same vantage on the other endpoint, if there is one; closed with this one."""
+        self._connection = Connection(endpoint, credentials, failed)
+        self._admin = ServiceAdmin(self._connection.channel, self._connection.watch)
+        self.failed: asyncio.Event = peer.failed if isinstance(peer, ExternalBroker) else asyncio.Event()
+        """Set when the program of this or the other endpoint cannot be used any more."""
+        self._process = ExternalProcess(command, endpoint.address, self.failed, secure=endpoint.secure)
+
+    @property
+    def failure(self) -> str:
+        """Why the program of this or the other endpoint cannot be used any more; empty while it can."""
+        other = self.peer.failure if isinstance(self.peer, ExternalBroker) else ""
+        return self._process.failure or other
+
+    @property
+    def admin(self) -> Admin:
+        """Control plane of the target."""
+        return self._admin
+
+    def publisher(self, topic: str) -> Publisher:
+        """A publisher to a topic."""
+        return ExternalPublisher(self._connection, self._process, topic)
+
+    def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
+        """A subscriber; `client_id` is our name for it, the client makes its own."""
+
+        def new_pull(tap: Tap) -> ExternalPull:
+            return ExternalPull(self._process, subscription, client_id, flow, ack_deadline_s, tap)
+
+        return ReopeningSubscriber(self._connection, subscription, client_id, new_pull)
+
+    def puller(self, subscription: str) -> Puller:
+        """A subscriber by unary pull."""
+        return WirePuller(self._connection, subscription)
+
+    @property
+    def pushes(self) -> PushReceiver:
+        """Nobody: pushes do not go through a client library."""
+        return NOWHERE
+
+    async def check_liveness(self, topic: str, subscription: str) -> None:
+        """Asks over the prober's own connection. Raises BrokerUnavailable, also if the program failed."""
+        if self._process.failure:
+            raise BrokerUnavailable(self._process.failure)
+        await check_liveness(self._connection, topic, subscription)
+
+    async def close(self) -> None:
+        """Closes everything that was made here, the connection and the program. Calling it again does nothing."""
+        if self.peer is not None:
+            await self.peer.close()
+        try:
+            await self._connection.close()
+        finally:
+            await self._process.close()
