@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.core.cases import PULL, PUSH, Definite, across, definitely, legal, wrong
+from tests.unit.core.cases import PULL, PUSH, Case, Definite, across, case, definitely, legal, wrong
 
 SKEWED = {"clock_error_s": 1.0}
 PROMPT = {"delivery_delay_max_s": 0.05}  # so that only the clocks can explain a late message
@@ -107,3 +107,17 @@ def test_no_clock_explains_it(one: Definite) -> None:
 
 def test_two_recorders_of_two_subscriptions() -> None:
     definitely(across(("s", "P1,2,3 A<1,2,3@1"), ("t", "B<1,2,3@1 skew B 0.9")))
+
+
+CONFIRMED = "P1@0 ok1=m1@0.3 P1[e2]@{} ok1=n1@{} A<n1(1)@8 A ack 1@8.1 end @500"
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        case("another publisher may have been first, by its clock", CONFIRMED.format(0.8, 0.9), "L:STUCK", **SKEWED),
+        case("another publisher was later, by any clock", CONFIRMED.format(1.4, 1.5), "L:LOST_OVERTAKEN V:ORDER_GAP", **SKEWED),
+    ],
+)  # fmt: skip
+def test_what_another_publisher_overtook_is_a_gap_by_any_clock_only(one: Case) -> None:
+    one.check()
