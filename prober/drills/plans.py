@@ -103,6 +103,7 @@ _FAULTS: Final = (
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
     (DrillSort.LIVENESS, ProbeName.DEAD_LETTER, Fault("dead_letter_stalls_keys", count=1)),
+    (DrillSort.LIVENESS, ProbeName.EXACTLY_ONCE, Fault("break_stalls_keys", key=_CONFIRMED)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REDELIVERED)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REDELIVERED)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),

@@ -150,6 +150,10 @@ class Behaviour:
         """
         return None
 
+    def stream_gone(self, subscription: Subscription, entry: QueueEntry, now: float) -> float:
+        """A stream is gone on which a message was outstanding: the time before which its key is silent, or 0."""
+        return 0.0
+
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
         """A stream is gone on which messages of a key were outstanding: whether they never come again."""
         return False

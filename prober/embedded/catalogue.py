@@ -226,6 +226,12 @@ _DESCRIPTIONS: Final = (
         shows="stalled_keys",
     ),
     Description(
+        "break_stalls_keys",
+        "With exactly-once delivery: after a stream is gone a key of which messages were outstanding on it is silent.",
+        findings=("STUCK", "UNACKED_STALL"),
+        shows="stalled_keys",
+    ),
+    Description(
         "head_of_line",
         "While a message of another key has been outstanding for 1 s, a key waits for 2 s before new messages of it are delivered.",
         shows="head_of_line_delay_seconds",

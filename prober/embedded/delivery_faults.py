@@ -174,6 +174,13 @@ class DeliveryFaults(Behaviour):
             return _HALF_OPEN_S
         return None
 
+    def stream_gone(self, subscription: Subscription, entry: QueueEntry, now: float) -> float:
+        """break_stalls_keys."""
+        if not subscription.enable_exactly_once_delivery:
+            return 0.0
+        armed = self.faults.strike("break_stalls_keys", subscription.name, entry.key_queue.key, now, entry.message.id)
+        return armed.ends if armed else 0.0
+
     def resumes_past(self, subscription: str, held: Sequence[QueueEntry], now: float) -> bool:
         """resume_past_unacked; it is written down for each message that never comes again."""
         key = held[0].key_queue.key

@@ -325,6 +325,9 @@ class SubscriptionQueue:
         stream.ready.clear()
         for key_queue in waiting:
             key_queue.queued = False
+        outstanding = {entry.key_queue: entry for entry in self.leases.values() if entry.stream is stream}
+        for key_queue, entry in outstanding.items():
+            key_queue.wake_at = max(key_queue.wake_at, self.engine.behaviour.stream_gone(self.settings, entry, now))
         held: dict[KeyQueue, list[QueueEntry]] = {}
         if not self.settings.enable_exactly_once_delivery:
             for entry in self.leases.values():

@@ -31,6 +31,7 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
         "dead_letter_stalls_keys": (ProbeName.DEAD_LETTER,),
         "redeliver_after_confirmed_ack": (ProbeName.EXACTLY_ONCE,),
         "diverge_subscriptions": (ProbeName.PUBLISH, ProbeName.CONTROL_PLANE),
+        "break_stalls_keys": (ProbeName.EXACTLY_ONCE,),
         "filter_leaks": (ProbeName.PUBLISH,),
         "filter_drops": (ProbeName.PUBLISH,),
         "split_holder": (ProbeName.AFFINITY, ProbeName.ORDERING, ProbeName.REDELIVERY),
@@ -51,7 +52,9 @@ ALLOWED: Final = tuple(name for name, known in sorted(CATALOGUE.items()) if name
 """Faults that break no promise anywhere."""
 
 _SHARES: Final = (0.02, 0.05, 0.2)
-_FEW_CASES: Final = frozenset({"resume_past_unacked", "dead_letter_stalls_keys", "stall_run", "diverge_subscriptions"})
+_FEW_CASES: Final = frozenset(
+    {"resume_past_unacked", "break_stalls_keys", "dead_letter_stalls_keys", "stall_run", "diverge_subscriptions"}
+)
 """Faults that could strike only a few times in a run; there they strike at least in this share of them."""
 _SHARE_OF_FEW_MIN: Final = 0.3
 _SIDE_SHARES: Final = (0.002, 0.01, 0.05)

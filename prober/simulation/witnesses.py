@@ -221,6 +221,7 @@ SEEN: Final[Mapping[str, Callable[[Witnesses, Injection, float], bool]]] = Mappi
         "redeliver_single": Witnesses.did_not_go_on,
         "redeliver_unacked_only": Witnesses.did_not_go_on,
         "stall_run": Witnesses.fell_silent,
+        "break_stalls_keys": Witnesses.fell_silent,
         "stall_all": Witnesses.missed_anything,
         "split_holder": Witnesses.met_what_is_held,
         "overlap_pull": Witnesses.met_what_is_held,

@@ -74,6 +74,7 @@ TRIALS = {
     "ack_lost": ("ordering", "p=0.1"),
     "dead_letter_stalls_keys": ("dead_letter", "p=0.2"),
     "redeliver_after_confirmed_ack": ("exactly_once", "p=0.2"),
+    "break_stalls_keys": ("exactly_once", "p=0.3"),
     "admin_slow": ("control_plane", "p=0.2"),
     "admin_error": ("control_plane", "p=0.2"),
     "slow_creation": ("control_plane", "p=1"),

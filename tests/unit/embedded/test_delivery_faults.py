@@ -273,3 +273,15 @@ def test_what_is_silenced_is_heard_when_the_fault_is_taken_back() -> None:
     faults.disarm(1)
     play.state.reconsider(1.0)
     assert play("@1") == "A<k2,k3"
+
+
+@pytest.mark.parametrize(
+    ("exactly_once", "out", "struck"),
+    [(True, "A<k1 B<j1 B<j1", {"break_stalls_keys": 1}), (False, "A<k1 B<k1 B<j1 B<k2 B<k1,k2,j1", {})],
+)
+def test_a_broken_stream_silences_its_keys_with_exactly_once_delivery(
+    *, exactly_once: bool, out: str, struck: dict[str, int]
+) -> None:
+    play, faults = faulty("break_stalls_keys:key=k", settings=ordered(enable_exactly_once_delivery=exactly_once))
+    assert play("open:A +k:1 close:A open:B @1 +j:1 @1.5 +k:2 @30") == out
+    assert faults.ledger.counts == struck
