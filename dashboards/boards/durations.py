@@ -13,6 +13,8 @@ from dashboards.boards.subjects import (
     END_TO_END,
     HEAD_OF_LINE,
     PUBLISH,
+    PULL,
+    PUSH,
     REDELIVERY,
     duration_panels,
 )
@@ -36,7 +38,7 @@ def latency_board(thresholds: Thresholds) -> Board:
         "How long things take, from the time at which they were to begin: a prober that is held up hides nothing.",
         tuple(
             PanelRow(durations.name, duration_panels(durations, thresholds))
-            for durations in (END_TO_END, PUBLISH, REDELIVERY, HEAD_OF_LINE, CONTROL_PLANE)
+            for durations in (END_TO_END, PULL, PUSH, PUBLISH, REDELIVERY, HEAD_OF_LINE, CONTROL_PLANE)
         ),
         by=("target", "region", "environment", "instance"),
     )

@@ -56,6 +56,16 @@ CONTROL_PLANE: Final = DurationKind(
     Indicator.CONTROL_PLANE_LATENCY,
     "How long administration calls take: topics and subscriptions created, listed, deleted, seeks.",
 )
+PULL: Final = DurationKind(
+    "Pull latency",
+    Indicator.PULL_LATENCY,
+    "From the time at which the first message of a key was to be sent to its receipt by pull.",
+)
+PUSH: Final = DurationKind(
+    "Push latency",
+    Indicator.PUSH_LATENCY,
+    "From the time at which the first message of a key was to be sent to its receipt by push.",
+)
 CREATION_TO_RECEIPT: Final = DurationKind(
     "Creation to first receipt",
     Indicator.CREATION_TO_RECEIPT_LATENCY,

@@ -77,6 +77,8 @@ _DASHBOARDS: Final = {
     Indicator.PUBLISH_AVAILABILITY: Dashboard.PUBLISHER,
     Indicator.PUBLISH_LATENCY: Dashboard.LATENCY,
     Indicator.END_TO_END_LATENCY: Dashboard.LATENCY,
+    Indicator.PULL_LATENCY: Dashboard.LATENCY,
+    Indicator.PUSH_LATENCY: Dashboard.LATENCY,
     Indicator.REDELIVERY_LATENCY: Dashboard.LATENCY,
     Indicator.CONTROL_PLANE_LATENCY: Dashboard.CONTROL_PLANE,
     Indicator.CREATION_TO_RECEIPT_LATENCY: Dashboard.CONTROL_PLANE,

@@ -61,6 +61,14 @@ class Margins(Section):
     """From the intended send time to the first receipt."""
     end_to_end_latency_p99: DurationMargin = _ms(500)
     """The same, of the slowest."""
+    pull_latency_p50: DurationMargin = _ms(100)
+    """From the intended send time of the first message of a key to its receipt by pull."""
+    pull_latency_p99: DurationMargin = _ms(500)
+    """The same, of the slowest."""
+    push_latency_p50: DurationMargin = _ms(100)
+    """From the intended send time of the first message of a key to its receipt by push."""
+    push_latency_p99: DurationMargin = _ms(500)
+    """The same, of the slowest."""
     redelivery_latency_p50: DurationMargin = _ms(1000)
     """Until a message came again that had to."""
     redelivery_latency_p99: DurationMargin = _ms(5000)

@@ -22,7 +22,9 @@ from prober.probes.experiment import (
     SubscriptionPlan,
     Workload,
     chances_of_order,
+    each_key,
 )
+from prober.probes.first_of_keys import FirstOfKeys
 from prober.slo.indicators import Indicator
 
 NACKED_EVERY: Final = 10
@@ -33,18 +35,21 @@ AGAIN_EACH: Final = 1.9
 
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes bursts on all keys while several callers pull, acknowledge and refuse."""
+    firsts = FirstOfKeys(context, Indicator.PULL_LATENCY)
 
     def decide(delivery: Delivery) -> None:
+        firsts.received(delivery)
         refuse = not delivery.again and delivery.seq % NACKED_EVERY == 1
         moment_s = context.random.uniform(0.0, 2.0) * workload.ack_after_s
         context.later(moment_s, delivery.nack if refuse else delivery.ack)
 
     for _ in range(workload.subscribers):
         context.pull(decide, messages_max=_batch_max(workload))
-    await asyncio.gather(*(_bursts(context, f"pull-{number}", workload) for number in workload.numbers))
+    await asyncio.gather(*(_bursts(context, f"pull-{number}", workload, firsts) for number in workload.numbers))
 
 
-async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: FirstOfKeys) -> None:
+    firsts.due(key)
     for _ in range(workload.bursts):
         await context.publish(key, workload.burst_messages, workload.sizes)
         await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
@@ -75,6 +80,7 @@ PROBE = Experiment(
     least={"messages": 2, "subscribers": 2},
     traffic=traffic,
     chances=chances,
+    feeds={Indicator.PULL_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7), "subscribers": range(2, 6)},
     requires={

@@ -19,7 +19,16 @@ from prober.core.rules import Mode
 from prober.errors import NotSupported
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+    each_key,
+)
+from prober.probes.first_of_keys import FirstOfKeys
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.indicators import Indicator
 
@@ -37,7 +46,10 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     unanswered = {_key(number) for number in workload.numbers[::UNANSWERED_EVERY]}
     late = {_key(number) for number in workload.numbers[1::UNANSWERED_EVERY]}
 
+    firsts = FirstOfKeys(context, Indicator.PUSH_LATENCY)
+
     def decide(delivery: Delivery) -> None:
+        firsts.received(delivery)
         moment_s = context.random.uniform(0.5, 1.5) * workload.ack_after_s
         first = not delivery.again
         if first and delivery.seq == 1 and delivery.key in unanswered:
@@ -51,7 +63,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
     await _require_keys(context)
     context.receive_pushes(decide)
-    await asyncio.gather(*(_bursts(context, _key(number), workload) for number in workload.numbers))
+    await asyncio.gather(*(_bursts(context, _key(number), workload, firsts) for number in workload.numbers))
 
 
 class _Ahead(UnjudgedTap):
@@ -88,7 +100,8 @@ def _key(number: int) -> str:
     return f"push-{number}"
 
 
-async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: FirstOfKeys) -> None:
+    firsts.due(key)
     for _ in range(workload.bursts):
         await context.publish(key, workload.burst_messages, workload.sizes)
         await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
@@ -127,6 +140,7 @@ PROBE = Experiment(
     wire_only=True,  # a client library takes no pushes
     traffic=traffic,
     chances=chances,
+    feeds={Indicator.PUSH_LATENCY: each_key},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     simulated={"keys": range(3, 7)},
     requires={

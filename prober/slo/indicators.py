@@ -51,6 +51,8 @@ class Indicator(StrEnum):
     PUBLISH_AVAILABILITY = "publish_availability"
     PUBLISH_LATENCY = "publish_latency"
     END_TO_END_LATENCY = "end_to_end_latency"
+    PULL_LATENCY = "pull_latency"
+    PUSH_LATENCY = "push_latency"
     REDELIVERY_LATENCY = "redelivery_latency"
     CONTROL_PLANE_LATENCY = "control_plane_latency"
     CREATION_TO_RECEIPT_LATENCY = "creation_to_receipt_latency"
@@ -92,6 +94,16 @@ MEANINGS: Final = MappingProxyType(
         Indicator.END_TO_END_LATENCY: Meaning(
             Unit.MESSAGE, "from its intended send time to its first receipt it took longer", thresholded=True
         ),
+        Indicator.PULL_LATENCY: Meaning(
+            Unit.MESSAGE,
+            "the first of its key, from its intended send time to its receipt by pull it took longer",
+            thresholded=True,
+        ),
+        Indicator.PUSH_LATENCY: Meaning(
+            Unit.MESSAGE,
+            "the first of its key, from its intended send time to its receipt by push it took longer",
+            thresholded=True,
+        ),
         Indicator.REDELIVERY_LATENCY: Meaning(Unit.REDELIVERY, "it came again later", thresholded=True),
         Indicator.CONTROL_PLANE_LATENCY: Meaning(Unit.CALL, "it failed, or took longer", thresholded=True),
         Indicator.CREATION_TO_RECEIPT_LATENCY: Meaning(
@@ -110,8 +122,11 @@ MEANINGS: Final = MappingProxyType(
 DURATIONS: Final = tuple(indicator for indicator, meaning in MEANINGS.items() if meaning.thresholded)
 """Those that measure how long something takes, or how old it is."""
 
-UNRECORDED: Final = frozenset({Indicator.CREATION_TO_RECEIPT_LATENCY, Indicator.HEAD_OF_LINE_DELAY})
-"""Durations that no event shows, so that the history does not have them: a probe that is for one of them measures it."""
+UNRECORDED: Final = frozenset(
+    {Indicator.PULL_LATENCY, Indicator.PUSH_LATENCY, Indicator.CREATION_TO_RECEIPT_LATENCY, Indicator.HEAD_OF_LINE_DELAY}
+)
+"""Durations that the history does not have: no event shows them, or not which of the events count. A probe that is for one of them
+measures it."""
 
 UNPUBLISHED: Final = (PublishFailed, PublishUnknown)
 """The events by which a publish ends badly: it was rejected, or nobody answered in time."""

@@ -309,6 +309,8 @@ DEFAULTS: Final = (
     Objective("publish_availability", Indicator.PUBLISH_AVAILABILITY, 0.9995, PERIOD_S),
     Objective("publish_latency", Indicator.PUBLISH_LATENCY, 0.99, PERIOD_S, 0.5),
     Objective("end_to_end_latency", Indicator.END_TO_END_LATENCY, 0.99, PERIOD_S, 1.0),
+    Objective("pull_latency", Indicator.PULL_LATENCY, 0.99, PERIOD_S, 1.0),
+    Objective("push_latency", Indicator.PUSH_LATENCY, 0.99, PERIOD_S, 1.0),
     Objective("oldest_unacked_message_age", Indicator.OLDEST_UNACKED_MESSAGE_AGE, 0.99, PERIOD_S, 60.0),
     Objective("control_plane_latency", Indicator.CONTROL_PLANE_LATENCY, 0.99, PERIOD_S, 5.0),
     Objective("creation_to_receipt_latency", Indicator.CREATION_TO_RECEIPT_LATENCY, 0.99, PERIOD_S, 10.0),

@@ -316,6 +316,8 @@ INDICATORS = (
     _latency(families.END_TO_END_LATENCY, "1.0", subscription="s"),
     _latency(families.REDELIVERY_LATENCY, "2.5", LATE_AGAIN, subscription="s"),
     _latency(families.HEAD_OF_LINE_DELAY, "1.0", subscription="s", severity="warning"),
+    _latency(families.PULL_LATENCY, "1.0", subscription="s"),
+    _latency(families.PUSH_LATENCY, "1.0", subscription="s"),
     _latency(families.CREATION_TO_RECEIPT_LATENCY, "10.0", subscription="s"),
     _latency(families.CONTROL_PLANE_LATENCY, "5.0", SLOW_CALLS, operation="list"),
     _fast("oldest_unacked_message_age", {of(families.OLDEST_UNACKED_AGE, subscription="s"): "1x60 61x60"}),

@@ -171,6 +171,8 @@ def test_the_probers_own_trouble_hides_latencies_of_that_target_and_nothing_else
     assert {other["indicator"] for _, other in hidden} == {
         Indicator.PUBLISH_LATENCY,
         Indicator.END_TO_END_LATENCY,
+        Indicator.PULL_LATENCY,
+        Indicator.PUSH_LATENCY,
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
         Indicator.CREATION_TO_RECEIPT_LATENCY,

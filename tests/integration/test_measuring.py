@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from prober.cli.check import CheckRequest, result_as_text, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
@@ -89,3 +91,11 @@ def test_a_subscription_that_is_silent_at_first_is_late_and_a_slow_answer_within
     assert 6.0 < slow.figures[Figure.SUBSCRIPTION_CREATION] < slow.figures[Figure.CREATION_TO_RECEIPT] < CREATION_S
     assert slow.counters["first_receipts_measured"] == 1
     assert slow.durations[Indicator.CREATION_TO_RECEIPT_LATENCY].count == 1
+
+
+@pytest.mark.parametrize(("probe", "indicator"), [("push", Indicator.PUSH_LATENCY), ("pull", Indicator.PULL_LATENCY)])
+def test_slow_delivery_by_push_and_pull_is_late_and_jitter_is_not(probe: str, indicator: Indicator) -> None:
+    late = run(probe, "slow_delivery:p=1").durations[indicator]
+    assert late.count == run(probe).counters["first_messages_measured"]
+    assert late.p50_s > THRESHOLD_S
+    assert run(probe, "jitter:p=1,seed=1").durations[indicator].max_s < THRESHOLD_S

@@ -47,6 +47,7 @@ STANDINGS: Final = tuple(standing.replace(" ", "_") for standing in Standing)
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _checks: Final = partial(counter, scope=SUBSCRIPTION, values={"result": CheckResult})
+_by_one_probe: Final = partial(histogram, scope=SUBSCRIPTION, start=None, bounds=(*_SHORT, 30.0, 60.0))
 _own: Final = partial(gauge, scope=OWN, start=nan)
 
 # About a service.
@@ -164,21 +165,21 @@ CONTROL_PLANE_FAILURES: Final = counter(
     {"operation": AdminOperation},
     indicator=Indicator.CONTROL_PLANE_LATENCY,
 )
-CREATION_TO_RECEIPT_LATENCY: Final = histogram(
-    "creation_to_receipt_latency_seconds",
-    SUBSCRIPTION,
-    "From the request to create a subscription to the first receipt there. Only of the probe that measures it.",
-    start=None,
-    indicator=Indicator.CREATION_TO_RECEIPT_LATENCY,
-    bounds=(*_SHORT, 30.0, 60.0),
+PULL_LATENCY: Final = _by_one_probe(
+    "pull_latency_seconds", help="Intended send time to receipt by pull, first messages of keys.", indicator=Indicator.PULL_LATENCY
 )
-HEAD_OF_LINE_DELAY: Final = histogram(
+PUSH_LATENCY: Final = _by_one_probe(
+    "push_latency_seconds", help="Intended send time to receipt by push, first messages of keys.", indicator=Indicator.PUSH_LATENCY
+)
+CREATION_TO_RECEIPT_LATENCY: Final = _by_one_probe(
+    "creation_to_receipt_latency_seconds",
+    help="From the request to create a subscription to the first receipt there.",
+    indicator=Indicator.CREATION_TO_RECEIPT_LATENCY,
+)
+HEAD_OF_LINE_DELAY: Final = _by_one_probe(
     "head_of_line_delay_seconds",
-    SUBSCRIPTION,
-    "How much longer messages took while another key was held unacknowledged than before and after. Only of the probe that measures it.",
-    start=None,
+    help="How much longer messages took while another key was held unacknowledged than before and after.",
     indicator=Indicator.HEAD_OF_LINE_DELAY,
-    bounds=_SHORT,
 )
 PROBE_RUNS: Final = counter("probe_runs", PROBE_INSTANCE, "Finished runs of a probe.", {"verdict": VERDICTS})
 PROBE_RUNS_EXPECTED: Final = counter("probe_runs_expected", PROBE_INSTANCE, "Runs that the schedule asked for.")

@@ -46,6 +46,8 @@ def test_the_default_objectives_are_those_of_the_catalogue_that_a_probe_feeds() 
         "publish_availability": (0.9995, None),
         "publish_latency": (0.99, 0.5),
         "end_to_end_latency": (0.99, 1.0),
+        "pull_latency": (0.99, 1.0),
+        "push_latency": (0.99, 1.0),
         "control_plane_latency": (0.99, 5.0),
         "creation_to_receipt_latency": (0.99, 10.0),
         "oldest_unacked_message_age": (0.99, 60.0),

@@ -261,6 +261,8 @@ def test_a_latency_needs_a_threshold_and_an_order_has_none() -> None:
     assert set(DURATIONS) == {
         Indicator.PUBLISH_LATENCY,
         Indicator.END_TO_END_LATENCY,
+        Indicator.PULL_LATENCY,
+        Indicator.PUSH_LATENCY,
         Indicator.REDELIVERY_LATENCY,
         Indicator.CONTROL_PLANE_LATENCY,
         Indicator.CREATION_TO_RECEIPT_LATENCY,
