@@ -21,8 +21,8 @@ from prober.core.kinds import CAN_FAIL
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late, ReadFailure
 from prober.probes.context import DeliveryKind
+from prober.sinks.metrics import label_values
 from prober.sinks.metrics.family import Family, MetricType, counter, gauge, histogram, info
-from prober.sinks.metrics.label_values import Bound, CheckResult, Component, LibraryAnomaly, Outstanding, PublishOutcome, SkipReason
 from prober.slo.comparison import Standing
 from prober.slo.figures import Figure
 from prober.slo.hot_keys import HotKeyClass
@@ -46,7 +46,7 @@ VERDICTS: Final = tuple(verdict.lower() for verdict in Verdict)
 STANDINGS: Final = tuple(standing.replace(" ", "_") for standing in Standing)
 _SHORT: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-_checks: Final = partial(counter, scope=SUBSCRIPTION, values={"result": CheckResult})
+_checks: Final = partial(counter, scope=SUBSCRIPTION, values={"result": label_values.CheckResult})
 _by_one_probe: Final = partial(histogram, scope=SUBSCRIPTION, start=None, bounds=(*_SHORT, 30.0, 60.0))
 _own: Final = partial(gauge, scope=OWN, start=nan)
 
@@ -61,7 +61,7 @@ UNDELIVERED: Final = gauge(
     "num_undelivered_messages", SUBSCRIPTION, "Published messages that no subscriber has acknowledged.", scraped=True
 )
 STALLED_KEYS: Final = gauge("stalled_keys", SUBSCRIPTION, "Ordering keys with waiting messages and no progress.", scraped=True)
-PUBLISHES: Final = counter("publishes", TOPIC, "Publishes, by outcome.", {"outcome": PublishOutcome})
+PUBLISHES: Final = counter("publishes", TOPIC, "Publishes, by outcome.", {"outcome": label_values.PublishOutcome})
 PUBLISHES_UNSENT: Final = counter(
     "publishes_unsent", TOPIC, "Publishes that the schedule wanted and that could not be sent because the target was unreachable."
 )
@@ -100,8 +100,8 @@ AFFINITY_MOVES: Final = counter(
     "affinity_moves",
     SUBSCRIPTION,
     "Keys that moved to another subscriber, by whether they had outstanding messages.",
-    {"outstanding": Outstanding},
-    counters={f"affinity_moves_outstanding_{value}": (value,) for value in Outstanding},
+    {"outstanding": label_values.Outstanding},
+    counters={f"affinity_moves_outstanding_{value}": (value,) for value in label_values.Outstanding},
 )
 EARLY_REDELIVERIES: Final = counter(
     "early_redeliveries",
@@ -114,13 +114,21 @@ LIBRARY_ANOMALIES: Final = counter(
     SUBSCRIPTION,
     "Departures of the client library from its documentation, by kind: a callback of a key began before the last message of the key was "
     "acknowledged or nacked, a key stopped without a failed publish, a publish went past a failed one. Only at the library vantage.",
-    {"kind": LibraryAnomaly},
+    {"kind": label_values.LibraryAnomaly},
     start=None,
     counters={
-        "callbacks_overlapping": (LibraryAnomaly.CALLBACK_OVERLAP,),
-        "publishes_stopped_unexpectedly": (LibraryAnomaly.UNEXPLAINED_STOP,),
-        "publishes_past_a_failure": (LibraryAnomaly.PUBLISH_PAST_FAILURE,),
+        "callbacks_overlapping": (label_values.LibraryAnomaly.CALLBACK_OVERLAP,),
+        "publishes_stopped_unexpectedly": (label_values.LibraryAnomaly.UNEXPLAINED_STOP,),
+        "publishes_past_a_failure": (label_values.LibraryAnomaly.PUBLISH_PAST_FAILURE,),
     },
+)
+GUARANTEES: Final = counter(
+    "guarantee_observations",
+    SUBSCRIPTION,
+    "Observations of guarantees and of documented behaviour that no finding covers, by kind. A kind is absent until it is observed.",
+    {"kind": label_values.GuaranteeObservation},
+    start=None,
+    counters={kind.value: (kind,) for kind in label_values.GuaranteeObservation},
 )
 PUBLISH_LATENCY: Final = histogram(
     "publish_latency_seconds",
@@ -299,13 +307,13 @@ DRILL_FINDINGS: Final = counter(
 
 # About the prober itself. Nothing here says anything about a service.
 INTERNAL_ERRORS: Final = counter(
-    "internal_errors", (), "Unexpected exceptions in the prober, by component.", {"component": Component}
+    "internal_errors", (), "Unexpected exceptions in the prober, by component.", {"component": label_values.Component}
 )
 SCHEDULER_SKIPS: Final = counter(
-    "scheduler_skips", PROBE_INSTANCE, "Scheduled runs that did not start, by reason.", {"reason": SkipReason}
+    "scheduler_skips", PROBE_INSTANCE, "Scheduled runs that did not start, by reason.", {"reason": label_values.SkipReason}
 )
 EVENTS_DROPPED: Final = counter(
-    "events_dropped", (), "Events dropped because a queue or the spool was full.", {"component": Component}
+    "events_dropped", (), "Events dropped because a queue or the spool was full.", {"component": label_values.Component}
 )
 LEFTOVERS: Final = gauge(
     "leftover_resources",
@@ -353,24 +361,16 @@ KEYS_FORGOTTEN: Final = counter(
     counters={"keys_forgotten": ()},
 )
 COMPARISON_STANDING: Final = gauge(
-    "comparison_standing",
-    COMPARED,
-    "1 for how the candidate stands beside the baseline, else 0: no_worse, worse or unknown.",
-    {"standing": STANDINGS},
+    "comparison_standing", COMPARED, "1 for how the candidate stands beside the baseline, else 0.", {"standing": STANDINGS}
 )
-COMPARISON_RATIO: Final = gauge(
+_difference: Final = partial(gauge, scope=(*COMPARED, "aspect"), values={"bound": label_values.Bound}, start=None)
+COMPARISON_RATIO: Final = _difference(
     "comparison_difference_ratio",
-    (*COMPARED, "aspect"),
-    "By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
-    {"bound": Bound},
-    start=None,
+    help="By how much larger the bad share of the candidate is: estimate, ends of its interval, margin. NaN if nobody knows.",
 )
-COMPARISON_SECONDS: Final = gauge(
+COMPARISON_SECONDS: Final = _difference(
     "comparison_difference_seconds",
-    (*COMPARED, "aspect"),
-    "By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
-    {"bound": Bound},
-    start=None,
+    help="By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
 )
 CONFIG_RELOADED: Final = gauge(
     "config_last_reload_successful",

@@ -37,6 +37,27 @@ class LibraryAnomaly(StrEnum):
     PUBLISH_PAST_FAILURE = "publish_past_failure"
 
 
+class GuaranteeObservation(StrEnum):
+    """A guarantee or documented behaviour that a probe observed, or its opposite: names of counters of runs.
+
+    idle_keys_stayed            a key without outstanding messages stayed with its subscriber (likely, not guaranteed).
+    ordering_changes_refused    the service rejected a change of enable_message_ordering, as documented.
+    ordering_changes_accepted   the service accepted it.
+    dead_letters_missing        a message did not arrive at the dead-letter topic in time.
+    sought_past_came            an acknowledged message was redelivered after a seek to before it.
+    publishes_stopped           a client library rejected publishes behind a failed one, as documented.
+    keys_resumed                publishing on a key worked again after a failure.
+    """
+
+    IDLE_KEYS_STAYED = "idle_keys_stayed"
+    ORDERING_CHANGES_REFUSED = "ordering_changes_refused"
+    ORDERING_CHANGES_ACCEPTED = "ordering_changes_accepted"
+    DEAD_LETTERS_MISSING = "dead_letters_missing"
+    SOUGHT_PAST_CAME = "sought_past_came"
+    PUBLISHES_STOPPED = "publishes_stopped"
+    KEYS_RESUMED = "keys_resumed"
+
+
 class SkipReason(StrEnum):
     """Why a scheduled run did not start."""
 

@@ -147,7 +147,9 @@ class Measurements:
             if family is families.LIBRARY_ANOMALIES and self._instance.vantage != Vantage.LIBRARY:
                 continue  # without a library the same behaviour is none
             for name, values in family.counters.items():
-                self._subscription.count(family, *values, by=counters.get(name, 0))
+                count = counters.get(name, 0)
+                if count or family.start is not None:  # others are absent until there is something to count
+                    self._subscription.count(family, *values, by=count)
 
     def _count(self, result: RunResult) -> None:
         self._subscription.reached(not result.unreachable)

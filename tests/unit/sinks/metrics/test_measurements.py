@@ -134,6 +134,14 @@ def test_the_end_tells_checks_moves_and_late_findings_once() -> None:
     assert scrape['deliveries_total kind="foreign"'] == 4
 
 
+def test_what_is_observed_of_a_guarantee_is_counted_and_nothing_else() -> None:
+    counters = {"idle_keys_stayed": 3, "ordering_changes_accepted": 1, "ordering_changes_refused": 0}
+    scrape = Scrape("P1 A<1@1", result=replace(RESULT, counters=counters))
+    assert scrape['guarantee_observations_total kind="idle_keys_stayed"'] == 3
+    assert scrape['guarantee_observations_total kind="ordering_changes_accepted"'] == 1
+    assert not [line for line in scrape.lines if 'kind="ordering_changes_refused"' in line]
+
+
 @pytest.mark.parametrize("counts", [False, True])
 def test_forgotten_keys_are_counted_also_of_a_run_that_does_not_count(*, counts: bool) -> None:
     scrape = Scrape("P1 A<1@1", result=replace(RESULT, counters={"keys_forgotten": 7}), counts=counts)
