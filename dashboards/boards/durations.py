@@ -38,7 +38,7 @@ def latency_board(thresholds: Thresholds) -> Board:
         "How long things take, from the time at which they were to begin: a prober that is held up hides nothing.",
         tuple(
             PanelRow(durations.name, duration_panels(durations, thresholds))
-            for durations in (END_TO_END, PULL, PUSH, PUBLISH, REDELIVERY, HEAD_OF_LINE, CONTROL_PLANE)
+            for durations in (END_TO_END, PULL, PUSH, PUBLISH, REDELIVERY, HEAD_OF_LINE, CONTROL_PLANE, CREATION_TO_RECEIPT)
         ),
         by=("target", "region", "environment", "instance"),
     )
@@ -54,7 +54,6 @@ def control_plane_board(thresholds: Thresholds) -> Board:
             PanelRow("Calls", (_calls(), _by_operation(thresholds))),
             PanelRow("Errors", (_errors(), _errors_by_code())),
             PanelRow("Durations", duration_panels(CONTROL_PLANE, thresholds)),
-            PanelRow("Creation to first receipt", duration_panels(CREATION_TO_RECEIPT, thresholds)),
             PanelRow("By operation", (_operations(thresholds),)),
         ),
         by=("operation", "target", "region", "environment", "instance"),

@@ -81,7 +81,7 @@ _DASHBOARDS: Final = {
     Indicator.PUSH_LATENCY: Dashboard.LATENCY,
     Indicator.REDELIVERY_LATENCY: Dashboard.LATENCY,
     Indicator.CONTROL_PLANE_LATENCY: Dashboard.CONTROL_PLANE,
-    Indicator.CREATION_TO_RECEIPT_LATENCY: Dashboard.CONTROL_PLANE,
+    Indicator.CREATION_TO_RECEIPT_LATENCY: Dashboard.LATENCY,
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: Dashboard.KEYS,
     Indicator.STALLED_KEYS: Dashboard.KEYS,
     Indicator.HEAD_OF_LINE_DELAY: Dashboard.LATENCY,
