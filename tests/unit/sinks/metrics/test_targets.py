@@ -97,7 +97,7 @@ def test_runs(metrics: Metrics, target: TargetMetrics) -> None:
 
 def test_runs_are_counted_by_vantage_and_part() -> None:
     config = load(None, {"ORDERING_PROBER_PROBES__ORDERING__PARTS": "2"})
-    ordering = config.targets[0].probes[ProbeName.ORDERING].model_copy(update={"vantages": tuple(Vantage)})
+    ordering = config.targets[0].probes[ProbeName.ORDERING].model_copy(update={"vantages": (Vantage.WIRE, Vantage.LIBRARY)})
     metrics = Metrics()
     target = metrics.watch(config.targets[0].model_copy(update={"probes": {ProbeName.ORDERING: ordering}}))
     target.probe_instance(ORDERING._replace(vantage="library", part="2/2")).count(families.PROBE_RUNS, "unknown")
