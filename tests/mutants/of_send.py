@@ -12,6 +12,8 @@ MUTANTS: tuple[Mutant, ...] = (
     # 4: a message that is missing before another
     excuse("missing-never-expires", SEND, 'lambda case: EXPIRED if is_expired(case.rules, case.missing.invoked_t, case.latest_t) else "",', 'lambda case: "",', "A missing message that is older than the retention is a gap."),
     excuse("missing-is-never-filtered", SEND, 'lambda case: FILTERED if case.rules.filtered and not case.missing.received >> case.subscription.index & 1 else "",', 'lambda case: "",', "A message that a filter may exclude is a gap."),
+    excuse("filter-excludes-nothing", "rules.py", "return self.filter_every > 1 and seq % self.filter_every != 0", "return False", "A message that the filter excludes is a gap."),
+    rule("leak-by-number-is-none", "integrity.py", "if not event.matches_filter or key.rules.excludes(one.seq):", "if not event.matches_filter:", "A message that the filter excludes by its number may be delivered."),
     excuse("missing-never-came-unseen", SEND, 'may_have_come_unseen(case.missing.invoked_t, case.t)\n    return "" if grace is None else GRACE.format(grace.cause)', 'may_have_come_unseen(case.missing.invoked_t, case.t)\n    return ""', "A message that a hole in the record may hide is a gap."),
     excuse("missing-never-lost-beside", SEND, 'return BESIDE if subscription.may_have_lost_beside(case.missing.invoked_t, case.one) else ""', 'return ""', "A message that another stream of the subscriber took with it is a gap."),
     rule("missing-always-lost-beside", SEND, 'return BESIDE if subscription.may_have_lost_beside(case.missing.invoked_t, case.one) else ""', "return BESIDE", "Any gap may be lost with another stream."),

@@ -31,9 +31,12 @@ UNSEEN = (
     "overlap_push",
     "push_past_failure",
     "dead_letter_stalls_keys",
+    "break_stalls_keys",
+    "filter_leaks",
+    "filter_drops",
 )
 """Those which the model does not see: it does not look at ids, nor for what never comes, and there is one subscription with streams
-alone, without exactly-once delivery and dead letters."""
+alone, without exactly-once delivery, dead letters and a filter."""
 SEEDS = 6
 LATEST_S = 2.0
 """When what a fault keeps back has been stored."""
