@@ -305,6 +305,21 @@ def _control_group_panels() -> tuple[Panel, ...]:
             Figure.UNORDERED_EXTENT,
         ),
         _panel(
+            "What a consumer gets done with more keys (scale)",
+            "Messages a second on one key, a few, many and all keys of the probe, with more and more subscribers. The last run of each.",
+            "cps",
+            Figure.SCALE_ONE_KEY,
+            Figure.SCALE_FEW_KEYS,
+            Figure.SCALE_MANY_KEYS,
+            Figure.SCALE_ALL_KEYS,
+        ),
+        _panel(
+            "How much only keys bound a consumer (scale)",
+            "Messages a second with a few keys over those with one, for each key; 1 if only keys bound a consumer. The last run of each.",
+            SHARE,
+            Figure.SCALE_PARALLELISM,
+        ),
+        _panel(
             "How far out of order a key of two regions is (region)",
             "Of the key that is published in two regions by turns, which are not ordered with each other: messages that were received "
             "reordered (RFC 4737). The last run of each.",

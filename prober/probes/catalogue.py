@@ -23,6 +23,7 @@ from prober.probes import (
     push,
     redelivery,
     region,
+    scale,
     seek,
 )
 from prober.probes.experiment import Experiment
@@ -47,6 +48,7 @@ class ProbeName(StrEnum):
     CONTROL_PLANE = "control_plane"
     LIMITS = "limits"
     REGION = "region"
+    SCALE = "scale"
     OBSERVE = "observe"
 
 
@@ -67,6 +69,7 @@ DECLARED: Final[Mapping[str, Experiment]] = MappingProxyType(
         ProbeName.CONTROL_PLANE: control_plane.PROBE,
         ProbeName.LIMITS: limits.PROBE,
         ProbeName.REGION: region.PROBE,
+        ProbeName.SCALE: scale.PROBE,
         ProbeName.OBSERVE: observe.PROBE,
     }
 )

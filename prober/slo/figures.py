@@ -132,6 +132,23 @@ class Figure(StrEnum):
         "creation_to_receipt_seconds",
         "Time from the request to create the subscription to the first receipt there, in the last run.",
     )
+    SCALE_ONE_KEY = (
+        "scale_one_key_messages_per_second",
+        "Messages that a consumer of one key got done a second, one at a time, in the last run.",
+    )
+    SCALE_FEW_KEYS = (
+        "scale_few_keys_messages_per_second",
+        "The same with the cube root of all keys (10 of 1,000) and more subscribers.",
+    )
+    SCALE_MANY_KEYS = (
+        "scale_many_keys_messages_per_second",
+        "The same with the square of that (100 of 1,000).",
+    )
+    SCALE_ALL_KEYS = ("scale_all_keys_messages_per_second", "The same with all keys and subscribers.")
+    SCALE_PARALLELISM = (
+        "scale_parallelism_ratio",
+        "What a consumer got done with few keys over what it did with one, for each key; close to 1 if only keys bound it.",
+    )
     JOINER_SERVED_AFTER = (
         "joiner_first_message_seconds",
         "Median time of subscribers from asking to join to their first message, in the last run.",
@@ -146,7 +163,15 @@ class Figure(StrEnum):
     )
 
 
-_UNITS: Final = MappingProxyType({"_bytes_per_second": " bytes/s", "_seconds": " s", "_ratio": "", "_messages": " messages"})
+_UNITS: Final = MappingProxyType(
+    {
+        "_bytes_per_second": " bytes/s",
+        "_messages_per_second": " messages/s",
+        "_seconds": " s",
+        "_ratio": "",
+        "_messages": " messages",
+    }
+)
 
 
 def name_of(figure: Figure) -> str:

@@ -64,6 +64,7 @@ DELIVERIES_OFF = {
     "control_plane": 0.0,
     "limits": 0.0,
     "region": 0.0,
+    "scale": 0.0,
 }
 """How far deliveries may be off, as a share: which subscriber leaves when it holds what is decided by dice and time; so is
 what was stored of a publish whose answer nobody waited for."""

@@ -11,7 +11,7 @@ from prober.slo.figures import Figure, name_of, value_as_text
 
 @pytest.mark.parametrize("figure", Figure)
 def test_each_is_a_metric_with_a_sentence_and_a_unit(figure: Figure) -> None:
-    assert re.fullmatch(r"[a-z][a-z_]*_(seconds|ratio|messages|bytes_per_second)", figure)
+    assert re.fullmatch(r"[a-z][a-z_]*_(seconds|ratio|messages|messages_per_second|bytes_per_second)", figure)
     assert re.fullmatch(r"[A-Z].*\.", figure.help)
     assert name_of(figure)
 
