@@ -52,7 +52,7 @@ def keys_board(thresholds: Thresholds) -> Board:
             PanelRow("Your own subscriptions, by Cloud Monitoring", (_late(), _own_oldest(), _own_subscriptions())),
             PanelRow("Hot keys now, of observed streams", _top_keys()),
             PanelRow("Hot keys of the nightly report", (_hot_keys(), hot_keys_by_class())),
-            PanelRow("Measured once a run", (*_measured_panels(), *_control_group_panels(), *_joiner_panels())),
+            PanelRow("Measured once a run", (*_measured_panels(), *_control_group_panels(), *_scale_panels(), *_joiner_panels())),
         ),
         by=("subscription", "target", "region", "environment", "instance"),
     )
@@ -304,6 +304,11 @@ def _control_group_panels() -> tuple[Panel, ...]:
             COUNT,
             Figure.UNORDERED_EXTENT,
         ),
+    )
+
+
+def _scale_panels() -> tuple[Panel, ...]:
+    return (
         _panel(
             "What a consumer gets done with more keys (scale)",
             "Messages a second on one key, a few, many and all keys of the probe, with more and more subscribers. The last run of each.",

@@ -127,6 +127,7 @@ _FAULTS: Final = (
     (DrillSort.BENIGN, _ORDERING, Fault("slow_ack_extension", key=_SOME, probability=0.3)),
     (DrillSort.BENIGN, _PULL, Fault("lost_pull_answer", key=_PULLED, count=3)),
     (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
+    (DrillSort.BENIGN, ProbeName.HOT_KEY, Fault("throttle_key", key="hot-*")),
 )
 
 PLANS: Final = MappingProxyType(

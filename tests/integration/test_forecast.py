@@ -45,6 +45,7 @@ PLANNED_OFF = {
     ("push", "chances_overlap"): 0.1,
     ("publish", "chances_divergence"): 0.15,
     ("publish", "publishes_confirmed"): 0.15,
+    ("exactly_once", "chances_confirmed"): 0.1,
     ("region", "chances_order"): 0.005,  # two more where both endpoints are in one region
 }
 """How far a run may be off, as a share: what is decided by time beside the dice."""

@@ -44,6 +44,8 @@ LOGGED = ("duplicate_publish_same_id", "zombie_publish")
 """Their messages do not stand where they were published."""
 STREAMS_ONLY = ("half_open_stream", "stream_break", "early_redelivery", "lost_tail")
 PULLS_ONLY = ("lost_pull_answer",)
+NEVER = ("throttle_key",)
+"""What is published here is too little for it; see `tests.integration.test_benign`."""
 
 
 class Watched(FaultyBehaviour):
@@ -194,7 +196,7 @@ def run_with(fault: str, seed: int, words: Sequence[str], *, drain: bool = True)
 @pytest.mark.parametrize("fault", HARMLESS)
 def test_a_harmless_fault_breaks_no_promise(fault: str, words: Sequence[str]) -> None:
     struck = sum(run_with(fault, seed, words) for seed in range(SEEDS))
-    assert struck or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
+    assert struck or fault in NEVER or fault in (STREAMS_ONLY if words is PULLING else PULLS_ONLY)
 
 
 @pytest.mark.parametrize("fault", HARMFUL)
