@@ -50,7 +50,6 @@ MUTANTS: tuple[Mutant, ...] = (
     # guards of the rules
     rule("gaps-are-never-breaches", MODEL, "breaches = tuple(case.missing for case, doubt in doubts.items() if not doubt)", "breaches = tuple(case.missing for case, doubt in doubts.items() if doubt and not doubt)", "No gap is definite."),
     rule("steps-may-skip-one", MODEL, "if lowest <= highest + 1:", "if lowest <= highest + 2:", "A redelivery may leave out one message."),
-    excuse("steps-repeat", MODEL, "if lowest <= highest + 1:", "if lowest <= highest:", "The next message is a skip."),
     rule("steps-go-back-inside-a-response", MODEL, "if inside and self.position <= self.before_position and not before.bound:", "if inside and self.position < 0:", "A pull response may go back."),
     excuse("responses-go-back-across-responses", MODEL, "inside = self.rules.mode is Mode.PULL and before.session is self.delivery.session", "inside = self.rules.mode is Mode.PULL", "Two pull responses are one."),
     rule("one-owed-position-is-not-enough", MODEL, "            if not doubt:\n", "            if not doubt and not any(doubt_of(PASSED_OVER, Passed(self, each, before, inside)) for each in positions):\n", "A skip is definite only if nothing that was skipped has an excuse."),

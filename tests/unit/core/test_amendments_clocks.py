@@ -109,6 +109,7 @@ def test_two_recorders_of_two_subscriptions() -> None:
     definitely(across(("s", "P1,2,3 A<1,2,3@1"), ("t", "B<1,2,3@1 skew B 0.9")))
 
 
+LEASED = "P1@4.5 ok1=m1@4.6 P2@4.7 ok2=m2@4.8 A<1@5 B<2@{}"
 CONFIRMED = "P1@0 ok1=m1@0.3 P1[e2]@{} ok1=n1@{} A<n1(1)@8 A ack 1@8.1 end @500"
 
 
@@ -117,7 +118,9 @@ CONFIRMED = "P1@0 ok1=m1@0.3 P1[e2]@{} ok1=n1@{} A<n1(1)@8 A ack 1@8.1 end @500"
     [
         case("another publisher may have been first, by its clock", CONFIRMED.format(0.8, 0.9), "L:STUCK", **SKEWED),
         case("another publisher was later, by any clock", CONFIRMED.format(1.4, 1.5), "L:LOST_OVERTAKEN V:ORDER_GAP", **SKEWED),
+        case("a lease that began before the publish, by a clock ahead", LEASED.format(13), "I:AFFINITY_SPLIT", ack_deadline_s=10, delivery_delay_max_s=10, **SKEWED),
+        case("a lease that cannot be over", LEASED.format(12), "V:AFFINITY_SPLIT", ack_deadline_s=10, delivery_delay_max_s=10, **SKEWED),
     ],
 )  # fmt: skip
-def test_what_another_publisher_overtook_is_a_gap_by_any_clock_only(one: Case) -> None:
+def test_it_is_definite_by_any_clock_only(one: Case) -> None:
     one.check()

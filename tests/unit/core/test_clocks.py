@@ -119,6 +119,7 @@ def test_clocks_run_while_somebody_is_there(line: str, expected: list[str], rule
         case("a request may be held as long as its lease", "P1,2 a<1@1 a ack 1@1.1 b<2@180 b ack 2@180.1 end @250", mode=PUSH),
         case("a stream gets more while it holds one", f"P1,2 A<1@1 {kept('A', 1, 310)} A ack 1@310 end @320", "L:STUCK@121"),
         case("flow control is used up", f"{OPEN} limit 1 P1,2 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
+        case("another key uses it up", f"{OPEN} limit 1 P1 A<1@1 on k2 P1@2 ok1=k2m1@2.1 end @500", ack_deadline_s=600.0),
         case("its bytes are used up", f"{OPEN} limit 0/500 P1*500@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
         case("attributes count beside its bytes", f"{OPEN} limit 0/500 P1*300@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),
         case("a message of unknown size counts as the largest", f"{OPEN} limit 0/500 P1@0 ok1=m1@0.1 P2@0.2 ok2=m2@0.3 A<1@1 {kept('A', 1, 310)} A ack 1@310 A<2@311 A ack 2@312 end @700"),

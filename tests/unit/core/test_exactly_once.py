@@ -69,6 +69,8 @@ def test_redelivery_after_confirmation(one: Case) -> None:
         case("after a seek", "P1 A<1@1 seek 5@2 A<1@20", **EOD),
         case("while a seek settles", "P1 A<1@1 seek 50@2 A<1@20 A<1@30", "I:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
         case("without exactly-once delivery", "P1 A<1@1 A<1@20"),
+        case("the first of the run may have been dead-lettered", "P1,2,3 A<1,2@1 A nack 1@1.5 A<2@3", dead_letter_max_attempts=5, **EOD),
+        case("nothing is dead-lettered", "P1,2,3 A<1,2@1 A nack 1@1.5 A<2@3", "V:EOD_REDELIVERY_WHILE_OUTSTANDING", **EOD),
     ],
 )  # fmt: skip
 def test_redelivery_while_outstanding(one: Case) -> None:

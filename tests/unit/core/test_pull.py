@@ -37,6 +37,7 @@ NACKED = f"{BATCH} b1 ack 1,3@1.1 b1 nack 2@1.2"
         case("after a message beyond the window", f"{DONE} pull b2@20 b2<1,3@20.1", "V:PULL_BATCH_ORDER", mode=PULL, window=1),
         case("past a hole after a seek", f"{DONE} pull b2@20 b2<1@20.1 seek 0@20.2 b2<3@20.3", mode=PULL),
         case("after a seek", f"{DONE} pull b2@20 b2<1@20.1 seek 0@20.2 b2<1@20.3", mode=PULL),
+        case("a hole that a lost response does not explain", "P1,2,3 pull a@0.9 a<1,2,3@1 a ack 2@1.2 a nack 1@1.3 a nack 3@1.4 pull x@5 pull b@5 lose x@6 b<1,3@10", "V:PULL_BATCH_ORDER I:PULL_OVERLAP", mode=PULL),
     ],
 )  # fmt: skip
 def test_inside_a_response(one: Case) -> None:
