@@ -75,6 +75,7 @@ def test_the_service_did_it_or_may_have(line: str, rules: dict[str, Any], doubt:
         case("the history ends before the publisher has gone on", "A<1~1@1 A<3~2@1.1 A<2~3@1.2"),
         case("no numbers", "A<x(0)~3@1 A<y(0)~2@1.1"),
         case("two sessions at about the same time", "open A of client C open B of client C A<1~1@1 B<3~3@1.1 A<2~2@1.2 A<4~4@9", publish_time_error_s=0.0),
+        case("two sessions, within the error of their clocks", "open A of client C open B of client C A<1~1@1 B<3~3@2 A<2~2@9 A<4~4@20", publish_time_error_s=0.0, clock_error_s=2.5),
         case("two publishers with one name", "A<1,2,3@1 A<o1(1)@1.4 A<4@1.5 A<o2(2)@1.6 A<o3(3)@1.7 A<5@1.8"),
         case("idle for long, so it begins anew", "A<1~1@1 A<3~2@1.1 A ack 1,3@1.2 A<2~3@1000 A<4~4@1001", idle_after_s=900),
         case("a hole in the record", "A<1~1@1 A<3~3@1.1 hole @1.2 A<2~2@1.3 A<4~4@1.4", publish_time_error_s=0.0),
