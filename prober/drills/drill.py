@@ -57,6 +57,9 @@ _SETTINGS: Final = MappingProxyType(
         ProbeName.ISOLATION: ProbeSettings(schedule=_ONCE, keys=4, messages=2, subscribers=2, ack_deadline=_LEASE),
         ProbeName.DEAD_LETTER: ProbeSettings(schedule=_ONCE, keys=4, messages=2, subscribers=2, ack_deadline=_LEASE),
         ProbeName.EXACTLY_ONCE: ProbeSettings(schedule=_ONCE, keys=6, messages=4, subscribers=2, ack_deadline=_LEASE),
+        ProbeName.HOT_KEY: ProbeSettings(
+            schedule=_ONCE, keys=1, messages=50, rate=100, sizes=(9_500,), subscribers=1, ack_deadline=_LEASE
+        ),
         ProbeName.CONTROL_PLANE: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=1, ack_deadline=_LEASE),
     }
 )

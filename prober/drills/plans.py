@@ -74,6 +74,7 @@ _PUSHED: Final = "push-[024]"
 _ONE: Final = "ordering-1"
 _PUBLISHED: Final = "publish-[024]"
 _CONFIRMED: Final = "exactly-once-[024]"
+_HELD: Final = "exactly-once-[135]"  # the others are nacked when streams break
 _REDELIVERED: Final = "redelivery-*[02468]"
 
 _FAULTS: Final = (
@@ -103,7 +104,7 @@ _FAULTS: Final = (
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_key", key=_ONE)),
     (DrillSort.LIVENESS, _ORDERING, Fault("stall_all", start=0.5)),
     (DrillSort.LIVENESS, ProbeName.DEAD_LETTER, Fault("dead_letter_stalls_keys", count=1)),
-    (DrillSort.LIVENESS, ProbeName.EXACTLY_ONCE, Fault("break_stalls_keys", key=_CONFIRMED)),
+    (DrillSort.LIVENESS, ProbeName.EXACTLY_ONCE, Fault("break_stalls_keys", key=_HELD)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("stall_run", key=_REDELIVERED)),
     (DrillSort.LIVENESS, _REDELIVERY, Fault("never_redeliver", key=_REDELIVERED)),
     (DrillSort.AVAILABILITY, _ORDERING, Fault("publish_unavailable", key=_SOME, probability=0.3)),

@@ -160,7 +160,7 @@ async def test_confirmed_acknowledgements_are_told(service: Service, vantage: Va
         await context.subscribe(notebook, ack_deadline_s=60)
         ids = await context.publish("k", ["1", "2"])
         await notebook.until(lambda: len(notebook.messages) == 2)
-        if service.is_emulator and vantage is Vantage.WIRE:
+        if service.is_emulator and vantage is not Vantage.LIBRARY:
             return  # the emulator confirms nothing on a stream
         await notebook.until(lambda: len(notebook.confirmations) == 2)
         assert notebook.confirmations == ids
@@ -183,7 +183,7 @@ async def test_flow_control_limits_what_is_outstanding(service: Service, vantage
             await context.publish(f"k{key}", ["x"])
         notebook = Notebook(lambda session, received: held.append((session, received)))
         await context.subscribe(notebook, flow=FlowControlSettings(messages_max=2))
-        if service.is_emulator and vantage is Vantage.WIRE:
+        if service.is_emulator and vantage is not Vantage.LIBRARY:  # the program of the external vantage is on the wire, too
             # Not as documented: it does not look at the limits of a stream. The client library keeps them itself.
             await notebook.until(lambda: len(held) == 6)
             return

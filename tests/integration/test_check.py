@@ -232,10 +232,8 @@ def test_the_emulator_keeps_order_and_redelivers_one_message_only(emulator_addre
     assert by_probe["region"].verdict is Verdict.PASS, by_probe["region"].reason
     assert by_probe["ordering"].verdict is Verdict.PASS, by_probe["ordering"].reason
     assert by_probe["affinity"].verdict is Verdict.PASS, by_probe["affinity"].reason
-    # Under load its two subscriptions now and then disagree about publishes that were under way together.
-    assert by_probe["publish"].verdict is Verdict.PASS or by_probe["publish"].reason == "ORDER_DIVERGENCE", by_probe[
-        "publish"
-    ].reason
+    # It applies no filter. Under load two subscriptions now and then disagree about publishes that were under way together.
+    assert {"FILTER_LEAK"} <= failures([by_probe["publish"]]) <= {"FILTER_LEAK", "ORDER_DIVERGENCE"}
     # A response that the client was too slow to acknowledge is sent again without what follows it.
     assert "PULL_BATCH_ORDER" in failures([by_probe["pull"]])
     assert (by_probe["push"].verdict, by_probe["push"].reason) == (Verdict.UNKNOWN, NO_KEYS)
@@ -258,7 +256,7 @@ def test_a_failed_run_is_replayed_from_its_traces(
     folder = tmp_path / "made" / "traces"
     assert main(["check", "--probe", "publish", "--trace", str(folder)]) == 1
     commands = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  replay: ")]
-    assert len(commands) == len(list(folder.iterdir())) == 2
+    assert len(commands) == len(list(folder.iterdir())) == 3
     for command in commands:
         assert main(command.removeprefix("  replay: ordering-prober ").split()) == 1
         assert "ORDER_INVERSION" in capsys.readouterr().out

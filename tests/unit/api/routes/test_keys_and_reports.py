@@ -97,12 +97,13 @@ class TestSubscriptions:
     def test_all_of_a_probe_with_several(self) -> None:
         name = "projects/p/subscriptions/okp-europe-publish-wire-0123abcd-012345"
         place = replace(EUROPE, probe="publish", subscription=name)
-        both = [name, "projects/p/subscriptions/okp-europe-publish-wire-second-0123abcd-012345"]
+        others = [f"projects/p/subscriptions/okp-europe-publish-wire-{other}-0123abcd-012345" for other in ("filtered", "second")]
+        all_of_it = [name, *others]
         listed = told(view(place), "/api/v1/subscriptions")["items"]
-        assert [item["subscription"] for item in listed] == sorted(both)
-        assert [instance["probe"] for item in listed for instance in item["probe_instances"]] == ["publish", "publish"]
+        assert [item["subscription"] for item in listed] == sorted(all_of_it)
+        assert [instance["probe"] for item in listed for instance in item["probe_instances"]] == ["publish"] * 3
         (shown,) = told(view(place), "/api/v1/probes/publish")["probe_instances"]
-        assert shown["subscriptions"] == both
+        assert shown["subscriptions"] == all_of_it
 
     def test_a_day_back_unless_it_is_told_otherwise(self) -> None:
         listed = answer("/api/v1/subscriptions")
