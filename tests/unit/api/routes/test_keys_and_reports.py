@@ -97,7 +97,7 @@ class TestSubscriptions:
     def test_all_of_a_probe_with_several(self) -> None:
         name = "projects/p/subscriptions/okp-europe-publish-wire-0123abcd-012345"
         place = replace(EUROPE, probe="publish", subscription=name)
-        others = [f"projects/p/subscriptions/okp-europe-publish-wire-{other}-0123abcd-012345" for other in ("filtered", "second")]
+        others = [f"projects/p/subscriptions/okp-europe-publish-wire-{other}-0123abcd-012345" for other in ("second", "filtered")]
         all_of_it = [name, *others]
         listed = told(view(place), "/api/v1/subscriptions")["items"]
         assert [item["subscription"] for item in listed] == sorted(all_of_it)
