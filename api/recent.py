@@ -36,7 +36,7 @@ class HotKeys:
 
 
 def bins_of(archive: Archive, instance: InstanceKey, span: ChartSpan) -> tuple[BinOfRuns, ...]:
-    """What the charts of a probe instance are made of, the oldest first. Raises what the store raises."""
+    """The data of the charts of a probe instance, the oldest first. Raises what the store raises."""
     return OverTime(archive.queries.database).runs(instance, span.since, span.bin_s, TITLES)
 
 

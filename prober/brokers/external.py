@@ -153,7 +153,7 @@ class ExternalBroker:
         failed: CallFailed = nobody_asks,
         peer: Broker | None = None,
     ) -> None:
-        """`failed` is told of the prober's own calls only; those of the program are not seen."""
+        """`failed` gets the prober's own calls only; those of the program are not seen."""
         self.peer = peer
         """The same vantage on the other endpoint, if there is one; closed with this one."""
         self._connection = Connection(endpoint, credentials, failed)
@@ -191,7 +191,7 @@ class ExternalBroker:
 
     @property
     def pushes(self) -> PushReceiver:
-        """Nobody: pushes do not go through a client library."""
+        """None: pushes do not go through a client library."""
         return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:

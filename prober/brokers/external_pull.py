@@ -42,7 +42,7 @@ class ExternalSession:
 
     @property
     def flow(self) -> FlowControlSettings:
-        """What the client was given."""
+        """The limits that the client was given."""
         return self._flow
 
     def ack(self, received: Received) -> None:

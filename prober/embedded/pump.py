@@ -124,7 +124,7 @@ class Pump:
         return answer
 
     def stop(self) -> None:
-        """No tick after this; whoever waits is told that the service goes away."""
+        """No tick after this; those that wait learn that the service goes away."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

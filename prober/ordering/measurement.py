@@ -149,6 +149,21 @@ class OrderReport:
     not_published: int = 0
     not_followed: int = 0
 
+    @property
+    def received(self) -> int:
+        """Arrivals of all streams that were in order or reordered."""
+        return sum(each.reordering.received for each in self.streams)
+
+    @property
+    def reordered_ratio(self) -> float:
+        """The reordered share (RFC 4737) of these. ZeroDivisionError without any."""
+        return sum(each.reordering.reordered for each in self.streams) / self.received
+
+    @property
+    def extent_max(self) -> int:
+        """The largest reordering extent (RFC 4737) of all streams; 0 without any."""
+        return max((each.reordering.extent_max for each in self.streams), default=0)
+
 
 @dataclass(slots=True)
 class _Stream:

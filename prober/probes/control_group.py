@@ -139,14 +139,14 @@ class _Twins:
         self._tell_interval(self._publishing.pairs.latency(), *slower)
         failing = Figure.KEY_PUBLISH_FAILURES, Figure.KEY_PUBLISH_FAILURES_LOW, Figure.KEY_PUBLISH_FAILURES_HIGH
         self._tell_interval(self._publishing.pairs.availability(), *failing)
-        streams = self._order.report().streams
-        arrivals, reorderings = [each.arrivals for each in streams], [each.reordering for each in streams]
+        report = self._order.report()
+        arrivals = [each.arrivals for each in report.streams]
         for name in ("in_order", "early", "late", "duplicates", "gave_up"):
             count(f"unordered_{name}", sum(getattr(each, name) for each in arrivals))
-        if received := sum(each.received for each in reorderings):
-            recording.measured(Figure.UNORDERED_REORDERED, sum(each.reordered for each in reorderings) / received)
-            recording.measured(Figure.UNORDERED_HELD_BACK, sum(each.early for each in arrivals) / received)
-            recording.measured(Figure.UNORDERED_EXTENT, max(each.extent_max for each in reorderings))
+        if report.received:
+            recording.measured(Figure.UNORDERED_REORDERED, report.reordered_ratio)
+            recording.measured(Figure.UNORDERED_HELD_BACK, sum(each.early for each in arrivals) / report.received)
+            recording.measured(Figure.UNORDERED_EXTENT, report.extent_max)
 
     def _tell_interval(self, difference: Difference | None, *figures: Figure) -> None:
         for figure, value in zip(figures, difference or (), strict=False):

@@ -32,7 +32,7 @@ class Traffic:
 
     requests    publish requests, of one key each.
     published   messages in them.
-    delivered   messages received, those that the probe makes come again included.
+    delivered   messages received, those that the probe has redelivered included.
     unrecorded  so many of those that are published are in no record, and count for no indicator.
     """
 

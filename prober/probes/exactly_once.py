@@ -9,8 +9,8 @@ something of it is outstanding. Then what is held is answered. The four ways tak
     expired       the lease of the first ends; the same.
 
 Then streams break, which carry all keys, while of each key a burst is held; on every other key its first message is refused just before.
-What a subscriber cannot answer any more comes again when its lease is over; more is published meanwhile, and every key has to go on. The
-last message of every other key is refused once when it comes.
+A message that a subscriber cannot answer any more is redelivered when its lease ends; more is published meanwhile, and every key has to go
+on. The last message of every other key is nacked once.
 
 At last it is listened for what comes again although its acknowledgement was confirmed: for longer than a message may be on its way. Where
 that has no bound, through a client library, a new subscriber listens: whatever it gets was sent after it came.
@@ -121,7 +121,7 @@ class Trial:
             self.held.pop(0).nack()
 
     def answer_after_break(self, refused: int) -> None:
-        """Answers what is held as far as its session still can; what comes again is acknowledged, but for the number `refused`, once."""
+        """Answers what is held as far as its session can; redelivered messages are acknowledged, but for the number `refused`, once."""
         held, self.held, self.holds, self._way, self._again = self.held, [], False, Way.REFUSED, refused
         for delivery in held:
             if not delivery.session.is_over:

@@ -51,11 +51,11 @@ class _InBoth:
         """Publishes by turns, waits for the deliveries, and measures."""
         self._confirmed = sum([await self._contexts[seq % 2].publishing.settle(BOTH, [seq], self._sizes) for seq in self._seqs])
         await comes_within(SETTLE_S, self._complete)
-        streams = [each.reordering for each in self._order.report().streams]
-        if received := sum(each.received for each in streams):
+        report = self._order.report()
+        if report.received:
             measured = self._contexts[0].recording.measured
-            measured(Figure.REGIONS_REORDERED, sum(each.reordered for each in streams) / received)
-            measured(Figure.REGIONS_EXTENT, max(each.extent_max for each in streams))
+            measured(Figure.REGIONS_REORDERED, report.reordered_ratio)
+            measured(Figure.REGIONS_EXTENT, report.extent_max)
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:

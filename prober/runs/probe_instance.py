@@ -33,7 +33,7 @@ def subscriptions_of(probe: str, first: str) -> tuple[str, ...]:
 
 
 class InstanceKey(NamedTuple):
-    """What tells probe instances apart. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
+    """The identity of a probe instance. `part`: which part of the probe's keys, such as `2/4`; empty if they are not divided."""
 
     target: str
     probe: str
@@ -68,7 +68,7 @@ class ProbeInstance:
 
     @property
     def key(self) -> InstanceKey:
-        """What tells it apart from other probe instances."""
+        """Its identity among probe instances."""
         return InstanceKey(self.target, self.probe, self.vantage, self.part)
 
     @property

@@ -1,4 +1,4 @@
-"""What the runs of a probe instance use: topics and subscriptions that this process made and nobody else uses.
+"""Topics and subscriptions of the runs of a probe instance: this process made them, and nobody else uses them.
 
 Two probers can never take each other's messages, and a prober that was killed leaves nothing behind that could hold up its successor.
 What is left behind lies around instead. So they are made anew every few hours, once nothing is owed on the old ones;
