@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -64,13 +65,13 @@ def test_a_client_that_swaps_messages_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [("dies", "ended with exit code 1: the client gave up"), ("babbles", "broke the protocol in line")]
+    ("fault", "reason"), [("dies", "ended with exit code 1: .*the client gave up"), ("babbles", "broke the protocol in line")]
 )
 def test_a_client_that_fails_proves_nothing(fault: str, reason: str) -> None:
     """Also with a service that is wrong."""
     result = check("ordering", *EXTERNAL_CLIENT, "--fault", fault, faults=("swap_in_batch:p=0.2",))
     assert result.verdict is Verdict.UNKNOWN
-    assert reason in result.reason
+    assert re.search(reason, result.reason)
     assert not result.findings
 
 
