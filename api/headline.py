@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from api.formatting import name, name_at, why
-from api.words import ago, counted, number, since
+from api.words import ago, counted, duration, number, since
 from prober.alerting.findings import alerts_of
 from prober.core.findings import Kind
 from prober.core.kinds import USUAL, Symptom
@@ -17,6 +17,8 @@ from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import RULE as RULE
 from prober.sinks.live.incidents import Incident
 from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
+from prober.slo.acknowledgements import PERIOD_S, WITHIN_S, Acknowledgements, Timeliness
+from prober.slo.acknowledgements import RULE as ACKNOWLEDGE_RULE
 from prober.slo.objectives import AlertState, Urgency
 
 CAUSES_SHOWN_MAX: Final = 3
@@ -171,6 +173,30 @@ def closing(incident: Incident, now: float) -> str:
     if incident.symptom is Symptom.OUTAGE:
         return "closes with the first run of an affected probe that reaches the target"
     return f"closes by {since(incident.closes_at, now)} if not seen again"
+
+
+def first_acknowledgement(incident: Incident) -> str:
+    """How long a raised incident took to be acknowledged."""
+    raised_at, first_at = incident.raised_at, incident.first_acknowledged_at
+    if raised_at is None or first_at is None:
+        return "none"
+    return f"{duration(max(0.0, first_at - raised_at))} after it was raised"
+
+
+def in_time_as_text(found: Acknowledgements) -> str:
+    """How many incidents of the period were acknowledged in time, in a few sentences."""
+    counts, period, within = found.counts, duration(PERIOD_S), duration(WITHIN_S)
+    said = f"No incident of the last {period} shows whether incidents are acknowledged within {within}"
+    if found.decided:
+        said = f"{number(found.in_time)} of {counted(found.decided, 'incident')} of the last {period} acknowledged within {within}"
+    if found.median_s is not None:
+        said += f", half of them within {duration(found.median_s)}"
+    others = {
+        "pending": counts[Timeliness.PENDING],
+        "ended before": counts[Timeliness.ENDED],
+        "older, not read": found.left_out,
+    }
+    return f"{said}. " + "".join(f"{number(count)} {words}. " for words, count in others.items() if count) + ACKNOWLEDGE_RULE
 
 
 def _counts(snapshot: StatusSnapshot) -> str:

@@ -80,7 +80,8 @@ class PageContents:
         """A page of incidents."""
         feed = urlencode(as_query(asked, without={"cursor", "limit"}))
         listed = _listed(self._archive.queries.incidents, asked, snapshot)
-        return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom)}
+        acknowledged = self._archive.queries.acknowledgements(snapshot.at)
+        return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom), "acknowledged": acknowledged}
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:
         """An incident with the finding that stands for it and its newest ones."""

@@ -17,8 +17,9 @@ from prober.alerting.files import groups_by_file
 from prober.alerting.options import Options
 from prober.alerting.rules import AlertingRule
 from prober.config.loading import load
-from prober.sinks.metrics.families import FAMILIES, TARGET
+from prober.sinks.metrics.families import FAMILIES
 from prober.sinks.metrics.family import PREFIX, Family
+from prober.sinks.metrics.scopes import TARGET
 
 HEAD: Final = f"""# Metrics
 

@@ -14,8 +14,8 @@ from prober.alerting.objectives import BY as OF_OBJECTIVES
 from prober.alerting.promql import PROCESS, Matcher, aggregate, bound, ratio, selector, series
 from prober.brokers.base import Vantage
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import TARGET
 from prober.sinks.metrics.family import Family
+from prober.sinks.metrics.scopes import TARGET
 
 RATE_WINDOW: Final = "$__rate_interval"
 RANGE: Final = "$__range"

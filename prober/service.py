@@ -22,7 +22,6 @@ from typing import Final, Self
 
 from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
-from prober.comparison.stored import ComparisonWatch
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
 from prober.drills.schedule import FireDrills, drills_of
@@ -40,6 +39,7 @@ from prober.schedule.own_subscriptions import OwnSubscriptions
 from prober.schedule.probe_loop import OpenProbe, Surroundings
 from prober.schedule.scheduler import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
+from prober.schedule.store_watch import StoreWatch
 from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
@@ -93,7 +93,7 @@ class Service:
         self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
-        self._comparing = ComparisonWatch(config, self._metrics, self.queries)
+        self._store_watch = StoreWatch(config, self._metrics, self.queries)
         self._history = self._new_history()
         self._status = self._new_status()
 
@@ -211,7 +211,7 @@ class Service:
         await self._resources.enter_async_context(self._own)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)
-        await self._resources.enter_async_context(self._comparing)
+        await self._resources.enter_async_context(self._store_watch)
         self._send_heartbeat()
         self._watching = asyncio.create_task(self._watch(), name="watch")
         self._resources.callback(self._watching.cancel)
@@ -289,7 +289,7 @@ class Service:
         self._work_at(instances)
         self._metrics.health.follow(target.environment for target in self._config.targets)
         self._nightly.follow(self._config)
-        self._comparing.follow(self._config)
+        self._store_watch.follow(self._config)
         for follower in self._followers:
             follower(self._config)
         if self._sharding is None:

@@ -8,14 +8,14 @@ from typing import Annotated, Final, Self
 from urllib.parse import quote
 
 from fastapi import APIRouter, Body, Path, Query, Request, Response, Security
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field, FiniteFloat
 
-from api.dependencies import Stored
+from api.dependencies import Snapshot, Stored
 from api.headers import link_next
 from api.headline import runbook_of, title_of
 from api.incident_feed import ATOM, PATH, incident_feed
 from api.lookups import incident_of, page_asked
-from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Target, Time, Vantage, values_of
+from api.models.base import API, Answer, Count, FindingId, Link, Listed, Part, Probe, Seconds, Target, Time, Vantage, values_of
 from api.query_parameters import IncidentParameters, QueryParameters
 from api.routes.probes import TOKEN
 from prober.clock import wall_s
@@ -23,6 +23,7 @@ from prober.core.findings import Kind
 from prober.core.kinds import Symptom
 from prober.sinks.live.condition import Condition
 from prober.sinks.live.incidents import Acknowledgement, Incident
+from prober.slo.acknowledgements import PERIOD_S, WITHIN_S
 
 router = APIRouter(tags=["incidents"])
 
@@ -100,6 +101,10 @@ class IncidentAnswer(Answer, schema="Incident"):
     """Whether that has a trace that `ordering-prober verify` judges the same."""
     acknowledged: AcknowledgementAnswer | None
     """Who knows of it; null: nobody says so."""
+    raised_at: Time | None
+    """When it was first stored as an outage or with a broken guarantee: from then on it is to be acknowledged. Null: it is WARN."""
+    first_acknowledged_at: Time | None
+    """The first acknowledgement since it was raised, also if that has ended; null: there was none."""
     findings_link: Annotated[Link, Field(examples=["/api/v1/findings?incident=ordering-1f3a9c02-redelivery"])]
     """Those that are kept."""
 
@@ -128,6 +133,29 @@ class IncidentPage(Listed):
     """The incidents."""
 
 
+class AcknowledgementsAnswer(Answer, schema="Acknowledgements"):
+    """How many incidents of a period were acknowledged in time. Of people, not of the service: no error budget and no alert follow."""
+
+    within_s: Annotated[Seconds, Field(examples=[300])] = WITHIN_S
+    """The objective: each incident is acknowledged within this time of being raised."""
+    period_s: Annotated[Seconds, Field(examples=[2592000])] = PERIOD_S
+    """Incidents count that were raised so long ago at most."""
+    in_time: Count
+    """Acknowledged in time."""
+    late: Count
+    """Acknowledged later, or not, and open for longer than `within_s`."""
+    pending: Count
+    """Open for less than `within_s`, and not acknowledged: undecided."""
+    ended: Count
+    """Ended within `within_s` without an acknowledgement: neither good nor bad."""
+    ratio: Annotated[FiniteFloat | None, Field(examples=[0.9])]
+    """`in_time` among `in_time` and `late`; null: there are none."""
+    median_s: Seconds | None
+    """Median time to acknowledge, of incidents that were acknowledged; null: none was."""
+    left_out: Count
+    """Older incidents of the period that were not read."""
+
+
 class Acknowledge(Answer):
     """That somebody knows, in place of what was said before."""
 
@@ -147,6 +175,13 @@ class Acknowledge(Answer):
 
 
 IncidentName = Annotated[str, Path(max_length=300, description="Its `incident_id`.", examples=["ordering-1f3a9c02-redelivery"])]
+
+
+@router.get("/acknowledgements", response_description="Incidents by whether they were acknowledged in time.")
+def acknowledgements(archive: Stored, now: Snapshot, _: Annotated[QueryParameters, Query()]) -> AcknowledgementsAnswer:
+    """How many incidents of the last 30 days were acknowledged within five minutes of being raised."""
+    found = archive.queries.acknowledgements(now.at)
+    return AcknowledgementsAnswer.model_validate(values_of(AcknowledgementsAnswer, found) | dict(found.counts))
 
 
 @router.get("/incidents", response_description="A page of incidents.")

@@ -63,7 +63,7 @@ def overview_board(thresholds: Thresholds) -> Board:
                     _judged(),
                 ),
             ),
-            PanelRow("Alerts", (_firing(),)),
+            PanelRow("Alerts and incidents", (_firing(), _acknowledged())),
             PanelRow("Objectives", (_objectives(thresholds), _budgets(), _burns(thresholds))),
             PanelRow("Runs and findings", (_verdicts(), _findings(), _evidence())),
             PanelRow("Targets", (_targets(),)),
@@ -256,6 +256,16 @@ def _firing() -> Panel:
     columns = [TableColumn("For", f"time() - {aggregate(since, by, 'min')}", SECONDS, decimals=0)]
     address = "${runbooks:raw}/${__value.text}.md"
     return table_panel(words, Look(SECONDS, width=24, height=9), headings, columns, address, sort="Severity")
+
+
+def _acknowledged() -> Panel:
+    words = Words(
+        "Incidents by time to acknowledge",
+        "Incidents raised in the last 30 days: acknowledged within 5 minutes (`in_time`), later or not (`late`), not yet (`pending`), or "
+        "ended before without an acknowledgement (`ended`). No alert follows. Empty: the status store cannot be read.",
+    )
+    asked = Query(aggregate(select(families.INCIDENTS_ACKNOWLEDGED), "timeliness", how="max"), "{{timeliness}}")
+    return graph_panel(words, Look(COUNT, width=24, height=6), asked)
 
 
 def _targets() -> Panel:

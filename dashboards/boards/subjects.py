@@ -14,9 +14,9 @@ from prober.alerting.promql import PROCESS, aggregate, ratio
 from prober.core.findings import Kind
 from prober.core.kinds import Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PROBE_INSTANCE
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.label_values import SkipReason
+from prober.sinks.metrics.scopes import PROBE_INSTANCE
 from prober.slo.indicators import Indicator
 
 BUDGET: Final = ("PubsubErrorBudgetBurn",)

@@ -34,7 +34,7 @@ from prober.alerting.rules import (
 )
 from prober.core.findings import Kind
 from prober.durations import duration_s
-from prober.sinks.metrics.families import OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.scopes import OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET
 
 _FOLDER: Final = Path(__file__).parent
 _TEXTS: Final = Environment(  # PromQL and Prometheus' templates, no HTML

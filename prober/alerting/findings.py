@@ -37,8 +37,8 @@ from prober.alerting.rules import (
 from prober.core.findings import Kind, Status
 from prober.core.kinds import CAN_FAIL, KINDS, Promise, breaking
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import SUBSCRIPTION
 from prober.sinks.metrics.family import PREFIX
+from prober.sinks.metrics.scopes import SUBSCRIPTION
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import MINUTE_S, Objective
 

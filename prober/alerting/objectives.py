@@ -49,9 +49,10 @@ from prober.alerting.rules import (
     Summary,
 )
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import CHECKS, LATENCIES, SUBSCRIPTION, TARGET
+from prober.sinks.metrics.families import CHECKS, LATENCIES
 from prober.sinks.metrics.family import PREFIX, Family
 from prober.sinks.metrics.label_values import CheckResult, PublishOutcome
+from prober.sinks.metrics.scopes import SUBSCRIPTION, TARGET
 from prober.slo.budgets import RULE_SAMPLE_S, STEP_S
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator
 from prober.slo.objectives import HOUR_S, MINUTE_S, POLICY, BurnAlert, Objective, Urgency, count_to_see_budget, windows_s

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from prober.durations import write_duration
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import PROBE_INSTANCE, TARGET
 from prober.sinks.metrics.family import Family, MetricType
+from prober.sinks.metrics.scopes import PROBE_INSTANCE, TARGET
 
 Matcher: TypeAlias = str | Iterable[str]
 """One value, or several of which any will do."""

@@ -11,7 +11,7 @@ import yaml
 
 from prober.alerting.options import Options
 from prober.alerting.promql import PROCESS, prom_duration
-from prober.sinks.metrics.families import TARGET
+from prober.sinks.metrics.scopes import TARGET
 
 Document: TypeAlias = dict[str, Any]
 

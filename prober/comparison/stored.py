@@ -1,13 +1,8 @@
-"""Comparisons of what a running service has recorded in its status store, and those of the configuration told to the metrics
-every minute.
-"""
+"""Comparisons of what a running service has recorded in its status store; those of the configuration are also metrics."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from prober.clock import wall_s
 from prober.comparison.comparison import Comparison, compare_pairs
@@ -15,16 +10,13 @@ from prober.comparison.pairs import CommonExperiments, comparisons_of, pairs_of
 from prober.config.comparisons import ComparisonSettings
 from prober.config.models import Config
 from prober.runs.result import RunResult
-from prober.sinks.metrics import Component, Metrics
-from prober.sinks.metrics.comparisons import ComparedTargets
+from prober.sinks.metrics.comparisons import ComparedTargets, ComparisonMetrics
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.listings import PAGE_MAX, RunFilter
 from prober.sinks.status.queries import StatusQueries
 
 RUNS_MAX: Final = 5_000
 """Of more runs of a target within the window, the newest are compared."""
-EVERY_S: Final = 60.0
-_log = logging.getLogger(__name__)
 
 
 def compare_stored(queries: StatusQueries, settings: ComparisonSettings, common: CommonExperiments, now: float) -> Comparison:
@@ -48,24 +40,17 @@ def _runs(queries: StatusQueries, target: str, since: float) -> list[RunResult]:
     return found
 
 
-class ComparisonWatch:
-    """Compares again and again while it is entered, in a thread. Where the store does not answer, nothing is known any more."""
+class StoredComparisons:
+    """Reports the comparisons of a configuration to the metrics. If the store does not answer, they are unknown."""
 
-    def __init__(self, config: Config, metrics: Metrics, queries: StatusQueries) -> None:
-        self._metrics, self._health, self._queries = metrics.comparisons, metrics.health, queries
+    def __init__(self, config: Config, metrics: ComparisonMetrics, queries: StatusQueries) -> None:
+        self._metrics, self._queries = metrics, queries
         self.follow(config)
 
     def follow(self, config: Config) -> None:
         """Compares what this configuration says from now on."""
         self._comparisons = comparisons_of(config)
         self._metrics.follow(_targets(each.settings) for each in self._comparisons)
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._watch(), name="comparisons")
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._task.cancel()
 
     def look(self) -> None:
         """Compares once. Blocks."""
@@ -77,15 +62,6 @@ class ComparisonWatch:
                 self._metrics.unknown(targets)
             else:
                 self._metrics.told(targets, found.standing, found.aspects)
-
-    async def _watch(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self.look)
-            except Exception:  # a mistake of ours must not end the watch
-                self._health.internal_error(Component.METRICS)
-                _log.exception("internal error while targets were compared")
-            await asyncio.sleep(EVERY_S)
 
 
 def _targets(settings: ComparisonSettings) -> ComparedTargets:

@@ -9,6 +9,9 @@ affected probe instance that reaches the target.
 
 An outage begins with the last success on the target before the first run that could not reach it.
 
+An incident is *raised* when it is first recorded as an outage or with a broken guarantee: from then on a person is expected to acknowledge
+it (`slo.acknowledgements`). One of usual behaviour only (WARN) is not raised.
+
 Pure: times are seconds since 1970, and arguments. Runs may come in any order, each once.
 """
 
@@ -65,6 +68,7 @@ class EndedRun:
     interval_s  longest time between the starts of two runs there; 0: not known.
     exemplars   a finding of each kind that failed the run, if any is kept.
     reached_at  end of the newest earlier run that reached the target, whichever probe made it; None: none is known.
+    recorded_at when it was stored: nobody can acknowledge an incident before that. 0: not later than it ended.
     """
 
     result: RunResult
@@ -72,6 +76,7 @@ class EndedRun:
     interval_s: float = 0.0
     exemplars: Mapping[Kind, Exemplar] = field(default_factory=dict)
     reached_at: float | None = None
+    recorded_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,8 @@ class Incident:
     runs, runs_total   runs with it, of all runs with a verdict at the affected probe instances since.
     unsent      publishes that the schedule wanted and that could not be sent.
     closed_at   None: open.
+    raised_at   when it was raised; None: not, as its findings are of usual behaviour only.
+    first_acknowledged_at   the first acknowledgement in force since it was raised, also if it has ended; None: none.
     """
 
     incident_id: str
@@ -99,6 +106,8 @@ class Incident:
     exemplar: Exemplar = NO_EXEMPLAR
     closed_at: float | None = None
     acknowledged: Acknowledgement | None = None
+    raised_at: float | None = None
+    first_acknowledged_at: float | None = None
 
     @property
     def kinds(self) -> Counter[Kind]:
@@ -187,7 +196,7 @@ def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
     last_at = max(before.last_at, run.ended_at)
     gap_s = max(run.interval_s, last_at - before.last_at)
     quiet_s = max(before.closes_at - before.last_at, min(QUIET_MAX_S, GAPS * gap_s))
-    return replace(
+    seen = replace(
         before,
         first_at=min(before.first_at, run.ended_at),
         last_at=last_at,
@@ -198,6 +207,8 @@ def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
         unsent=before.unsent + (unsent if before.symptom is Symptom.OUTAGE else 0),
         exemplar=_better(before.exemplar, [run.exemplars[kind] for kind in kinds if kind in run.exemplars]),
     )
+    is_raised_now = seen.raised_at is None and seen.status is not Condition.WARN
+    return replace(seen, raised_at=max(run.ended_at, run.recorded_at)) if is_raised_now else seen
 
 
 def _not_seen(before: Incident, run: EndedRun) -> Incident:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import nan
 from typing import Final, NamedTuple
 
-from prober.sinks.metrics import families
+from prober.sinks.metrics import families, scopes
 from prober.sinks.metrics.label_values import Bound
 from prober.sinks.metrics.store import MetricStore, Series
 from prober.slo.comparison import ASPECTS, ComparedAspect, Standing, Statistic
@@ -32,7 +32,7 @@ class ComparisonMetrics:
         for gone in self._known.keys() - now:
             self._known.pop(gone).forget()
         for new in now - self._known.keys():
-            self._known[new] = Series(self._store, families.COMPARED, new)
+            self._known[new] = Series(self._store, scopes.COMPARED, new)
             self.unknown(new)
 
     def told(self, targets: ComparedTargets, standing: Standing, aspects: Iterable[ComparedAspect]) -> None:

@@ -23,24 +23,12 @@ from prober.monitoring.comparison import Late, ReadFailure
 from prober.probes.context import DeliveryKind
 from prober.sinks.metrics import label_values
 from prober.sinks.metrics.family import Family, MetricType, counter, gauge, histogram, info
+from prober.sinks.metrics.scopes import COMPARED, DRILL, JOB, OWN, PROBE_INSTANCE, SUBSCRIPTION, TARGET, TOP_KEY, TOPIC
+from prober.slo.acknowledgements import Timeliness
 from prober.slo.comparison import Standing
 from prober.slo.figures import Figure
 from prober.slo.hot_keys import HotKeyClass
 from prober.slo.indicators import DURATIONS, Indicator
-
-# Scopes of families: labels that name their subject.
-TARGET: Final = ("target", "environment", "region")
-TOPIC: Final = (*TARGET, "topic")
-SUBSCRIPTION: Final = (*TARGET, "subscription")
-PROBE_INSTANCE: Final = (*TARGET, "probe", "vantage", "part")
-"""A probe on a target, from one vantage, with one part of its keys. `part` is empty if the keys are not divided."""
-TOP_KEY: Final = (*SUBSCRIPTION, "rank")
-"""A key of a stream that others publish: rank 1 has the highest score (`sinks.top_keys`)."""
-OWN: Final = (*TARGET, "own_subscription")
-DRILL: Final = ("drill",)
-COMPARED: Final = ("baseline", "candidate")
-JOB: Final = ("job", "job_name", "environment")
-"""`job` and `job_name` are the same: Prometheus replaces the first by its own `job`, unless it is told to honor labels."""
 
 VERDICTS: Final = tuple(verdict.lower() for verdict in Verdict)
 STANDINGS: Final = tuple(standing.replace(" ", "_") for standing in Standing)
@@ -360,6 +348,13 @@ KEYS_FORGOTTEN: Final = counter(
     "Ordering keys of an observed stream that runs forgot because they remember at most `keys_max`: less is proven of what came after.",
     counters={"keys_forgotten": ()},
 )
+INCIDENTS_ACKNOWLEDGED: Final = gauge(
+    "incidents_acknowledged",
+    (),
+    "Incidents raised in the last 30 days, by whether a person acknowledged them within 5 min; NaN if the status store cannot be read.",
+    {"timeliness": Timeliness},
+    start=nan,
+)
 COMPARISON_STANDING: Final = gauge(
     "comparison_standing", COMPARED, "1 for how the candidate stands beside the baseline, else 0.", {"standing": STANDINGS}
 )
@@ -373,9 +368,7 @@ COMPARISON_SECONDS: Final = _difference(
     help="By how much longer something takes at the candidate: estimate, ends of its interval, margin. NaN if nobody knows.",
 )
 CONFIG_RELOADED: Final = gauge(
-    "config_last_reload_successful",
-    (),
-    "1 if the configuration file is in force as it was last seen, 0 if it was refused and the old one stays.",
+    "config_last_reload_successful", (), "1 if the configuration file is in force as last seen, 0 if it was refused."
 )
 CONFIG_RELOADED_AT: Final = gauge(
     "config_last_reload_success_timestamp_seconds", (), "When a configuration was last taken over, seconds since 1970."

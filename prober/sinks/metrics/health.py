@@ -11,7 +11,7 @@ from prober.config.models import TargetSettings
 from prober.core.findings import Status
 from prober.core.kinds import CAN_FAIL
 from prober.core.verdict import Verdict
-from prober.sinks.metrics import families
+from prober.sinks.metrics import families, scopes
 from prober.sinks.metrics.label_values import Component, Job
 from prober.sinks.metrics.store import MetricStore, Series, content_type_for, render
 
@@ -35,7 +35,7 @@ class ProberHealth(Series):
         for gone in self._jobs.keys() - known:
             self._jobs.pop(gone).forget()
         for job, environment in known - self._jobs.keys():
-            self._jobs[job, environment] = Series(self._store, families.JOB, (job, job, environment))
+            self._jobs[job, environment] = Series(self._store, scopes.JOB, (job, job, environment))
 
     def configured(self, at: float | None) -> None:
         """A configuration was taken over at a time, seconds since 1970; None: it was refused, and the old one stays."""
@@ -79,7 +79,7 @@ class DrillMetrics:
 
     def __init__(self, store: MetricStore, drills: Iterable[str]) -> None:
         self._store: Final = store
-        self._drills: Final = {drill: Series(store, families.DRILL, (drill,)) for drill in drills}
+        self._drills: Final = {drill: Series(store, scopes.DRILL, (drill,)) for drill in drills}
 
     def of(self, drill: str) -> Series:
         """The series of a drill. KeyError for another name."""

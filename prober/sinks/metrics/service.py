@@ -19,7 +19,7 @@ from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prober.brokers.calls import ErrorCode, Operation
 from prober.clock import monotonic_s
 from prober.config.models import TargetSettings
-from prober.sinks.metrics import families
+from prober.sinks.metrics import families, scopes
 from prober.sinks.metrics.comparisons import ComparisonMetrics
 from prober.sinks.metrics.health import DrillMetrics, ProberHealth
 from prober.sinks.metrics.label_values import Component
@@ -61,7 +61,7 @@ class Metrics:
 
     def watch_keys(self, snapshot: KeysSource) -> None:
         """Asks `snapshot` for the top keys of observed streams with each `look` from now on."""
-        self._snapshots.watch(families.TOP_KEY, partial(top_key_values, snapshot))
+        self._snapshots.watch(scopes.TOP_KEY, partial(top_key_values, snapshot))
 
     def forget(self, target: TargetMetrics) -> None:
         """The target is probed no more: all its series end, as after a restart."""
@@ -74,7 +74,7 @@ class Metrics:
 
     def errors_at(self, target: TargetSettings) -> Callable[[Operation, ErrorCode], None]:
         """Counts a call to a target that ended with an error; for any thread. All are at 0 from now on."""
-        return partial(Series(self._store, families.TARGET, target.series).count, families.TARGET_ERRORS)
+        return partial(Series(self._store, scopes.TARGET, target.series).count, families.TARGET_ERRORS)
 
     def own(self, watched: Iterable[tuple[TargetSettings, str]]) -> OwnMetrics:
         """The metrics of the user's own subscriptions, each with the target that it is compared with; from now on, and not known yet."""

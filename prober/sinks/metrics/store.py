@@ -11,8 +11,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from prober.sinks.metrics import families
-from prober.sinks.metrics.families import FAMILIES, TARGET
+from prober.sinks.metrics.families import FAMILIES
 from prober.sinks.metrics.family import PREFIX, Family, MetricType
+from prober.sinks.metrics.scopes import TARGET
 from prober.slo.objectives import MICROS, Objective, bucket_bounds, whole_micros
 
 _EXEMPLAR_CHARACTERS_MAX: Final = 128  # of names and values together: OpenMetrics 1.0, "Exemplars"

@@ -13,7 +13,7 @@ from typing import Final
 from prober.config.models import TargetSettings
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, ReadFailure
 from prober.runs.probe_instance import InstanceKey
-from prober.sinks.metrics import families
+from prober.sinks.metrics import families, scopes
 from prober.sinks.metrics.label_values import CheckResult
 from prober.sinks.metrics.store import MetricStore, Series
 from prober.slo.figures import Figure
@@ -65,7 +65,7 @@ class TargetMetrics(Series):
     def __init__(
         self, store: MetricStore, target: TargetSettings, topics: Iterable[str] = (), subscriptions: Iterable[str] = ()
     ) -> None:
-        super().__init__(store, families.TARGET, target.series)
+        super().__init__(store, scopes.TARGET, target.series)
         self._topics: dict[str, Series] = {}
         self._subscriptions: dict[str, SubscriptionMetrics] = {}
         self._instances: dict[InstanceKey, Series] = {}
@@ -79,21 +79,21 @@ class TargetMetrics(Series):
         """The series of a topic. Beyond 100 topics, those of all others together; so its name must not change from run to run."""
         name = self._bounded(name, self._topics, "topic")
         if name not in self._topics:
-            self._topics[name] = Series(self._store, families.TOPIC, (*self.labels, name))
+            self._topics[name] = Series(self._store, scopes.TOPIC, (*self.labels, name))
         return self._topics[name]
 
     def subscription(self, name: str) -> SubscriptionMetrics:
         """The series of a subscription. Beyond 100 subscriptions, those of all others together."""
         name = self._bounded(name, self._subscriptions, "subscription")
         if name not in self._subscriptions:
-            self._subscriptions[name] = SubscriptionMetrics(self._store, families.SUBSCRIPTION, (*self.labels, name))
+            self._subscriptions[name] = SubscriptionMetrics(self._store, scopes.SUBSCRIPTION, (*self.labels, name))
         return self._subscriptions[name]
 
     def probe_instance(self, instance: InstanceKey) -> Series:
         """The series of a probe instance."""
         if instance not in self._instances:
             labels = (*self.labels, instance.probe, instance.vantage, instance.part)
-            self._instances[instance] = Series(self._store, families.PROBE_INSTANCE, labels)
+            self._instances[instance] = Series(self._store, scopes.PROBE_INSTANCE, labels)
         return self._instances[instance]
 
     def follow(self, target: TargetSettings) -> None:
@@ -128,7 +128,7 @@ class OwnMetrics:
     """The metrics of the user's own subscriptions. The configuration bounds how many there are."""
 
     def __init__(self, store: MetricStore, watched: Iterable[tuple[TargetSettings, str]]) -> None:
-        self._series = {name: Series(store, families.OWN, (*target.series, name)) for target, name in watched}
+        self._series = {name: Series(store, scopes.OWN, (*target.series, name)) for target, name in watched}
         for series in self._series.values():
             series.choose(families.OWN_LATE, Late.UNKNOWN)
 

@@ -35,9 +35,12 @@ from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.prober_records import Identity, InstanceRecord, ProberRecord
 from prober.sinks.status.records import FindingRecord, IncidentRecord, RunRecord
 from prober.sinks.status.slices import Series
+from prober.slo.acknowledgements import PERIOD_S as ACKNOWLEDGED_PERIOD_S
+from prober.slo.acknowledgements import Acknowledgements, Raised
 from prober.slo.objectives import SliCounts
 
 GROUPS_MAX: Final = 500
+RAISED_MAX: Final = 1_000
 
 EVERY_RUN: Final = RunFilter()
 EVERY_FINDING: Final = FindingFilter()
@@ -117,6 +120,16 @@ class StatusQueries:
         query = select(IncidentRecord).where(IncidentRecord.closed_at.is_(None))
         newest = query.order_by(IncidentRecord.first_at.desc(), IncidentRecord.incident_id.desc())
         return tuple(record.incident for record in self.database.records(newest))
+
+    def acknowledgements(self, now: float) -> Acknowledgements:
+        """How many incidents raised in the period before `now` were acknowledged in time; of more than `RAISED_MAX` the newest."""
+        raised_at, since = IncidentRecord.raised_at, now - ACKNOWLEDGED_PERIOD_S
+        columns = (raised_at, IncidentRecord.first_acknowledged_at, IncidentRecord.closed_at, func.count().over().label("total"))
+        newest = select(*columns).where(raised_at >= since).order_by(raised_at.desc()).limit(RAISED_MAX)
+        rows = self.database.rows(newest)
+        left_out = int(rows[0]["total"]) - len(rows) if rows else 0
+        raised = (Raised(row["raised_at"], row["first_acknowledged_at"], row["closed_at"]) for row in rows)
+        return Acknowledgements.of(raised, now, left_out)
 
     # --- summaries -----------------------------------------------------------------------------------------------------------
 

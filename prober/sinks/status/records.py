@@ -302,6 +302,7 @@ class IncidentRecord(Record):
         Index(None, "target", "first_at", "incident_id"),
         Index(None, "target", "symptom", "first_at", "incident_id"),
         Index(None, "last_at", "incident_id"),
+        Index(None, "raised_at"),
         Index("ix_incidents_open", "target", "symptom", unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN),
     )
 
@@ -319,6 +320,8 @@ class IncidentRecord(Record):
     exemplar_events: Mapped[int | None]
     closed_at: Mapped[float | None]
     acknowledged: Mapped[Acknowledgement | None] = mapped_column(Json(Acknowledgement))
+    raised_at: Mapped[float | None]
+    first_acknowledged_at: Mapped[float | None]
 
     @classmethod
     def of(cls, incident: Incident) -> IncidentRecord:

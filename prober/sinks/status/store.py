@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, func, select, update
 from sqlalchemy.orm import aliased
 
 from prober.core.findings import FAILING, Kind
@@ -48,17 +48,21 @@ class StatusStore:
         """Makes the tables, or brings them to the form that this program knows."""
         migrate(self._database)
 
-    def record(self, entries: Iterable[Entry]) -> None:
-        """Runs with their findings, in the order in which they ended: all of them or none."""
+    def record(self, entries: Iterable[Entry], at: float = 0.0) -> None:
+        """Runs with their findings, in the order in which they ended: all of them or none. `at`: now; 0: as they ended."""
         written = tuple(entries)
         with self._database.writing() as connection:
             _lock_targets(self._database, connection, written)
             for entry in written:
-                self._record(connection, entry)
+                self._record(connection, entry, at)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
         """Somebody knows of an incident, in place of what was said of it before; False: there is none of this name."""
-        known = update(IncidentRecord).where(IncidentRecord.incident_id == incident_id).values(acknowledged=said)
+        values: dict[str, Any] = {"acknowledged": said}
+        if said.until is None or said.until > said.at:
+            first = func.coalesce(IncidentRecord.first_acknowledged_at, said.at)
+            values["first_acknowledged_at"] = case((IncidentRecord.raised_at.is_not(None), first))
+        known = update(IncidentRecord).where(IncidentRecord.incident_id == incident_id).values(values)
         with self._database.writing() as connection:
             return connection.execute(known).rowcount > 0
 
@@ -91,12 +95,12 @@ class StatusStore:
 
     # --- in a transaction ----------------------------------------------------------------------------------------------------
 
-    def _record(self, connection: Connection, entry: Entry) -> None:
+    def _record(self, connection: Connection, entry: Entry, at: float) -> None:
         """A run that is there already was written with all that belongs to it, and changes nothing any more."""
         added = self._database.insert(RunRecord).values(values_of(entry.run)).on_conflict_do_nothing()
         if connection.execute(added.returning(RunRecord.run_id)).first() is None:
             return
-        incidents = _note_run(self._database, connection, entry)
+        incidents = _note_run(self._database, connection, entry, at)
         findings = [values_of(record) | _incident_of(record, incidents.get(symptom_of(record.kind))) for record in entry.findings]
         evidence = [
             values_of(proof) | {"finding_id": record.finding_id, "shown": shown}
@@ -143,12 +147,12 @@ def _lock_targets(database: Database, connection: Connection, entries: Iterable[
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%(space)s, %(lock)s)", {"space": _LOCKS, "lock": lock})
 
 
-def _note_run(database: Database, connection: Connection, entry: Entry) -> Mapping[Symptom, Incident]:
+def _note_run(database: Database, connection: Connection, entry: Entry, at: float) -> Mapping[Symptom, Incident]:
     """Opens, changes and closes the incidents that a new run is about; returns those of the symptoms that it shows."""
     result, ended_at = entry.run.result, entry.run.ended_at
     _close_due(connection, ended_at, IncidentRecord.target == result.target)
     reached_at = _reached_at(connection, entry) if result.unreachable else None
-    run = EndedRun(result, ended_at, entry.interval_s, _exemplars(entry.findings), reached_at)
+    run = EndedRun(result, ended_at, entry.interval_s, _exemplars(entry.findings), reached_at, at)
     changed = after_run(_newest(connection, result.target), run)
     for incident in changed.values():
         _write(database, connection, incident)
@@ -175,9 +179,10 @@ def _reached_at(connection: Connection, entry: Entry) -> float | None:
 
 
 def _write(database: Database, connection: Connection, incident: Incident) -> None:
-    """Writes all of it but the acknowledgement, which people write."""
+    """Writes all of it but the acknowledgements, which people write."""
     values = values_of(IncidentRecord.of(incident))
-    changed = {name: value for name, value in values.items() if name not in {"incident_id", "acknowledged"}}
+    unchanged = {"incident_id", "acknowledged", "first_acknowledged_at"}
+    changed = {name: value for name, value in values.items() if name not in unchanged}
     insert = database.insert(IncidentRecord).values(values)
     connection.execute(insert.on_conflict_do_update(index_elements=["incident_id"], set_=changed))
 

@@ -295,7 +295,7 @@ class StatusWriter:
     def _write_entries(self) -> None:
         batch = [self._entries[index] for index in range(min(BATCH_MAX, len(self._entries)))]
         try:
-            self._store.record(batch)
+            self._store.record(batch, self._wall_clock())
         except NotStorable:
             self._write_one_by_one(batch)
             return
@@ -304,7 +304,7 @@ class StatusWriter:
     def _write_one_by_one(self, batch: list[Entry]) -> None:
         for entry in batch:
             try:
-                self._store.record([entry])
+                self._store.record([entry], self._wall_clock())
             except NotStorable as refused:
                 self._note_failure(f"run {entry.run.run_id} is refused: {refused}")
                 with self._lock:

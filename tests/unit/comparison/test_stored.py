@@ -10,7 +10,7 @@ import pytest
 from prober.clock import wall_s
 from prober.comparison.comparison import Comparison
 from prober.comparison.pairs import common_to, targets_of
-from prober.comparison.stored import ComparisonWatch, compare_stored
+from prober.comparison.stored import StoredComparisons, compare_stored
 from prober.config.loading import load
 from prober.config.models import Config
 from prober.runs.probe_instance import ProbeInstance
@@ -83,17 +83,15 @@ def test_an_empty_store_tells_nothing(tmp_path: Path, config: Config, store: Sta
     assert len(found.missing) == 1
 
 
-def test_the_watch_tells_the_metrics_and_takes_it_back_when_the_store_is_gone(
-    tmp_path: Path, config: Config, store: StatusStore
-) -> None:
+def test_the_metrics_report_it_and_take_it_back_when_the_store_is_gone(tmp_path: Path, config: Config, store: StatusStore) -> None:
     fill(store, "production", *range(10, 400, 10), now=wall_s())
     fill(store, "canary", *range(10, 400, 10), now=wall_s())
     metrics, queries, gone = Metrics(), queries_at(tmp_path), queries_at(tmp_path / "gone")
-    watch = ComparisonWatch(config, metrics, queries)
+    watch = StoredComparisons(config, metrics.comparisons, queries)
     assert told(metrics, "standing", "standing")["unknown"] == 1
     watch.look()
     assert told(metrics, "standing", "standing")["no_worse"] == 1
-    ComparisonWatch(config, metrics, gone).look()
+    StoredComparisons(config, metrics.comparisons, gone).look()
     assert told(metrics, "standing", "standing") == {"no_worse": 0, "worse": 0, "unknown": 1}
     for each in (queries, gone):
         each.database.close()

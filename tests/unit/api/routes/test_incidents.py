@@ -24,7 +24,7 @@ from prober.sinks.status.store import StatusStore
 from tests.unit.api.asking import NOON, StubView, archive_at, ask, copy_of
 from tests.unit.api.kept import answer, full_view
 from tests.unit.api.pages import Page
-from tests.unit.sinks.status.examples import close_due
+from tests.unit.sinks.status.examples import START, close_due
 
 STUCK = "/api/v1/incidents/run-3-loss"
 FEED = "/api/v1/incidents.atom"
@@ -62,6 +62,8 @@ def test_what_it_says() -> None:
         "exemplar": "run-3-1",
         "exemplar_is_proven": True,
         "acknowledged": None,
+        "raised_at": "2026-01-02T03:06:07Z",
+        "first_acknowledged_at": None,
         "findings_link": "/api/v1/findings?incident=run-3-loss",
     }
 
@@ -112,6 +114,28 @@ class TestAcknowledging:
         acknowledge(asked, {"by": "bob"})
         kept = ask(asked, STUCK).json()["acknowledged"]
         assert (kept["by"], kept["note"], kept["until"]) == ("bob", "", None)
+
+    def test_the_first_one_counts(self) -> None:
+        asked = guarded()
+        for by in ("ada", "bob"):
+            acknowledge(asked, {"by": by})
+        kept = ask(asked, STUCK).json()
+        assert kept["first_acknowledged_at"] < kept["acknowledged"]["at"]
+        assert "after it was raised" in Page(ask(asked, "/incidents/run-3-loss").text).said()
+
+    def test_how_many_were_acknowledged_in_time(self) -> None:
+        """The incidents of the store are two months old."""
+        asked = guarded()
+        assert ask(asked, "/api/v1/acknowledgements").json() == {
+            "within_s": 300.0, "period_s": 2592000.0, "ratio": None, "median_s": None,
+            **dict.fromkeys(("in_time", "late", "pending", "ended", "left_out"), 0),
+        }  # fmt: skip
+        asked.now = START + 600.0
+        found = ask(asked, "/api/v1/acknowledgements").json()
+        assert (found["late"], found["ratio"]) == (3, 0.0)
+        assert (
+            "0 of 3 incidents of the last 30 d acknowledged within 5 min. Each outage" in Page(ask(asked, "/incidents").text).said()
+        )
 
     def test_it_needs_the_token(self) -> None:
         assert acknowledge(full_view(), {"by": "ada"}).status_code == 403

@@ -157,3 +157,18 @@ def test_an_acknowledgement_ends() -> None:
     for until, then in ((None, True), (10.0, False)):
         known = replace(gap, acknowledged=Acknowledgement(1.0, "ada", "a known fault", until))
         assert (known.is_acknowledged(9.0), known.is_acknowledged(10.0)) == (True, then)
+
+
+class TestRaised:
+    def test_with_the_first_run_that_shows_it(self) -> None:
+        assert order(run(5.0, GAP), run(15.0, GAP)).raised_at == 5.0
+
+    def test_an_outage_is_raised_when_it_is_seen_not_when_it_began(self) -> None:
+        outage = told(run(50.0, unreachable=True, reached_at=5.0))[Symptom.OUTAGE]
+        assert (outage.first_at, outage.raised_at) == (5.0, 50.0)
+
+    def test_not_before_it_is_stored(self) -> None:
+        assert order(replace(run(5.0, GAP), recorded_at=900.0)).raised_at == 900.0
+
+    def test_usual_behaviour_is_not(self) -> None:
+        assert told(run(5.0, Kind.AFFINITY_SPLIT))[Symptom.AFFINITY].raised_at is None

@@ -19,8 +19,9 @@ from prober.sinks.status.listings import BadCursor, IncidentFilter
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.records import Entry
 from prober.sinks.status.store import StatusStore
+from prober.slo.acknowledgements import Timeliness
 from prober.slo.indicators import Indicator
-from prober.slo.objectives import HOUR_S, SliCounts
+from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from tests.unit.sinks.status.examples import INSTANCE, LIBRARY, START, US, close_due, entry, passes, walk
 
 
@@ -57,6 +58,7 @@ class TestWriting:
                 runs=2,
                 runs_total=3,
                 exemplar=Exemplar("a-1", 0),
+                raised_at=START + 2.0,
             ),
         )
         assert queries.incident("a-order") == queries.open_incidents()[0]
@@ -185,3 +187,41 @@ def test_lists_are_newest_first(store: StatusStore, queries: StatusQueries) -> N
     )
     times = [one.first_at for one in queries.incidents().items]
     assert all(newer > older for newer, older in pairwise(times))
+
+
+class TestAcknowledgedInTime:
+    def found(self, queries: StatusQueries, now: float) -> dict[Timeliness, int]:
+        return {one: count for one, count in queries.acknowledgements(now).counts.items() if count}
+
+    def test_the_first_acknowledgement_counts_also_if_another_takes_its_place(
+        self, store: StatusStore, queries: StatusQueries
+    ) -> None:
+        store.record([entry("a", Kind.GHOST)], START + 4.0)
+        assert self.found(queries, START + 5.0) == {Timeliness.PENDING: 1}
+        for at in (START + 60.0, START + 9_000.0):
+            store.acknowledge("a-integrity", Acknowledgement(at, "ada", "", at + 1.0))
+        store.record([entry("b", Kind.GHOST, at=START + 900.0)], START + 902.0)
+        assert self.found(queries, START + 9_000.0) == {Timeliness.IN_TIME: 1}
+        assert queries.acknowledgements(START + 9_000.0).median_s == 56.0
+
+    def test_one_that_takes_back_does_not_count(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("a", Kind.GHOST)])
+        store.acknowledge("a-integrity", Acknowledgement(START + 60.0, "ada", "", START))
+        assert self.found(queries, START + 303.0) == {Timeliness.LATE: 1}
+
+    def test_usual_behaviour_asks_for_nobody(self, store: StatusStore, queries: StatusQueries) -> None:
+        store.record([entry("a", Kind.AFFINITY_SPLIT)])
+        store.acknowledge("a-affinity", Acknowledgement(START + 60.0, "ada", "", None))
+        assert self.found(queries, START + 900.0) == {}
+        incident = queries.incident("a-affinity")
+        assert incident is not None
+        assert (incident.raised_at, incident.first_acknowledged_at) == (None, None)
+
+    def test_of_the_period_the_newest_are_read_and_the_others_counted(
+        self, store: StatusStore, queries: StatusQueries, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("prober.sinks.status.queries.RAISED_MAX", 2)
+        store.record([entry(f"run-{n}", kind, at=START + n) for n, kind in enumerate((Kind.GHOST, Kind.STUCK, Kind.ORDER_GAP))])
+        found = queries.acknowledgements(START + 900.0)
+        assert (found.counts[Timeliness.LATE], found.left_out) == (2, 1)
+        assert queries.acknowledgements(START + 40 * DAY_S).counts[Timeliness.LATE] == 0

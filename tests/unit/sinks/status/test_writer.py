@@ -43,9 +43,9 @@ class Fragile(StatusStore):
     down = False
     answers_lost = 0
 
-    def record(self, entries: Iterable[Entry]) -> None:
+    def record(self, entries: Iterable[Entry], at: float = 0.0) -> None:
         self._answer()
-        super().record(entries)
+        super().record(entries, at)
         if self.answers_lost:
             self.answers_lost -= 1
             raise StoreUnavailable("the connection broke after COMMIT was sent")

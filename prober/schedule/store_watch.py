@@ -1,0 +1,58 @@
+"""Metrics that are read from the status store every minute: comparisons of targets, and acknowledgements of incidents."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from math import nan
+from types import TracebackType
+from typing import Final, Self
+
+from prober.clock import wall_s
+from prober.comparison.stored import StoredComparisons
+from prober.config.models import Config
+from prober.sinks.metrics import Component, Metrics, families
+from prober.sinks.status.database import StatusError
+from prober.sinks.status.queries import StatusQueries
+from prober.slo.acknowledgements import Timeliness
+
+EVERY_S: Final = 60.0
+_log = logging.getLogger(__name__)
+
+
+class StoreWatch:
+    """Reads again and again while it is entered, in a thread. If the store does not answer, the values are unknown."""
+
+    def __init__(self, config: Config, metrics: Metrics, queries: StatusQueries) -> None:
+        self._health, self._queries = metrics.health, queries
+        self._comparisons = StoredComparisons(config, metrics.comparisons, queries)
+
+    def follow(self, config: Config) -> None:
+        """Compares the targets of this configuration from now on."""
+        self._comparisons.follow(config)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._watch(), name="status store")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._task.cancel()
+
+    def look(self) -> None:
+        """Reads once. Blocks."""
+        self._comparisons.look()
+        try:
+            counts = dict[Timeliness, float](self._queries.acknowledgements(wall_s()).counts)
+        except StatusError:  # the store's own trouble is reported elsewhere
+            counts = dict.fromkeys(Timeliness, nan)
+        for timeliness, count in counts.items():
+            self._health.set(families.INCIDENTS_ACKNOWLEDGED, count, timeliness)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.look)
+            except Exception:  # a mistake of ours must not end the watch
+                self._health.internal_error(Component.METRICS)
+                _log.exception("internal error while the status store was read for the metrics")
+            await asyncio.sleep(EVERY_S)
