@@ -33,7 +33,8 @@ def finding_row(finding: Finding, offset_s: float | None, witnesses: Sequence[in
 
 def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", group: str = "") -> Iterator[str]:
     """A finding in two lines. `blamed`: the side with the cause, in place of the status. `group`: which messages of the key."""
-    yield printable(f"  {finding.kind} ({blamed or finding.status}), key {shortened(finding.key)}{group}")
+    where = f"key {shortened(finding.key)}" if finding.key else "without a key"
+    yield printable(f"  {finding.kind} ({blamed or finding.status}), {where}{group}")
     yield printable(f"    {explain(finding, offset_s)}")
 
 

@@ -79,6 +79,7 @@ class Counts:
     deliveries_unnumbered: int = 0
     deliveries_unplaced: int = 0
     deliveries_unrecorded: int = 0
+    deliveries_without_key: int = 0
     early_redeliveries: int = 0
     interruptions: int = 0
     keys: int = 0
@@ -163,6 +164,7 @@ class FindingsCollector:
         """A message came for the first time: the key has moved on after all that was dead-lettered before."""
         if recorded:
             self.counts.deliveries_first += 1
+            self.counts.deliveries_without_key += not self.key
         else:
             self.counts.deliveries_unrecorded += 1
         if self.dead_letters:

@@ -179,7 +179,7 @@ class KeyChecker:
         self.collector.count_first_delivery(recorded=True)
         if publication.early:
             integrity.judge_duplicate(self, one, publication)
-        if lane.log.frontier > 0 and one.older is None:
+        if lane.log.frontier > 0 and one.older is None and self.group.key:
             self.counts.chances_order += 1
 
     def _known(self, one: Delivery) -> Lane | None:
@@ -315,7 +315,7 @@ class KeyChecker:
         if excluded or token in self.dead_lettered_ids:
             self.excuse(publication)
             return
-        if first is not None and first.position > 1:
+        if first is not None and first.position > 1 and self.group.key:
             self.counts.chances_order += 1
         lane = self.lane(publication.region)
         lane.confirmed(publication, first, t)

@@ -133,10 +133,12 @@ class Opportunities:
         """A delivery is taken as sent next; the state is still that before it."""
         subscription, state = self._key.subscription, self._lane.now
         several = len(subscription.sessions) > 1 and subscription.streaming
-        if several:
+        if several and self._key.group.key:
             self._key.counts.deliveries_among_several += 1
         if self._seek is not None:
             self._brought_back(self._seek, one, position)
+        if not self._key.group.key:
+            return  # 11: without an ordering key nothing is guaranteed of order, redelivery and holders
         if state.before is None:
             self._begun = None
             return

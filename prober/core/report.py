@@ -258,7 +258,9 @@ def held_twice(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> 
 def moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery) -> None:
     """The key goes on at another session than before."""
     before = lane.now.before
-    if before is None or isinstance(before, Restart) or before.owner == one.owner or not key.rules.redelivery_promised:
+    if before is None or isinstance(before, Restart) or before.owner == one.owner:
+        return
+    if not key.rules.redelivery_promised or not key.group.key:
         return
     position = one.position or lane.log.frontier
     held = lane.now.held if key.subscription.streaming else lane.now.outstanding()

@@ -4,7 +4,7 @@ A fault is written `NAME:p=0.1,count=3,key=order-*,start=5,for=10,seed=7`, every
 
     p      chance that it strikes, each time it could (1)
     count  how often at most (no limit)
-    key    only for ordering keys that match this pattern (`*`; a message without a key has the empty one)
+    key    only for ordering keys that match this pattern (`*`; empty: only for messages without a key)
     start  seconds from when it was armed until it may strike (0)
     for    seconds that it may strike from then on (no limit); what it has silenced is heard again afterwards
     seed   of its own dice (0): the same requests in the same order meet the same faults

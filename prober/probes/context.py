@@ -300,16 +300,13 @@ class ProbeContext:
         self._record(Closed(self.now(), subscription, session.name, lost))
 
     def received(self, subscription: str, session: BrokerSession, received: Received, decide: Decide) -> None:
-        """A message came: recorded first, then decided upon. What has no key, or is not of this run, is acknowledged and left."""
+        """Records a message, then decides on it. What carries no number, or is not of this run, is acknowledged and left."""
         key, message_id = received.ordering_key, received.message_id
-        if not key:
-            self.count("deliveries_unordered")
-            self.unordered_came.set()
-            session.ack(received)
-            return
         message = read(key, received.data, received.attributes)
         if message is None:
-            self.count("deliveries_unreadable")
+            self.count("deliveries_unreadable" if key else "deliveries_unordered")
+            if not key:
+                self.unordered_came.set()
             session.ack(received)
             return
         if received.overlaps:

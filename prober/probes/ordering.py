@@ -3,17 +3,24 @@
 Several subscribers share a subscription. On each key, bursts are published faster than they are acknowledged, so that something is
 always outstanding while more arrives. Every message is acknowledged after a moment. Each subscriber takes all that is published: a
 backlog of the probe's own making would be measured as the service's.
+
+Beside each burst a few messages without a key are published. All of them must be delivered; nothing is guaranteed of their order.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Final
 
 from prober.brokers.base import FlowControlSettings
 from prober.probes.context import Delivery, ProbeContext
+from prober.probes.cost import Traffic
 from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload, chances_of_order, each_message
 from prober.slo.indicators import Indicator
+
+WITHOUT_KEY_SHARE: Final = 5
+"""Of so many messages of a key one is published without a key."""
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -26,29 +33,47 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
     for _ in range(workload.subscribers):
         await context.subscribe(acknowledge_soon, without_flow_limit(workload))
-    await asyncio.gather(*(_bursts(context, f"ordering-{number}", workload) for number in workload.numbers))
+    keys = {f"ordering-{number}": workload.burst_messages for number in workload.numbers} | {"": without_key(workload)}
+    await asyncio.gather(*(_bursts(context, key, length, workload) for key, length in keys.items()))
 
 
 def without_flow_limit(workload: Workload) -> FlowControlSettings:
     """Flow control that a run of this size never uses up, even if all keys are at one subscriber; the usual one if that will do."""
     usual = FlowControlSettings()
-    return replace(usual, messages_max=max(usual.messages_max, workload.messages))
+    return replace(usual, messages_max=max(usual.messages_max, traffic(workload).published))
 
 
-async def _bursts(context: ProbeContext, key: str, workload: Workload) -> None:
+async def _bursts(context: ProbeContext, key: str, length: int, workload: Workload) -> None:
     async for due_t in context.ticks(workload.bursts, workload.period_s):
-        await context.publish(key, workload.burst_messages, workload.sizes, due_t)
+        await context.publish(key, length, workload.sizes, due_t)
+
+
+def without_key(workload: Workload) -> int:
+    """How many messages without a key a burst has."""
+    return max(1, workload.burst_messages // WITHOUT_KEY_SHARE)
+
+
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes once; those without a key are one more request in each burst."""
+    messages = workload.messages + workload.bursts * without_key(workload)
+    return Traffic((workload.keys + 1) * workload.bursts, messages, messages)
+
+
+def chances(workload: Workload) -> dict[str, int]:
+    """Those without a key may be lost as any other; they have no order."""
+    return chances_of_order(workload) | {"publishes_confirmed": traffic(workload).published}
 
 
 PROBE = Experiment(
     name="ordering",
-    promise="Messages of a key are received in the order in which the service received them, and all of them are.",
+    promise="Messages of a key are received in the order in which the service received them, and all messages are received.",
     act=act,
     workload=Workload(keys=10, bursts=5, burst_messages=20, rate=500.0, subscribers=3),
     interval_s=10.0,
     least={"messages": 2, "subscribers": 2},
     paced=True,
-    chances=chances_of_order,
+    traffic=traffic,
+    chances=chances,
     feeds=dict.fromkeys(
         (Indicator.ORDER, Indicator.COMPLETENESS, Indicator.PUBLISH_AVAILABILITY, Indicator.PUBLISH_LATENCY), each_message
     ),

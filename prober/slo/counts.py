@@ -38,6 +38,8 @@ _SEEN: Final = MappingProxyType(
         Indicator.AFFINITY: ("deliveries_among_several",),
     }
 )
+_NEITHER: Final = MappingProxyType({Indicator.ORDER: "deliveries_without_key"})
+"""What is among those that were seen, and has no order to keep."""
 _UNDECIDED: Final = MappingProxyType(
     {
         Indicator.ORDER: "deliveries_unplaced",
@@ -111,7 +113,7 @@ def unsent_of(wanted: int, attempts: int, *, missed: int = 0, unreachable: bool,
 def _counts_of(indicator: Indicator, counters: Mapping[str, int], findings: _FindingCounts) -> SliCounts:
     bad = _count(findings, indicator, FAILING)
     undecided = max(_count(findings, indicator, {Status.INDETERMINATE}), counters.get(_UNDECIDED[indicator], 0))
-    seen = sum(counters.get(name, 0) for name in _SEEN[indicator])
+    seen = sum(counters.get(name, 0) for name in _SEEN[indicator]) - counters.get(_NEITHER.get(indicator, ""), 0)
     return SliCounts(max(0, seen - bad - undecided), bad, undecided)
 
 

