@@ -38,7 +38,7 @@ from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
 from prober.sinks.status.queries import FindingGroup
 from prober.sinks.status.records import FindingRecord, Shown
 from prober.slo.budgets import SloSnapshot
-from prober.slo.figures import name_of, value_as_text
+from prober.slo.figures import figures_as_text
 from prober.slo.objectives import HOUR_S, Objective, windows_s
 
 FINDINGS_SHOWN_MAX: Final = 100
@@ -174,9 +174,8 @@ class PageContents:
         """A run with its findings."""
         run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        figures = {name_of(figure): value_as_text(figure, value) for figure, value in run.figures.items()}
         chances = chances_of(run.counters)
-        return {"run": run, "found": found.items, "figures": figures, "chances": chances}
+        return {"run": run, "found": found.items, "figures": figures_as_text(run.figures), "chances": chances}
 
     def key(self, key: str) -> Values:
         """The findings on a key, and whether it was hot."""

@@ -325,6 +325,14 @@ def _scale_panels() -> tuple[Panel, ...]:
             Figure.SCALE_PARALLELISM,
         ),
         _panel(
+            "What push keeps up with on one key (push)",
+            "Messages a second on one key: the highest rate at which push kept up, and the lowest at which it fell behind, if it did. The "
+            "last run of each.",
+            "cps",
+            Figure.PUSH_KEPT_UP,
+            Figure.PUSH_FELL_BEHIND,
+        ),
+        _panel(
             "How far out of order a key of two regions is (region)",
             "Of the key that is published in two regions by turns, which are not ordered with each other: messages that were received "
             "reordered (RFC 4737). The last run of each.",

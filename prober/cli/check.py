@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,7 +29,8 @@ from prober.core.kinds import OF_PUBLISHERS
 from prober.core.verdict import Verdict
 from prober.durations import duration_s
 from prober.errors import ConfigError
-from prober.slo.figures import name_of, value_as_text
+from prober.slo.figures import figures_as_text
+from prober.slo.indicators import UNRECORDED
 
 if TYPE_CHECKING:
     from prober.config.models import Config, TargetSettings
@@ -231,13 +232,18 @@ def trace_files(folder: Path, run_id: str) -> list[Path]:
 
 
 def result_as_text(result: RunResult) -> str:
-    """One line for the verdict, one for each figure, and two for each finding that somebody should look at.
+    """One line for the verdict, each latency that its probe measured itself, and each figure; two for each finding to look at.
 
     Of information that is what publishers did.
     """
     head = f"{result.probe} on {result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
-    lines += [f"  {name_of(figure)}: {value_as_text(figure, value)}" for figure, value in result.figures.items()]
+    lines += [
+        f"  {indicator.replace('_', ' ')}: p50 {took.p50_s:.4g} s, p99 {took.p99_s:.4g} s of {took.count:,}"
+        for indicator, took in result.durations.items()
+        if indicator in UNRECORDED
+    ]
+    lines += [f"  {name}: {value}" for name, value in figures_as_text(result.figures).items()]
     for made in result.findings:
         finding = made.finding
         if finding.status in (Status.VIOLATION, Status.LIVENESS) or finding.kind in OF_PUBLISHERS:
@@ -261,6 +267,7 @@ def _row(result: RunResult) -> dict[str, object]:
         "duration_s": round(result.duration_s, 3),
         "findings": [finding_row(made.finding, result.clock_offset_s) for made in result.findings],
         "counters": dict(result.counters),
+        "durations": {indicator: asdict(took) for indicator, took in result.durations.items()},
         "figures": dict(result.figures),
     }
 

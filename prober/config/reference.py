@@ -196,6 +196,9 @@ def reference_page() -> str:
 def _limits_of_workloads() -> str:
     wire, library = (f"{MESSAGES_PER_S[vantage]:,}" for vantage in MESSAGES_PER_S)
     most = " or ".join(f"{HEADROOM * MESSAGES_PER_S[vantage]:,} a second ({vantage})" for vantage in MESSAGES_PER_S)
+    beside = "".join(
+        f"; `{name}` {DECLARED[name].workload.beside} more" for name in DEFAULT_PROBES if DECLARED[name].workload.beside
+    )
     bursts = ", ".join(f"{DECLARED[name].workload.bursts} of `{name}`" for name in DEFAULT_PROBES)
     rows = {
         "messages of a run, with a `rate`": f"what `rate` sends before the next run begins, and within {ACT_MAX_S:g} s",
@@ -211,7 +214,7 @@ def _limits_of_workloads() -> str:
 |---|---|
 {table}
 
-A run publishes `keys` x `messages` x bursts: {bursts}. One process was measured to do {wire} messages a
+A run publishes `keys` x `messages` x bursts: {bursts}{beside}. One process was measured to do {wire} messages a
 second at the wire and {library} through the library ([capacity](deploy.md#capacity)). Your CPU may be twice as fast; so more than twice as
 much is refused, and more than was measured is a warning.
 

@@ -125,10 +125,11 @@ def _too_long(name: ProbeName, probe: ProbeSettings) -> str:
     if taken_s <= free_s:
         return ""
     pace = f"rate {rate:,.10g}," if rate == probe.rate else f"{rate:,} a second, more than which no prober does,"
+    more = f" and {workload.beside:,} more" if workload.beside else ""
     end = "its run is given up" if free_s == ACT_MAX_S else "the next run begins"
     return (
-        f"a run publishes {count:,} messages ({probe.keys:,} keys x {probe.messages:,} messages x {workload.bursts} bursts), which takes "
-        f"{_rounded(taken_s)} at {pace} but {end} after {_rounded(free_s)}: at most {int(free_s * rate):,} fit. "
+        f"a run publishes {count:,} messages ({probe.keys:,} keys x {probe.messages:,} messages x {workload.bursts} bursts{more}), which "
+        f"takes {_rounded(taken_s)} at {pace} but {end} after {_rounded(free_s)}: at most {int(free_s * rate):,} fit. "
         f"Take fewer keys or messages{'' if free_s == ACT_MAX_S else ', or a longer interval'}"
     )
 

@@ -123,6 +123,10 @@ class Behaviour:
         """By pull or push, to somebody who wants messages: a key queue that goes there although messages of it are outstanding."""
         return None
 
+    def before_push(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
+        """A message of a key queue is about to be pushed: the time before which it is not, or 0."""
+        return 0.0
+
     def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
         """A key queue whose messages are outstanding at its stream gets more: another stream to send it to, or None."""
         return None

@@ -76,7 +76,7 @@ _DESCRIPTIONS: Final = (
     Description(
         "late_fill",
         "A message is passed over when its turn comes, and is sent after all that wait behind it.",
-        findings=("ORDER_GAP", "ORDER_INVERSION", "PULL_BATCH_ORDER"),
+        findings=("ORDER_GAP", "ORDER_INVERSION", "PULL_BATCH_ORDER", "PUSH_OVERLAP"),
     ),
     Description(
         "diverge_subscriptions",
@@ -240,6 +240,11 @@ _DESCRIPTIONS: Final = (
         "slow_delivery",
         "A key waits for 2 s before new messages of it are delivered; what comes meanwhile goes along, in order.",
         shows="end_to_end_latency_seconds",
+    ),
+    Description(
+        "throttle_push",
+        "Two messages of a key are pushed at least 0.1 s apart.",
+        shows="push_kept_up_messages_per_second, push_fell_behind_messages_per_second (push)",
     ),
     Description(
         "jitter",

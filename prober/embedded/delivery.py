@@ -263,7 +263,9 @@ def _to_endpoint(queue: SubscriptionQueue, now: float) -> None:
     while len(queue.pushes) < _PUSHES_MAX and _has_ready(queue, now):
         key_queue = queue.ready.popleft()
         key_queue.queued = False
-        entry = None if queue.waits(key_queue, now) else _next(queue, key_queue, now)
+        if not queue.waits(key_queue, now):
+            key_queue.wake_at = queue.engine.behaviour.before_push(queue.name, key_queue, now)
+        entry = None if key_queue.wake_at > now else _next(queue, key_queue, now)
         if entry is not None:
             bind(key_queue, None)
             delivery = queue.lease(entry, None, now)

@@ -21,6 +21,8 @@ _NEW_S: Final = 15.0  # what should take 10 s at most
 _SUBSCRIPTIONS_MAX: Final = 10_000  # of which is remembered that they are not new
 _HELD_UP_AFTER_S: Final = 1.0
 _LEASE_SHARE: Final = 0.1
+_PUSHES_APART_S: Final = 0.1
+_PUSHED_KEYS_MAX: Final = 10_000  # of which is remembered when the next message may be pushed
 _HALF_OPEN_S: Final = 3.0
 _AFTER_CONFIRMATION_S: Final = 6.0  # later than a copy that was sent before may arrive
 
@@ -32,6 +34,7 @@ class DeliveryFaults(Behaviour):
         self.faults = faults
         self._stall: Armed | None = None
         self._new_until: dict[str, float] = {}
+        self._push_from: dict[tuple[str, str], float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
         """Of what was never sent: lone_duplicate; if there is something behind it: hole, late_fill."""
@@ -132,6 +135,21 @@ class DeliveryFaults(Behaviour):
             if self.faults.strike(name, subscription.name, key_queue.key, now, entry.message.id):
                 return key_queue
         return None
+
+    def before_push(self, subscription: str, key_queue: KeyQueue, now: float) -> float:
+        """throttle_push: asked again when the time has come."""
+        if not self.faults.has("throttle_push"):
+            return 0.0
+        key = subscription, key_queue.key
+        free_at = self._push_from.pop(key, 0.0)
+        if free_at > now:
+            self._push_from[key] = free_at
+            return free_at
+        if len(self._push_from) >= _PUSHED_KEYS_MAX:
+            del self._push_from[next(iter(self._push_from))]
+        if key_queue.key and self.faults.strike("throttle_push", subscription, key_queue.key, now):
+            self._push_from[key] = now + _PUSHES_APART_S
+        return 0.0
 
     def stray(self, subscription: str, key_queue: KeyQueue, streams: Iterable[Stream], now: float) -> Stream | None:
         """split_holder, if there is another subscriber that has room."""

@@ -115,6 +115,9 @@ class Recorder(Protocol):
     def measured(self, figure: Figure, value: float) -> None:
         """Takes a figure of the run."""
 
+    def lagged_s(self, taken_s: float) -> float:
+        """For how long of what took so long, until now, the event loop lagged, in seconds."""
+
 
 class ProbeContext:
     """What a probe needs to act; see the head of this file. Entered as an async context manager, it closes what it opened."""

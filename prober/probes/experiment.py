@@ -45,6 +45,7 @@ class Workload:
     sizes           sizes of messages, used in turn.
     subscribers     subscribers that share the subscription.
     ack_after_s     how long a subscriber takes to acknowledge.
+    beside          messages of a run beside its bursts, whatever its settings are.
     free_s          how long after its begin the next run may begin.
     beyond_key_limit  the rate may be above what the service takes on one key.
     part, parts     all keys are divided among so many runs, of which this is one; `keys` are those of this run.
@@ -60,6 +61,7 @@ class Workload:
     beyond_key_limit: bool = False
     part: int = 0
     parts: int = 1
+    beside: int = 0
     free_s: float = inf
 
     @property
@@ -70,7 +72,7 @@ class Workload:
     @property
     def messages(self) -> int:
         """How many messages are published in all."""
-        return self.keys * self.bursts * self.burst_messages
+        return self.keys * self.bursts * self.burst_messages + self.beside
 
     @property
     def mean_size(self) -> float:

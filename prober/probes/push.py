@@ -5,6 +5,8 @@ moment, in which no other of its key may come. Of each burst the second message,
 then the same message must come again. On one key in `UNANSWERED_EVERY` the first message is never answered, which is a failure too, as
 soon as its time is up; on the next one it is answered late, though in time.
 
+Before the bursts, while no request has failed yet, a ramp measures how much push keeps up with on one key (`push_ramp`).
+
 Google's emulator leaves ordering keys out of what it pushes. So one message that is no probe's goes ahead: do keys come along?
 """
 
@@ -17,6 +19,7 @@ from typing import Final
 from prober.brokers.base import BrokerSession, Outgoing, Received
 from prober.core.rules import Mode
 from prober.errors import NotSupported
+from prober.probes import push_ramp
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
 from prober.probes.experiment import (
@@ -25,10 +28,10 @@ from prober.probes.experiment import (
     Experiment,
     SubscriptionPlan,
     Workload,
-    chances_of_order,
     each_key,
 )
 from prober.probes.first_of_keys import FirstOfKeys
+from prober.probes.push_ramp import PushRamp
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.indicators import Indicator
 
@@ -47,8 +50,12 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     late = {_key(number) for number in workload.numbers[1::UNANSWERED_EVERY]}
 
     firsts = FirstOfKeys(context, Indicator.PUSH_LATENCY)
+    ramp = PushRamp(context, workload)
 
     def decide(delivery: Delivery) -> None:
+        if delivery.key == ramp.key:
+            ramp.received(delivery)
+            return
         firsts.received(delivery)
         moment_s = context.random.uniform(0.5, 1.5) * workload.ack_after_s
         first = not delivery.again
@@ -63,7 +70,10 @@ async def act(context: ProbeContext, workload: Workload) -> None:
 
     await _require_keys(context)
     context.receive_pushes(decide)
-    await asyncio.gather(*(_bursts(context, _key(number), workload, firsts) for number in workload.numbers))
+    settled = await ramp.climb()
+    if not settled:
+        context.count("first_messages_left_out", workload.keys)
+    await asyncio.gather(*(_bursts(context, _key(number), workload, firsts if settled else None) for number in workload.numbers))
 
 
 class _Ahead(UnjudgedTap):
@@ -100,8 +110,9 @@ def _key(number: int) -> str:
     return f"push-{number}"
 
 
-async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: FirstOfKeys) -> None:
-    firsts.due(key)
+async def _bursts(context: ProbeContext, key: str, workload: Workload, firsts: FirstOfKeys | None) -> None:
+    if firsts is not None:
+        firsts.due(key)
     for _ in range(workload.bursts):
         await context.publish(key, workload.burst_messages, workload.sizes)
         await asyncio.sleep(context.random.uniform(0.5, 1.5) * workload.ack_after_s)
@@ -119,14 +130,21 @@ def _failures(workload: Workload) -> int:
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Every message comes once, and again if it failed."""
-    return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + _failures(workload))
+    """Every message comes once, and again if it failed; of the ramp, once."""
+    requests = workload.keys * workload.bursts + push_ramp.REQUESTS
+    return Traffic(requests, workload.messages, workload.messages + _failures(workload))
 
 
 def chances(workload: Workload) -> dict[str, int]:
-    """One for each message that is answered in time while another waits behind it; one for each request that fails."""
-    return chances_of_order(workload) | {
-        "chances_overlap": workload.messages - workload.keys - len(workload.numbers[::UNANSWERED_EVERY]),
+    """One for each message that is answered in time while another waits behind it; one for each request that fails.
+
+    The ramp has a key more, on which the messages of each request wait behind each other.
+    """
+    unanswered = len(workload.numbers[::UNANSWERED_EVERY])
+    return {
+        "chances_order": workload.messages - workload.keys - 1,
+        "publishes_confirmed": workload.messages,
+        "chances_overlap": workload.messages - push_ramp.REQUESTS - workload.keys - unanswered,
         "chances_push_failed": _failures(workload),
     }
 
@@ -135,7 +153,7 @@ PROBE = Experiment(
     name="push",
     promise="Push requests bring one message of a key at a time, and none past one that failed.",
     act=act,
-    workload=Workload(keys=10, bursts=3, burst_messages=6, subscribers=1, ack_after_s=0.1),
+    workload=Workload(keys=10, bursts=3, burst_messages=6, subscribers=1, ack_after_s=0.1, beside=push_ramp.MESSAGES),
     least={"messages": 3},
     wire_only=True,  # a client library takes no pushes
     traffic=traffic,

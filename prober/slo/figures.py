@@ -6,6 +6,7 @@ indicator (`indicators`). An interval is two figures, its `low` and its `high` e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, Self
@@ -149,6 +150,14 @@ class Figure(StrEnum):
         "scale_parallelism_ratio",
         "What a consumer got done with few keys over what it did with one, for each key; close to 1 if only keys bound it.",
     )
+    PUSH_KEPT_UP = (
+        "push_kept_up_messages_per_second",
+        "The highest rate on one key at which push kept up in the last run; a lower bound if push_fell_behind is absent.",
+    )
+    PUSH_FELL_BEHIND = (
+        "push_fell_behind_messages_per_second",
+        "The lowest rate on one key at which push fell behind in the last run; absent if it kept up at every rate that was reached.",
+    )
     JOINER_SERVED_AFTER = (
         "joiner_first_message_seconds",
         "Median time of subscribers from asking to join to their first message, in the last run.",
@@ -162,6 +171,9 @@ class Figure(StrEnum):
         "Keys whose last message came to a subscriber that had joined, of all keys, in the last run.",
     )
 
+
+AT_LEAST_WITHOUT: Final = MappingProxyType({Figure.PUSH_KEPT_UP: Figure.PUSH_FELL_BEHIND})
+"""Figures that are lower bounds in a run that has no figure of the other name."""
 
 _UNITS: Final = MappingProxyType(
     {
@@ -177,6 +189,16 @@ _UNITS: Final = MappingProxyType(
 def name_of(figure: Figure) -> str:
     """What a figure is called in a text, without its unit."""
     return figure.removesuffix(_unit_of(figure)).replace("_", " ")
+
+
+def figures_as_text(figures: Mapping[Figure, float]) -> dict[str, str]:
+    """The figures of a run for people: by name, each with its unit, and `at least` before one that is a lower bound."""
+    return {name_of(figure): _bound_of(figure, figures) + value_as_text(figure, value) for figure, value in figures.items()}
+
+
+def _bound_of(figure: Figure, figures: Mapping[Figure, float]) -> str:
+    beyond = AT_LEAST_WITHOUT.get(figure)
+    return "" if beyond is None or beyond in figures else "at least "
 
 
 def value_as_text(figure: Figure, value: float) -> str:

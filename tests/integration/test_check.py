@@ -60,6 +60,7 @@ TRIALS = {
     "overlap_pull": ("pull", "p=0.2"),
     "overlap_push": ("push", "p=0.2"),
     "push_past_failure": ("push", "p=0.2"),
+    "throttle_push": ("push", "p=1"),
     "stall_run": ("redelivery", "p=1"),
     "never_redeliver": ("redelivery", "p=1"),
     "split_holder": ("ordering", "p=0.5"),
@@ -194,6 +195,8 @@ def test_the_document_has_the_promised_fields() -> None:
         "duration_s",
         "findings",
         "counters",
+        "durations",
+        "figures",
     }
 
 

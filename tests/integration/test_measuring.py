@@ -12,6 +12,7 @@ import pytest
 from prober.cli.check import CheckRequest, result_as_text, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
+from prober.probes.push_ramp import RATES_PER_S
 from prober.runs.result import RunResult
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -99,3 +100,25 @@ def test_slow_delivery_by_push_and_pull_is_late_and_jitter_is_not(probe: str, in
     assert late.count == run(probe).counters["first_messages_measured"]
     assert late.p50_s > THRESHOLD_S
     assert run(probe, "jitter:p=1,seed=1").durations[indicator].max_s < THRESHOLD_S
+
+
+def test_push_that_is_throttled_falls_behind_at_a_rate_and_jitter_is_no_throttle() -> None:
+    throttled = run("push", "throttle_push")
+    assert (throttled.figures[Figure.PUSH_KEPT_UP], throttled.figures[Figure.PUSH_FELL_BEHIND]) == (10.0, 20.0)
+    for faults in ((), ("jitter:p=1,seed=1",), ("reply_lost:p=0.3,seed=1",)):
+        result = run("push", *faults)
+        assert result.figures == {Figure.PUSH_KEPT_UP: RATES_PER_S[-1]}
+        assert "  push kept up: at least 40 messages/s" in result_as_text(result)
+
+
+def test_a_ramp_that_is_published_too_slowly_says_nothing_about_push() -> None:
+    result = run("push", "publish_slow:key=push-ramp-*")
+    assert result.figures == {}
+    assert result.counters["push_ramps_undecided"] == 1
+
+
+def test_a_ramp_that_leaves_messages_behind_leaves_out_the_latency() -> None:
+    result = run("push", "ack_lost:key=push-ramp-*,count=2")
+    assert Indicator.PUSH_LATENCY not in result.durations
+    assert result.counters["first_messages_left_out"] == 10
+    assert " latency: p50 " in result_as_text(run("push"))

@@ -128,6 +128,9 @@ def test_what_a_fault_does(fault: str, script: str, out: str) -> None:
         ("push_past_failure", "+k:1 bad:k1 @0.1 +k:2", "POST k1 POST k1"),
         ("push_past_failure", "+k:1,2 @10 @10.2", "POST k1 cancel k1 POST k1"),
         ("forget_holds:count=1", "+k:1 +k:2", "POST k1 cancel k1 POST k1"),
+        ("throttle_push:count=1", "+k:1,2,3 +j:1 ok:k1 ok:j1 +j:2 @0.09", "POST k1 POST j1 POST j2"),
+        ("throttle_push:count=1", "+k:1,2,3 ok:k1 @0.1 ok:k2", "POST k1 POST k2 POST k3"),
+        ("throttle_push:count=1", "+k:1 ok:k1 @0.05 +k:2 @0.09", "POST k1"),
     ],
 )
 def test_what_a_fault_does_to_pushes(fault: str, script: str, out: str) -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from prober.slo.figures import Figure, name_of, value_as_text
+from prober.slo.figures import Figure, figures_as_text, name_of, value_as_text
 
 
 @pytest.mark.parametrize("figure", Figure)
@@ -22,3 +22,9 @@ def test_for_people() -> None:
     assert value_as_text(Figure.LATENCY_DURING_HOLD, 0.0123456) == "0.01235 s"
     assert value_as_text(Figure.UNORDERED_REORDERED, 0.25) == "0.25"
     assert value_as_text(Figure.UNORDERED_EXTENT, 3) == "3 messages"
+
+
+def test_a_lower_bound_is_called_one() -> None:
+    assert figures_as_text({Figure.PUSH_KEPT_UP: 40.0}) == {"push kept up": "at least 40 messages/s"}
+    between = {Figure.PUSH_KEPT_UP: 10.0, Figure.PUSH_FELL_BEHIND: 20.0}
+    assert figures_as_text(between) == {"push kept up": "10 messages/s", "push fell behind": "20 messages/s"}
