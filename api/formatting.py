@@ -20,8 +20,10 @@ from prober.sinks.live.condition import Condition, of_run
 from prober.sinks.live.snapshot import InstanceSnapshot, RunSummary, StatusSnapshot
 from prober.sinks.status.records import RunRecord
 from prober.slo.budgets import BurnState, SloSnapshot
+from prober.slo.confidence import ProportionBounds
 from prober.slo.indicators import MEANINGS
 from prober.slo.objectives import MINUTE_S, AlertState, Objective, SliCounts
+from prober.slo.uptime import MonthlyUptime
 
 INCIDENTS_SHOWN_MAX: Final = 20
 LATE: Final = {
@@ -34,6 +36,12 @@ LATE: Final = {
 """How it looks who is late, and the words for it."""
 
 KEY_LENGTH_MAX: Final = 80
+UPTIME_RULE: Final = (
+    "The share of the minutes in which publishing worked. A minute is up if a publish was confirmed in it. It is down if publishes failed "
+    "in it and in both minutes beside it, and none was confirmed. All other minutes are unknown: at least counts them as down, at most as "
+    "up. Delivery, order and latency are not part of the agreement."
+)
+"""What the monthly uptime counts, for pages."""
 
 TIMES_FROM: Final = 2.0
 """From so many budgets on, overspending is a multiple and no percentage."""
@@ -201,3 +209,15 @@ def strip(instance: InstanceSnapshot) -> str:
 
 def _overdue(instance: InstanceSnapshot) -> str:
     return "" if instance.overdue_s is None else f"a run is overdue by {duration(instance.overdue_s)}"
+
+
+def between(bounds: ProportionBounds) -> str:
+    """A share that is known to lie between two bounds."""
+    low, high = map(share, bounds)
+    return low if low == high else f"at least {low}, at most {high}"
+
+
+def credit(one: MonthlyUptime) -> str:
+    """The tier of the agreement that a month falls into, as far as it is known."""
+    least, most = ("none" if bound == 0.0 else share(bound) for bound in one.credit)
+    return least if least == most else f"unknown: {least} to {most}"

@@ -1,4 +1,4 @@
-"""What the status page shows of the store beyond how everything stands: charts and hot keys. Asked now and then, however many look."""
+"""What pages show of the store beyond how everything stands: charts, hot keys, monthly uptime. Asked now and then, however many look."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from prober.sinks.status.database import StatusError
 from prober.sinks.status.over_time import BinOfRuns, OverTime
 from prober.sinks.status.slices import begin_of
 from prober.slo.objectives import Objective, SliCounts
+from prober.slo.uptime import MonthlyUptime
 
 CHARTS_FRESH_MIN_S: Final = 10.0
 CHARTS_FRESH_MAX_S: Final = 60.0
 HOT_KEYS_FRESH_S: Final = 60.0
+UPTIME_FRESH_S: Final = 300.0
 HOT_KEYS_SHOWN_MAX: Final = 5
 
 _Value = TypeVar("_Value")
@@ -71,6 +73,10 @@ class Recent:
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""
         return self._fresh(Job.HOT_KEYS, HOT_KEYS_FRESH_S, self._hot_keys)
+
+    def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
+        """Uptime of each target by month. Raises what the store raises."""
+        return self._fresh("uptime", UPTIME_FRESH_S, lambda: self._archive.monthly_uptime(now))
 
     def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
         return charts(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)

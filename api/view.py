@@ -19,8 +19,10 @@ from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
+from prober.sinks.status.uptime import monthly_uptime
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective
+from prober.slo.uptime import MonthlyUptime
 
 
 class View(Protocol):
@@ -77,6 +79,10 @@ class Archive:
     def compared(self, now: float) -> tuple[Comparison, ...]:
         """Every comparison by the runs until now, seconds since 1970. Raises what the store raises."""
         return tuple(compare_stored(self.queries, each.settings, each.common, now) for each in self.comparisons)
+
+    def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
+        """Uptime of each target by month, the newest month first. Raises what the store raises."""
+        return monthly_uptime(self.queries.database, now)
 
     def newest_hot_keys(self, limit: int = ROWS_MAX) -> HotKeysReport | None:
         """The newest report on hot keys, with so many of them; None: there is none. Raises HistoryError."""

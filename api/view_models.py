@@ -40,6 +40,7 @@ from prober.sinks.status.records import FindingRecord, Shown
 from prober.slo.budgets import SloSnapshot
 from prober.slo.figures import figures_as_text
 from prober.slo.objectives import HOUR_S, Objective, windows_s
+from prober.slo.uptime import MonthlyUptime
 
 FINDINGS_SHOWN_MAX: Final = 100
 INCIDENT_FINDINGS_MAX: Final = 20
@@ -164,7 +165,11 @@ class PageContents:
     def objectives(self, snapshot: StatusSnapshot) -> Values:
         """Every objective, and how it stands on each target."""
         slos = {one.name: tuple(slo for slo in snapshot.slos if slo.objective.name == one.name) for one in self._archive.objectives}
-        return {"now": snapshot.at, "objectives": self._archive.objectives, "slos": slos}
+        return {"now": snapshot.at, "objectives": self._archive.objectives, "slos": slos, "uptime": self.uptime(snapshot)}
+
+    def uptime(self, snapshot: StatusSnapshot) -> tuple[MonthlyUptime, ...]:
+        """Uptime of each target by month, a few minutes old at most. Raises what the store raises."""
+        return self._recent.monthly_uptime(snapshot.at)
 
     def runs(self, asked: RunParameters, snapshot: StatusSnapshot) -> Values:
         """A page of runs."""

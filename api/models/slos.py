@@ -194,3 +194,33 @@ class SloDetail(Answer):
     """The day of the newest `slo-burn` report, from which `alerts` and `spenders` are; null: there is none."""
     targets: tuple[SloTarget, ...]
     """How it stands on each target."""
+
+
+class UptimeAnswer(Answer, schema="Uptime"):
+    """Uptime of a target in a month by the definition of Pub/Sub's service level agreement: it covers publishing only."""
+
+    target: Target
+    """Name of the target."""
+    month: Annotated[str, Field(examples=["2026-03"])]
+    """The month, in UTC."""
+    is_over: bool
+    """Whether all of it has passed; false: what follows is about the minutes that have."""
+    minutes: Annotated[Count, Field(examples=[44640])]
+    """Minutes of it that have passed."""
+    up: Count
+    """Minutes in which a publish was confirmed."""
+    down: Count
+    """Minutes in which publishes failed, as in both minutes beside it, and none was confirmed in these three."""
+    unknown: Count
+    """All others."""
+    uptime: Interval
+    """Uptime at least and at most, whatever the unknown minutes were."""
+    credit: Interval
+    """Credit by the agreement, as a share of the bill, at least and at most: the tier is known if both are the same."""
+
+
+class UptimeList(Answer):
+    """Uptime of every target by month, the newest month first. A target without counts in a month is missing there."""
+
+    items: tuple[UptimeAnswer, ...]
+    """The months."""

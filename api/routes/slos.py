@@ -9,9 +9,21 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from api.burn_windows import CountedWindow, counted_windows
-from api.dependencies import Snapshot, Stored
+from api.dependencies import Contents, Snapshot, Stored
 from api.lookups import objective_of
-from api.models.slos import AlertDay, DetectableAnswer, Interval, SloAnswer, SloDetail, SloList, SloTarget, SpenderAnswer, Window
+from api.models.slos import (
+    AlertDay,
+    DetectableAnswer,
+    Interval,
+    SloAnswer,
+    SloDetail,
+    SloList,
+    SloTarget,
+    SpenderAnswer,
+    UptimeAnswer,
+    UptimeList,
+    Window,
+)
 from api.query_parameters import QueryParameters
 from api.view import Archive
 from prober.reports.values import BurnReport
@@ -36,6 +48,15 @@ def slos(snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> SloList:
 def slo(archive: Stored, snapshot: Snapshot, name: SloName, _: Annotated[QueryParameters, Query()]) -> SloDetail:
     """An objective on each target: budget, burn rate over every window, alerts, and who spent the budget."""
     return _detail(archive, objective_of(archive, name), snapshot)
+
+
+@router.get("/uptime", response_description="Uptime by target and month.")
+def uptime(contents: Contents, snapshot: Snapshot, _: Annotated[QueryParameters, Query()]) -> UptimeList:
+    """Uptime of this month and the one before by the definition of Pub/Sub's service level agreement, and which credit it would be.
+
+    At most five minutes old.
+    """
+    return UptimeList(items=tuple(map(UptimeAnswer.model_validate, contents.uptime(snapshot))))
 
 
 def _detail(archive: Archive, objective: Objective, snapshot: StatusSnapshot) -> SloDetail:

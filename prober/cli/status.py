@@ -39,6 +39,7 @@ class Subject(StrEnum):
     HOT_KEYS = "hot-keys"
     REPORTS = "reports"
     COMPARISONS = "comparisons"
+    UPTIME = "uptime"
     METRICS = "metrics"
 
 

@@ -9,8 +9,8 @@ affected probe instance that reaches the target.
 
 An outage begins with the last success on the target before the first run that could not reach it.
 
-An incident is *raised* when it is first recorded as an outage or with a broken guarantee: from then on a person is expected to acknowledge
-it (`slo.acknowledgements`). One of usual behaviour only (WARN) is not raised.
+An incident is *raised* when the first run with it is recorded, as an outage or with a broken guarantee: from then on a person is expected
+to acknowledge it (`slo.acknowledgements`). One of usual behaviour only (WARN) is not raised.
 
 Pure: times are seconds since 1970, and arguments. Runs may come in any order, each once.
 """
@@ -207,7 +207,7 @@ def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
         unsent=before.unsent + (unsent if before.symptom is Symptom.OUTAGE else 0),
         exemplar=_better(before.exemplar, [run.exemplars[kind] for kind in kinds if kind in run.exemplars]),
     )
-    is_raised_now = seen.raised_at is None and seen.status is not Condition.WARN
+    is_raised_now = not before.runs and seen.status is not Condition.WARN
     return replace(seen, raised_at=max(run.ended_at, run.recorded_at)) if is_raised_now else seen
 
 

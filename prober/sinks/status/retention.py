@@ -18,7 +18,7 @@ from prober.sinks.status.database import Database
 from prober.sinks.status.listings import FINDINGS, RUNS, Listing
 from prober.sinks.status.prober_records import InstanceRecord, ProberRecord, Slice
 from prober.sinks.status.records import Evidence, FindingRecord, IncidentRecord
-from prober.sinks.status.slices import KEPT_S
+from prober.sinks.status.slices import KEPT_S, UPTIME_DEFINITION, kept_s
 from prober.slo.objectives import DAY_S
 
 DELETED_AT_ONCE_MAX: Final = 1_000
@@ -114,5 +114,7 @@ def _forget(database: Database, now: float) -> None:
     with database.writing() as connection:
         for reported in (InstanceRecord, ProberRecord):
             connection.execute(delete(reported).where(reported.last_heartbeat_at < now - SILENT_KEPT_S))
-        for length_s, kept_s in KEPT_S.items():
-            connection.execute(delete(Slice).where(Slice.length_s == length_s, Slice.begins_at < now - kept_s))
+        for length_s in KEPT_S:
+            old, older = (Slice.begins_at < now - kept_s(length_s, definition) for definition in ("", UPTIME_DEFINITION))
+            of_uptime = Slice.definition == UPTIME_DEFINITION
+            connection.execute(delete(Slice).where(Slice.length_s == length_s, old, older | ~of_uptime))

@@ -3,7 +3,8 @@
 A process tells totals since it started. Of each slice of time it keeps how much of that falls into it, under its own name, so a slice may
 be written any number of times. A window adds up the slices of all processes. Slices of a minute serve windows up to two hours, slices of
 five minutes windows up to a day, slices of an hour longer windows and the measured share of a period. A window begins at the boundary of
-slices nearest to its start. So its length is right to half a slice: a tenth for five minutes, 2 % or less for the others.
+slices nearest to its start. So its length is right to half a slice: a tenth for five minutes, 2 % or less for the others. Slices of a
+minute of the publish availability also serve the monthly uptime.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from typing import Final, NamedTuple
 from prober.sinks.status.prober_records import Slice
 from prober.slo.budgets import MeasuredHours
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
+from prober.slo.uptime import COUNTED
 
 MINUTE_SLICE_S: Final = 60
 SHORT_S: Final = 300
 LONG_S: Final = 3600
 KEPT_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 3 * HOUR_S, SHORT_S: 2 * DAY_S, LONG_S: 92 * DAY_S})
+UPTIME_DEFINITION: Final = str(COUNTED)
+UPTIME_KEPT_S: Final = 63 * DAY_S
+"""Minute slices of this definition are kept for so long: the monthly uptime of this month and the last one is made from them."""
 WINDOW_MAX_S: Final[Mapping[int, float]] = MappingProxyType({MINUTE_SLICE_S: 2 * HOUR_S, SHORT_S: DAY_S})
 """The longest window that slices of a length serve."""
 WAITING_MAX: Final = 50_000
@@ -93,7 +98,7 @@ class Slices:
         waiting = dict(taken) | newer
         newest = max((span.begins_at for span in waiting), default=0.0)
         for span, counts in waiting.items():
-            if span.begins_at >= newest - KEPT_S[span.length_s]:
+            if span.begins_at >= newest - kept_s(span.length_s, span.series.definition):
                 self._keep(span, counts)
 
     def as_slices(self, taken: Mapping[SliceSpan, SliCounts]) -> list[Slice]:
@@ -124,6 +129,11 @@ def counting_since(windows: Iterable[Counted], started: Iterable[float]) -> floa
             since, length_s = one.since, one.length_s
     first = min(started, default=since)
     return first if since <= first < since + length_s else since
+
+
+def kept_s(length_s: int, definition: str) -> float:
+    """How long slices of this length and definition are kept, in seconds."""
+    return UPTIME_KEPT_S if definition == UPTIME_DEFINITION and length_s == MINUTE_SLICE_S else KEPT_S[length_s]
 
 
 def length_for(window_s: float) -> int:

@@ -15,7 +15,7 @@ from prober.schedule.forecast import detectable
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
 from prober.sinks.status.prober_records import ProberRecord, Slice
-from prober.sinks.status.slices import KEPT_S, definition_of
+from prober.sinks.status.slices import KEPT_S, UPTIME_DEFINITION, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
@@ -171,6 +171,26 @@ class TestSlos:
         assert (europe["verdict"], europe["budget_left"]) == ("UNKNOWN", None)
         assert {window["burn_rate"] for window in europe["windows"]} == {None}
         assert {window["exhausted_in_s"] for window in europe["windows"]} == {None}
+
+    def test_monthly_uptime(self) -> None:
+        asked = self.counted()
+        minutes = [
+            Slice("p", "europe", "a", UPTIME_DEFINITION, 60, NOON - 60.0 * number, counts)
+            for number, counts in enumerate([SliCounts(1), SliCounts(1), *[SliCounts(bad=1)] * 4, SliCounts(1)])
+        ]
+        StatusStore(asked.archive.queries.database).heartbeat(ProberRecord("prober-1", "1", NOON, NOON), None, minutes)
+        (march,) = told(asked, "/api/v1/uptime")["items"]
+        assert march == {
+            "target": "europe", "month": "2026-03", "is_over": False, "minutes": 720, "up": 2, "down": 2, "unknown": 716,
+            "uptime": {"low": 2 / 720, "high": 718 / 720}, "credit": {"low": 0.1, "high": 0.5},
+        }  # fmt: skip
+        said = Page(ask(asked, "/slos").text).said()
+        assert "2026-03 europe so far at least 0.28 %, at most 99.72 % unknown: 10 % to 50 % 2 up, 2 down, 716 unknown" in said
+
+    def test_without_counts_no_uptime_is_known(self) -> None:
+        asked = self.counted()
+        assert told(asked, "/api/v1/uptime") == {"items": []}
+        assert "Nothing is known: no publish was counted by the minute" in Page(ask(asked, "/slos").text).said()
 
     def test_no_such_objective(self) -> None:
         assert answer("/api/v1/slos/nonsense", 404)["detail"].startswith("no objective is called nonsense; there are ")

@@ -12,12 +12,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect
 
+from prober.core.findings import Kind
 from prober.sinks.status.columns import Record
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
 from prober.sinks.status.migration import VERSION_TABLE, migrate
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
-from tests.unit.sinks.status.examples import entry
+from tests.unit.sinks.status.examples import START, entry
 
 
 class TestForm:
@@ -34,6 +35,15 @@ class TestForm:
             assert inspect(connection).get_table_names() == [VERSION_TABLE]
         store.prepare()
         assert StatusQueries(database).runs().items == ()
+
+    def test_incidents_from_before_they_were_raised_stay_and_do_not_count(self, database: Database, store: StatusStore) -> None:
+        store.record([entry("a", Kind.GHOST)])
+        migrate(database, "records")
+        store.prepare()
+        store.record([entry("b", Kind.GHOST, at=START + 10.0)])
+        queries = StatusQueries(database)
+        assert [(one.runs, one.raised_at) for one in queries.open_incidents()] == [(2, None)]
+        assert sum(queries.acknowledgements(START + 900.0).counts.values()) == 0
 
     def test_replicas_that_start_together_do_it_once(self, url: str) -> None:
         replicas = [Database(url) for _ in range(4)]

@@ -128,13 +128,10 @@ def _incidents() -> None:
         sa.Column("exemplar_events", sa.BigInteger()),
         sa.Column("closed_at", sa.Double()),
         sa.Column("acknowledged", sa.JSON()),
-        sa.Column("raised_at", sa.Double()),
-        sa.Column("first_acknowledged_at", sa.Double()),
         sa.PrimaryKeyConstraint("incident_id", name="pk_incidents"),
     )
     op.create_index("ix_incidents_first_at_incident_id", "incidents", ["first_at", "incident_id"])
     op.create_index("ix_incidents_last_at_incident_id", "incidents", ["last_at", "incident_id"])
-    op.create_index("ix_incidents_raised_at", "incidents", ["raised_at"])
     op.create_index(
         "ix_incidents_open", "incidents", ["target", "symptom"], unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN
     )
