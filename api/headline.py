@@ -39,6 +39,7 @@ TROUBLES: Final = {
     "history cannot be written": "PubsubProberHistoryFailing",
     "are missing from": "PubsubProberEventsDropped",
     "the reports of the nightly jobs cannot be read": "PubsubProberJobLate",
+    "own subscriptions:": "PubsubProberOwnSubscriptionUnreadable",
     "the other probers cannot be asked": "PubsubProberStatusStoreDown",
     "the status store cannot be written": "PubsubProberStatusStoreFailing",
     "the status store cannot be reached": "PubsubProberStatusStoreDown",

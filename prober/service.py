@@ -165,7 +165,7 @@ class Service:
         """What is wrong with the prober itself, for those who look at the page."""
         troubles = [self._configuration.trouble] if self._configuration.trouble else []
         troubles += self._assignments.stuck()
-        troubles += self._status.state().troubles
+        troubles += [*self._status.state().troubles, *self._own.troubles]
         if self._history is not None:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
@@ -192,7 +192,9 @@ class Service:
         self._live = LiveState((), version=self._version, instance=self._instance, started_at=wall_s())
         self._assignments = Assignments(self._config, self._live, self._metrics.health)
         self._unshared = Unshared(self._assignments, self._renew, self._planning_failed)
-        self._own = OwnSubscriptions(self._config, self._assignments.backlogs, self._metrics, self._live.read)
+        self._own = OwnSubscriptions(
+            self._config, self._assignments.backlogs, self._assignments.admin_of, self._metrics, self._live.read
+        )
         self._following = Following(self._file, self._environ, self._apply, self._configured, self._planning_failed)
         self._work_at(instances)
         self._resources.push_async_callback(self._assignments.leave)

@@ -97,6 +97,7 @@ _LIST_SUBSCRIPTIONS: Final = _Method(
     types.ListSubscriptionsResponse.pb(),
     "subscriptions",
 )
+_LISTS: Final = (_LIST_TOPICS, _LIST_SUBSCRIPTIONS)
 _SEEK: Final = _Method(f"{_SUBSCRIBER}Seek", "subscription", _SeekRequest, types.SeekResponse.pb())
 
 _CREATE_SNAPSHOT: Final = _Method(f"{_SUBSCRIBER}CreateSnapshot", "name", types.CreateSnapshotRequest.pb(), types.Snapshot.pb())
@@ -149,17 +150,22 @@ class ServiceAdmin:
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         """What carries these labels, topics first; see the port."""
         _check_labels(labels)
-        names: list[str] = []
-        for method in (_LIST_TOPICS, _LIST_SUBSCRIPTIONS):
-            token = ""
-            while True:
-                request = _list_request(method, project, self._page_size, token)
-                page = await self._ask(method, request, f"listing what is in {project}")
-                found, token = _listed(method, page)
-                names += [one.name for one in found if _carries(one, labels)]
-                if not token:
-                    break
-        return names
+        return [one.name for method in _LISTS for one in await self._all(method, project) if _carries(one, labels)]
+
+    async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
+        """All of them with their labels; see the port."""
+        return {one.name: dict(one.labels) for one in await self._all(_LIST_SUBSCRIPTIONS, project)}
+
+    async def _all(self, method: _Method, project: str) -> Sequence[Any]:
+        """Topics or subscriptions of a project, page by page."""
+        found: list[Any] = []
+        token = ""
+        while True:
+            request = _list_request(method, project, self._page_size, token)
+            page, token = _listed(method, await self._ask(method, request, f"listing what is in {project}"))
+            found += page
+            if not token:
+                return found
 
     async def look(self, name: str) -> None:
         """Looks at a topic or subscription; see the port."""

@@ -331,10 +331,10 @@ class Admin(Protocol):
         """Creates a subscription, or finds it there already with these settings and (at least) these labels; else NotOurs."""
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Deletes a topic or subscription if it carries these labels; False, and nothing deleted, if it does not or is not there.
+        """Deletes a topic or subscription if it carries these labels; False if not, or not there. ValueError without any label."""
 
-        No labels at all is a ValueError: everything would match.
-        """
+    async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
+        """The subscriptions of a project, `projects/p`, by full name, each with its labels."""
 
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         """The full names of topics and subscriptions of a project, `projects/p`, that carry these labels; at least one label."""

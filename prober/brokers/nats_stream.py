@@ -105,6 +105,9 @@ class _Administration:
     async def owned(self, project: str, labels: Mapping[str, str]) -> Sequence[str]:
         return ()
 
+    async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
+        return {}
+
     async def look(self, name: str) -> None:
         raise NotSupported(name)
 

@@ -173,11 +173,13 @@ def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettin
 def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Iterator[Problem]:
     """Own subscriptions that are compared with no target, or of which nobody knows with which."""
     there = ", ".join(sorted(targets))
-    for at, own in enumerate(monitoring.subscriptions):
-        if own.target is None and len(targets) > 1:
-            yield Problem(("monitoring", "subscriptions", at, "target"), f"is missing: write which it is compared with, of {there}")
-        elif own.target is not None and own.target not in targets:
-            yield Problem(("monitoring", "subscriptions", at, "target"), f"{own.target!r} is no target; there are {there}")
+    chosen = [("subscriptions", at, one.target) for at, one in enumerate(monitoring.subscriptions)]
+    chosen += [("discover", at, one.target) for at, one in enumerate(monitoring.discover)]
+    for key, at, target in chosen:
+        if target is None and len(targets) > 1:
+            yield Problem(("monitoring", key, at, "target"), f"is missing: write which it is compared with, of {there}")
+        elif target is not None and target not in targets:
+            yield Problem(("monitoring", key, at, "target"), f"{target!r} is no target; there are {there}")
 
 
 def port_problems(api: Api, push: PushSettings, embedded: Embedded, drills: Drills) -> Iterator[Problem]:

@@ -32,6 +32,7 @@ from prober.config.sections import (
     HistorySettings,
     Monitoring,
     Observe,
+    OwnDiscovery,
     OwnSubscription,
     PushSettings,
     StatusSettings,
@@ -161,6 +162,7 @@ _SECTIONS: Final[tuple[tuple[str, type[BaseModel], str], ...]] = (
     ("drills", Drills, ""),
     ("monitoring", Monitoring, ""),
     ("monitoring.subscriptions[]", OwnSubscription, ""),
+    ("monitoring.discover[]", OwnDiscovery, ""),
 )
 # Completed by `load`, so that the models see them always.
 _COMPLETED: Final[Mapping[tuple[type[BaseModel], str], str]] = {

@@ -4,6 +4,7 @@ user's own subscriptions, a stream that others publish.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -28,6 +29,7 @@ from prober.config.values import (
     HttpUrl,
     Port,
     Positive,
+    Project,
     Section,
     Share,
     Size,
@@ -143,6 +145,7 @@ def is_here(endpoint: Any) -> bool:
 
 
 SUBSCRIPTIONS_MAX: Final = 50
+DISCOVERIES_MAX: Final = 10
 EVERY_MIN: Final = timedelta(seconds=30)
 
 SubscriptionPath = Annotated[
@@ -176,11 +179,49 @@ class OwnSubscription(Section):
     """From this age of the oldest unacknowledged message on a subscription is late, yours and the prober's."""
 
 
+def _expression(value: str) -> str:
+    """Refuses what is no regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+    return value
+
+
+class OwnDiscovery(Section):
+    """Subscriptions of your own by name or labels, instead of one by one. The list comes from the administration API of the target."""
+
+    project: Project | None = None
+    """Where to look; without it, in the target's project."""
+    matching: Annotated[str, AfterValidator(_expression), Written("regular expression")] | None = None
+    """What the whole name must match, without projects/PROJECT/subscriptions/."""
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Labels that it must carry, with these values."""
+    target: DnsLabel | None = None
+    """The target whose probes they are compared with; not needed if there is only one."""
+    late_after: Positive = timedelta(seconds=60)
+    """As of a subscription that is named."""
+    at_most: Annotated[int, Field(ge=1, le=SUBSCRIPTIONS_MAX)] = 20
+    """So many are read, those that are read already and then by name; the others are counted and logged."""
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.matching is None and not self.labels:
+            raise ValueError("must have matching or labels: without them every subscription of the project would be read")
+        return self
+
+
 class Monitoring(Section):
     """Your own subscriptions, read from Cloud Monitoring and set beside the prober's. Needs the extra `monitoring`."""
 
     subscriptions: Annotated[tuple[OwnSubscription, ...], Field(max_length=SUBSCRIPTIONS_MAX)] = ()
     """Which; at most 50."""
+    discover: Annotated[tuple[OwnDiscovery, ...], Field(max_length=DISCOVERIES_MAX)] = ()
+    """Those that are found; at most 50 together with those that are named."""
+    discover_every: Annotated[Positive, at_least(EVERY_MIN, "since each look lists all subscriptions of a project")] = timedelta(
+        minutes=10
+    )
+    """How often they are looked for."""
     every: Annotated[Positive, at_least(EVERY_MIN, "since Cloud Monitoring has a point each minute")] = timedelta(seconds=60)
     """How often they are read."""
     endpoint: Address = "monitoring.googleapis.com"

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from prober.brokers.base import Admin
 from prober.clock import wall_s
 from prober.config.models import Config, Maintenance, TargetSettings
 from prober.runs.backlog import Backlog
@@ -77,6 +78,10 @@ class Assignments:
     def instances(self) -> tuple[OpenProbe, ...]:
         """All probe instances with what it takes to work there."""
         return tuple(self._instances.values())
+
+    def admin_of(self, target: str) -> Admin | None:
+        """The administration of a target, by its name; None: nothing is probed there."""
+        return next((one.broker.admin for one in self.instances if one.probe_instance.target.name == target), None)
 
     @property
     def used(self) -> tuple[OpenProbe, ...]:

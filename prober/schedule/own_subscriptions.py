@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from prober.brokers.endpoint import parse_endpoint
-from prober.clock import wall_s
+from prober.clock import monotonic_s, wall_s
 from prober.config.models import Config, Schedule, TargetSettings
-from prober.config.sections import OwnSubscription
+from prober.config.sections import OwnDiscovery, OwnSubscription
 from prober.core.events import Delivered
 from prober.monitoring.cloud import CloudMonitoring, MonitoringError
 from prober.monitoring.comparison import OwnSubscriptionStatus, ProberAges, Reading, shown
@@ -25,6 +25,7 @@ from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Observation
 from prober.runs.sink import RunBegun, RunEnded
+from prober.schedule.own_discovery import AdminOf, OwnDiscoveries, Watched
 from prober.schedule.scheduler import Scheduler
 from prober.sinks.metrics import Component, Metrics, SkipReason
 
@@ -42,23 +43,39 @@ class OwnSubscriptions:
     """Watches the subscriptions of a configuration; without any it does nothing. It is also a sink, which hears when runs received."""
 
     def __init__(
-        self, config: Config, backlogs: Backlogs, metrics: Metrics, told: Callable[[tuple[OwnSubscriptionStatus, ...]], None]
+        self,
+        config: Config,
+        backlogs: Backlogs,
+        admin_of: AdminOf,
+        metrics: Metrics,
+        told: Callable[[tuple[OwnSubscriptionStatus, ...]], None],
     ) -> None:
-        """`backlogs`: what is owed on a target; `told`: is called with all statuses after each look. Both on the event loop."""
+        """`backlogs`: what is owed on a target; `told`: is called with all statuses after each look. All on the event loop."""
         self._settings, self._backlogs, self._told = config.monitoring, backlogs, told
-        self._targets = {one.name: _target_of(one, config.targets) for one in self._settings.subscriptions}
-        self._metrics, self._health = metrics.own((target, name) for name, target in self._targets.items()), metrics.health
-        self._ages = {target.name: ProberAges() for target in self._targets.values()}
-        self._statuses = {
-            one.name: OwnSubscriptionStatus(one.name, self._targets[one.name].name, one.late_after.total_seconds())
+        self._metrics, self._health = metrics.own(), metrics.health
+        self._named = {
+            one.name: Watched(_target_of(one, config.targets), one.late_after.total_seconds())
             for one in self._settings.subscriptions
         }
+        rules = [(rule, _target_of(rule, config.targets)) for rule in self._settings.discover]
+        self._discoveries = OwnDiscoveries(rules, admin_of, self._metrics)
+        compared = [*(one.target for one in self._named.values()), *(target for _, target in rules)]
+        self._targets = {target.name: target for target in compared}
+        self._ages = {name: ProberAges() for name in self._targets}
+        self._discover_due_t = 0.0
+        self._statuses: dict[str, OwnSubscriptionStatus] = {}
+        self._follow()
         self._cloud = CloudMonitoring(parse_endpoint(self._settings.endpoint))
         self._scheduler = Scheduler(self)
         self._resources = AsyncExitStack()
 
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Why own subscriptions are not found, one line each."""
+        return self._discoveries.troubles
+
     async def __aenter__(self) -> Self:
-        if self._statuses:
+        if self._statuses or self._discoveries:
             self._resources.push_async_callback(asyncio.to_thread, self._cloud.close)
             self._resources.push_async_callback(self._scheduler.stop, STOP_GRACE_S)
             self._scheduler.add("ages of messages", Schedule(interval=timedelta(seconds=AGE_S)), 0.0, self._age)
@@ -76,8 +93,21 @@ class OwnSubscriptions:
         for target in self._targets.values():
             self._ages[target.name].aged(joined(self._backlogs(target.series).values()).oldest_unacked_age_s, wall_s())
 
+    def _follow(self) -> None:
+        """Watches what is named and what was found from now on."""
+        watched = self._discoveries.subscriptions() | self._named
+        self._statuses = {
+            name: self._statuses.get(name) or OwnSubscriptionStatus(name, one.target.name, one.late_after_s)
+            for name, one in watched.items()
+        }
+        self._metrics.follow({name: one.target for name, one in watched.items()})
+
     async def _look(self) -> None:
-        """Reads all, one project after the other."""
+        """Looks for subscriptions if that is due, and reads all, one project after the other."""
+        if self._discoveries and monotonic_s() >= self._discover_due_t:
+            self._discover_due_t = monotonic_s() + self._settings.discover_every.total_seconds()
+            await self._discoveries.look(self._named)
+            self._follow()
         projects: dict[str, list[str]] = {}
         for name in self._statuses:
             projects.setdefault(name.split("/")[1], []).append(name)
@@ -156,6 +186,6 @@ class _Heard:
             self._ages.ran(self._begun_at, end.ended_at, received=any(map(end.result.counters.get, RECEIVED)))
 
 
-def _target_of(own: OwnSubscription, targets: Iterable[TargetSettings]) -> TargetSettings:
+def _target_of(own: OwnSubscription | OwnDiscovery, targets: Iterable[TargetSettings]) -> TargetSettings:
     named: Iterator[TargetSettings] = (target for target in targets if own.target in (None, target.name))
     return next(named)

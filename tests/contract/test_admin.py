@@ -106,6 +106,14 @@ async def test_only_what_carries_all_labels_is_deleted(service: Service, vantage
             assert not await admin.delete(name, LABELS)
 
 
+async def test_all_subscriptions_are_listed_with_their_labels(service: Service, vantage: Vantage) -> None:
+    async with service.context(vantage) as context:
+        found = await context.broker.admin.subscriptions(PROJECT)
+        assert found[context.subscription] == LABELS
+        assert context.topic not in found
+        assert await context.broker.admin.subscriptions("projects/empty") == {}
+
+
 async def test_what_is_neither_topic_nor_subscription_is_not_deleted(service: Service) -> None:
     async with service.context(Vantage.WIRE) as context:
         for name in ("topic", "projects/p/snapshots/s", "projects/p/topics/", "projects/p/topics/t/u"):

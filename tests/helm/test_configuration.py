@@ -222,6 +222,9 @@ def test_notes_say_which_projects_must_let_the_prober_read_cloud_monitoring() ->
     own = [{"name": f"projects/{name}"} for name in ("shop/subscriptions/a", "shop/subscriptions/b", "ads/subscriptions/c")]
     assert "roles/monitoring.viewer on projects/shop, projects/ads;" in notes({"config": {"monitoring": {"subscriptions": own}}})
     assert "roles/monitoring.viewer" not in notes({"config": {"monitoring": {"every": "2m"}}})
+    rules = [{"project": "shop", "matching": ".*"}, {"labels": {"team": "a"}}]
+    found = notes({"config": {"monitoring": {"discover": rules}}})
+    assert "(roles/pubsub.viewer) and roles/monitoring.viewer on projects/shop, the project of its target;" in found
 
 
 def test_the_chart_is_of_the_version_of_the_project() -> None:

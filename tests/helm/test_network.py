@@ -85,6 +85,7 @@ REACHED: list[tuple[str, Values, str, str, int]] = [
     ("the metadata server", GOOGLE, "prober", METADATA_SERVER, 80),
     ("Cloud Monitoring", merged(target("emulator.test:8085"), OWN), "prober", INTERNET, 443),
     ("the metadata server for Cloud Monitoring", merged(target("emulator.test:8085"), OWN), "prober", METADATA_SERVER, 80),
+    ("Cloud Monitoring with discovery", at("config.monitoring.discover", [{"matching": ".*"}]), "prober", INTERNET, 443),
     ("Cloud Monitoring elsewhere", merged(OWN, at("config.monitoring.endpoint", "10.1.2.3:9443")), "prober", "10.1.2.3", 9443),
     ("a host of Cloud Monitoring", merged(OWN, at("config.monitoring.endpoint", "monitoring.test")), "prober", INTERNET, 443),
     ("the exchange of tokens", merged(FEDERATION, target("e:1")), "prober", INTERNET, 443),

@@ -16,7 +16,7 @@ Argument: (list $ component).
 {{- if eq $variable.name "PUBSUB_EMULATOR_HOST" }}{{ $found = append $found ($variable.value | default "") }}{{ end -}}
 {{- end -}}
 {{- $monitoring := $config.monitoring | default dict -}}
-{{- if $monitoring.subscriptions -}}
+{{- if or $monitoring.subscriptions $monitoring.discover -}}
 {{- $found = append $found (include "prober.monitoringAddress" $monitoring) -}}
 {{- end -}}
 {{- $drills := $config.drills | default dict -}}

@@ -238,6 +238,14 @@ REPORTS_EXPECTED: Final = gauge(
     "reports_expected", (), "1 if the configuration sets history.reports, so that nightly reports must come, else 0."
 )
 
+OWN_DISCOVERED: Final = gauge(
+    "own_subscriptions_discovered",
+    TARGET,
+    "Own subscriptions that discovery found, by whether they are read or left out; NaN if they cannot be listed.",
+    {"state": label_values.DiscoveryState},
+    start=None,
+)
+
 # Of the user's own subscriptions, as Cloud Monitoring last showed them: minutes ago, and NaN while nobody knows.
 OWN_OLDEST_UNACKED_AGE: Final = _own(
     "own_oldest_unacked_message_age_seconds",

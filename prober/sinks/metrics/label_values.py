@@ -95,3 +95,10 @@ class Bound(StrEnum):
     LOW = "low"
     HIGH = "high"
     MARGIN = "margin"
+
+
+class DiscoveryState(StrEnum):
+    """Whether an own subscription that was found is read."""
+
+    WATCHED = "watched"
+    LEFT_OUT = "left_out"

@@ -76,9 +76,9 @@ class Metrics:
         """Counts a call to a target that ended with an error; for any thread. All are at 0 from now on."""
         return partial(Series(self._store, scopes.TARGET, target.series).count, families.TARGET_ERRORS)
 
-    def own(self, watched: Iterable[tuple[TargetSettings, str]]) -> OwnMetrics:
-        """The metrics of the user's own subscriptions, each with the target that it is compared with; from now on, and not known yet."""
-        return OwnMetrics(self._store, watched)
+    def own(self) -> OwnMetrics:
+        """The metrics of the user's own subscriptions, of which there are none yet."""
+        return OwnMetrics(self._store)
 
     def drills(self, names: Iterable[str]) -> DrillMetrics:
         """The metrics of fire drills with these names, at 0 from now on."""

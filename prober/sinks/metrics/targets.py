@@ -14,7 +14,7 @@ from prober.config.models import TargetSettings
 from prober.monitoring.comparison import Late, OwnSubscriptionSnapshot, ReadFailure
 from prober.runs.probe_instance import InstanceKey
 from prober.sinks.metrics import families, scopes
-from prober.sinks.metrics.label_values import CheckResult
+from prober.sinks.metrics.label_values import CheckResult, DiscoveryState
 from prober.sinks.metrics.store import MetricStore, Series
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -127,10 +127,22 @@ class TargetMetrics(Series):
 class OwnMetrics:
     """The metrics of the user's own subscriptions. The configuration bounds how many there are."""
 
-    def __init__(self, store: MetricStore, watched: Iterable[tuple[TargetSettings, str]]) -> None:
-        self._series = {name: Series(store, scopes.OWN, (*target.series, name)) for target, name in watched}
-        for series in self._series.values():
-            series.choose(families.OWN_LATE, Late.UNKNOWN)
+    def __init__(self, store: MetricStore) -> None:
+        self._store = store
+        self._series: dict[str, Series] = {}
+
+    def follow(self, watched: Mapping[str, TargetSettings]) -> None:
+        """These are watched from now on, by name, each compared with a target. New ones are unknown; the series of others end."""
+        for gone in self._series.keys() - watched.keys():
+            self._series.pop(gone).forget()
+        for name in watched.keys() - self._series.keys():
+            self._series[name] = Series(self._store, scopes.OWN, (*watched[name].series, name))
+            self._series[name].choose(families.OWN_LATE, Late.UNKNOWN)
+
+    def discovered(self, target: TargetSettings, watched: float, left_out: float) -> None:
+        """How many subscriptions discovery found that are compared with a target, and left out; NaN: that is not known."""
+        for state, count in ((DiscoveryState.WATCHED, watched), (DiscoveryState.LEFT_OUT, left_out)):
+            self._store.gauge(families.OWN_DISCOVERED, *target.series, state).set(count)
 
     def read(self, own: OwnSubscriptionSnapshot) -> None:
         """How a subscription stands now. While it cannot be read, nothing of it is known."""

@@ -62,7 +62,7 @@ def _of_month(database: Database, month: _Month) -> Iterator[MonthlyUptime]:
 
 
 def _minutes(database: Database, month: _Month) -> tuple[_ByTarget, _ByTarget]:
-    """Minutes with a confirmed publish, and those with failed ones only; also of the minutes beside the month, by which a minute is down."""
+    """Minutes with a confirmed publish, and those with failed ones only; also the two beside the month, by which a minute is down."""
     inside = (
         Slice.length_s == MINUTE_SLICE_S,
         Slice.definition == UPTIME_DEFINITION,

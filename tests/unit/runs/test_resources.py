@@ -1,7 +1,4 @@
-"""Where runs take place: made when needed, renewed when old and empty, swept when nobody can be using it any more.
-
-And what a clean-up may delete: what is ours, old enough, and used by nobody.
-"""
+"""Where runs take place: made when needed, renewed when old and empty, swept when nobody can be using it; what a clean-up may delete."""
 
 from __future__ import annotations
 
@@ -75,6 +72,9 @@ class Service:
 
     async def look(self, name: str) -> None:
         raise NotImplementedError
+
+    async def subscriptions(self, project: str) -> Mapping[str, Mapping[str, str]]:
+        return {}
 
     async def list_some(self, project: str) -> None:
         raise NotImplementedError

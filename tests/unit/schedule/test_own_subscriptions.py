@@ -54,7 +54,9 @@ class World:
         environ = {f"ORDERING_PROBER_MONITORING__SUBSCRIPTIONS__{at}__NAME": name for at, name in enumerate((MINE, OTHER))}
         self.told: tuple[OwnSubscriptionStatus, ...] = ()
         self.metrics = Metrics()
-        self.own = OwnSubscriptions(load(None, environ), lambda series: {"s": Backlog(owed)}, self.metrics, self._hear)
+        self.own = OwnSubscriptions(
+            load(None, environ), lambda series: {"s": Backlog(owed)}, lambda target: None, self.metrics, self._hear
+        )
 
     def _hear(self, told: tuple[OwnSubscriptionStatus, ...]) -> None:
         self.told = told

@@ -41,7 +41,7 @@ def watching() -> Metrics:
 def starting() -> Metrics:
     """Everything that has series from the start, if it is there."""
     metrics = watching()
-    metrics.own([(embedded(), "own")])
+    metrics.own().follow({"own": embedded()})
     metrics.drills(["drop"])
     metrics.comparisons.follow([ComparedTargets("a", "b")])
     return metrics
