@@ -339,6 +339,13 @@ def _scale_panels() -> tuple[Panel, ...]:
             SHARE,
             Figure.REGIONS_REORDERED,
         ),
+        _panel(
+            "How far out of order a dead-letter topic is (dead_letter)",
+            "Of messages of a key that were refused together: those that arrived at the dead-letter topic reordered (RFC 4737). Order "
+            "might not be kept there. The last run of each.",
+            SHARE,
+            Figure.DEAD_LETTERS_REORDERED,
+        ),
     )
 
 

@@ -119,6 +119,10 @@ class Behaviour:
         """A message went to the dead-letter topic: the time before which all keys of the subscription are silent, or 0."""
         return 0.0
 
+    def forwards_late(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """A message goes to the dead-letter topic: whether `store` keeps it for later."""
+        return False
+
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
         """By pull or push, to somebody who wants messages: a key queue that goes there although messages of it are outstanding."""
         return None

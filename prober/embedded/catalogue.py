@@ -226,6 +226,12 @@ _DESCRIPTIONS: Final = (
         shows="stalled_keys",
     ),
     Description(
+        "dead_letter_late",
+        "A message reaches its dead-letter topic 1 s late; what is forwarded of its key meanwhile stands before it there.",
+        benign=True,
+        shows="dead_letters_reordered_ratio (dead_letter)",
+    ),
+    Description(
         "break_stalls_keys",
         "With exactly-once delivery: after a stream is gone a key of which messages were outstanding on it is silent.",
         findings=("STUCK", "UNACKED_STALL"),

@@ -123,6 +123,10 @@ class DeliveryFaults(Behaviour):
         armed = self.faults.strike("dead_letter_stalls_keys", subscription, entry.key_queue.key, now, entry.message.id)
         return armed.ends if armed else 0.0
 
+    def forwards_late(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """dead_letter_late."""
+        return bool(self.faults.strike("dead_letter_late", subscription, entry.key_queue.key, now, entry.message.id))
+
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
         """overlap_pull, overlap_push: asked once for each message that has to wait."""
         name = "overlap_push" if subscription.push_config.push_endpoint else "overlap_pull"

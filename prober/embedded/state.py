@@ -122,7 +122,8 @@ class State:
         policy = queue.settings.dead_letter_policy
         if policy is None or policy.dead_letter_topic not in self.registry.topics:
             return False
-        self._store(policy.dead_letter_topic, [_dead_letter(queue, entry)], now)
+        late = self.behaviour.forwards_late(queue.name, entry, now)
+        self._store(policy.dead_letter_topic, [_dead_letter(queue, entry)], now, late=late)
         self._engine.effects.append(ForwardedToDeadLetter(queue.name, entry.message))
         return True
 

@@ -135,7 +135,7 @@ class StorageFaults(Behaviour):
         return kept
 
     def overdue(self, now: float) -> list[tuple[str, list[Message]]]:
-        """What zombie_publish kept back, and swap_across_batches in vain."""
+        """What zombie_publish and dead_letter_late kept back, and swap_across_batches in vain."""
         due = []
         while self._kept_back and self._kept_back[0].until <= now:
             kept = heapq.heappop(self._kept_back)

@@ -4,6 +4,10 @@ The first message of each burst but the last is poisoned: it is refused whenever
 and they come again with it. When the poisoned one has arrived at the dead-letter topic, the next burst shows that the key moves on, and
 those of the other keys that they do. One key begins alone: if nothing arrives there, the target does not forward, and nothing can be said.
 
+The burst before the last of each key is poisoned as a whole. How far these messages arrive at the dead-letter topic in another order than
+they were published in is measured by RFC 4737 (`prober.ordering`) and never reported as a violation: Google's documentation says that order
+might not be kept there. That topic is read through a subscription with ordering by one subscriber, so only their order in the topic counts.
+
 That a message arrived is recorded when it is read from the dead-letter topic. One that does not is counted (`dead_letters_missing`) and no
 finding: "forwarding is best effort".
 """
@@ -11,62 +15,96 @@ finding: "forwarding is best effort".
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 
+from prober.core.events import Delivered
 from prober.errors import NotSupported
+from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
 from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.payload import GENERATION, Stamp
 from prober.probes.unjudged import UnjudgedTap
+from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
 ATTEMPTS: Final = 5
 """How often a message is delivered before it is forwarded; the service accepts no less."""
-LETTERS: Final = "letters"
+LETTERS: Final = "ordered-letters"
 """What the subscription of the dead-letter topic is called."""
+IDLE_S: Final = 600.0
 FIRST_ARRIVES_S: Final = 30.0
 ARRIVES_S: Final = 15.0
 """How long a poisoned message may take to the dead-letter topic: the first, and each other."""
 
 
 class Trial:
-    """One key. `published`: how many messages were so far; `poisoned`: the number of the one that is refused, 0 if none is.
+    """One key. `published`: how many messages were so far; `poisoned`: the numbers of those that are refused.
 
-    `refusals`: how often that was.
+    `row`: the numbers of those that were poisoned together. `refusals`: how often a message of the last burst was refused.
     """
 
     def __init__(self, number: int) -> None:
         self.key = f"dead-letter-{number}"
-        self.published = self.poisoned = self.refusals = 0
+        self.published = self.refusals = 0
+        self.poisoned: set[int] = set()
+        self.row = range(0)
         self._refused: dict[tuple[int, str], Delivery] = {}
         self.arrived = asyncio.Event()
 
     def decide(self, delivery: Delivery) -> None:
-        """Refuses the poisoned one, acknowledges the others."""
-        if delivery.seq == self.poisoned:
+        """Refuses what is poisoned, acknowledges the others."""
+        if delivery.seq in self.poisoned:
             self._refused[delivery.seq, delivery.received.attributes[GENERATION]] = delivery
             self.refusals += 1
             delivery.nack()
         else:
             delivery.ack()
 
-    async def poison(self, context: ProbeContext, workload: Workload, arrives_s: float) -> bool:
-        """Publishes a burst, and waits for the poisoned message to arrive at the dead-letter topic; whether it did."""
-        self.poisoned, self.refusals = self.published + 1, 0
-        self.published += workload.burst_messages
+    async def poison(self, context: ProbeContext, workload: Workload, arrives_s: float = ARRIVES_S, *, whole: bool = False) -> bool:
+        """Publishes a burst; whether its first message, or the `whole` of it, arrives at the dead-letter topic in time."""
+        burst = range(self.published + 1, self.published + 1 + workload.burst_messages)
+        self.row = burst if whole else range(0)
+        self.poisoned, self.refusals = set(burst if whole else burst[:1]), 0
+        self.published += len(burst)
         self.arrived.clear()
-        await context.publish(self.key, workload.burst_messages, workload.sizes)
+        await context.publish(self.key, len(burst), workload.sizes)
         return await comes_within(arrives_s, self.arrived)
 
-    def arrives(self, stamp: Stamp) -> None:
-        """A message has come to the dead-letter topic. If it was published again, the other one is acknowledged from now on."""
+    def arrives(self, stamp: Stamp) -> bool:
+        """A message has come to the dead-letter topic; whether it is the first copy. Later copies are acknowledged from now on."""
         delivery = self._refused.pop((stamp.seq, str(stamp.generation)), None)
         if delivery is not None:
             delivery.context.dead_lettered(delivery)
-        if stamp.seq == self.poisoned:
-            self.poisoned = 0
+        if stamp.seq not in self.poisoned:
+            return False
+        self.poisoned.remove(stamp.seq)
+        if not self.poisoned:
             self.arrived.set()
+        return True
+
+
+class _Letters:
+    """The dead-letter topic: what arrives there, and the order of what was poisoned together."""
+
+    def __init__(self, context: ProbeContext, trials: Mapping[str, Trial]) -> None:
+        self._context, self._trials = context, trials
+        self._order = OrderMeasurement(ARRIVES_S, IDLE_S)
+
+    def read(self, key: str, stamp: Stamp) -> None:
+        """A message of the run arrived."""
+        trial = self._trials.get(key)
+        if trial is not None and trial.arrives(stamp) and len(trial.row) > 1:
+            place = trial.row.index(stamp.seq) + 1
+            self._order.observe(Delivered(self._context.now(), LETTERS, key, "", stamp.epoch, place, ""))
+
+    def measure(self) -> None:
+        """Records the figures, if anything arrived that was poisoned together."""
+        report = self._order.report()
+        if report.received:
+            self._context.recording.measured(Figure.DEAD_LETTERS_REORDERED, report.reordered_ratio)
+            self._context.recording.measured(Figure.DEAD_LETTERS_EXTENT, report.extent_max)
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
@@ -76,11 +114,8 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
-    def arrived(key: str, stamp: Stamp) -> None:
-        if key in trials:
-            trials[key].arrives(stamp)
-
-    await context.attach(UnjudgedTap(context.epoch, arrived), at=LETTERS)
+    letters = _Letters(context, trials)
+    await context.attach(UnjudgedTap(context.epoch, letters.read), at=LETTERS)
     for _ in range(workload.subscribers):
         await context.subscribe(decide)
     first = next(iter(trials.values()))
@@ -92,23 +127,24 @@ async def act(context: ProbeContext, workload: Workload) -> None:
             f"{FIRST_ARRIVES_S:g} s: the target does not forward, or may not publish there"
         )
     await asyncio.gather(*(_bursts(context, trial, workload, 1 if trial is first else 0) for trial in trials.values()))
+    letters.measure()
 
 
 async def _bursts(context: ProbeContext, trial: Trial, workload: Workload, done: int) -> None:
-    for _ in range(done, workload.bursts - 1):
-        if not await trial.poison(context, workload, ARRIVES_S):
-            context.count("dead_letters_missing")
+    for left in range(workload.bursts - 1 - done, 0, -1):
+        if not await trial.poison(context, workload, whole=left == 1):
             break
+    context.count("dead_letters_missing", len(trial.poisoned))
     await context.publish(trial.key, workload.burst_messages, workload.sizes)
 
 
 def _forwarded(workload: Workload) -> int:
-    return workload.keys * (workload.bursts - 1)
+    return workload.keys * (workload.bursts - 2 + workload.burst_messages)
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Each burst but the last comes as often as its first message is refused; that is published once more, and received from there."""
-    again = (ATTEMPTS - 1) * workload.burst_messages * _forwarded(workload)
+    """Each burst but the last comes as often as it is refused; what is forwarded is published once more, and received from there."""
+    again = (ATTEMPTS - 1) * workload.burst_messages * workload.keys * (workload.bursts - 1)
     return Traffic(workload.keys * workload.bursts, workload.messages, workload.messages + again + 2 * _forwarded(workload))
 
 
@@ -138,6 +174,6 @@ PROBE = Experiment(
     },
     subscriptions=(
         SubscriptionPlan(dead_letter_max_attempts=ATTEMPTS),
-        SubscriptionPlan(LETTERS, ordering=False, of_dead_letters=True),
+        SubscriptionPlan(LETTERS, of_dead_letters=True),
     ),
 )

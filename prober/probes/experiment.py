@@ -128,7 +128,7 @@ class SubscriptionPlan:
     exactly_once              with exactly-once delivery.
     dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
-    of_dead_letters           it is of the dead-letter topic instead.
+    of_dead_letters           it is of the dead-letter topic instead; nobody records or verifies what is read there.
     filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
@@ -140,6 +140,11 @@ class SubscriptionPlan:
     retain_acked: bool = False
     of_dead_letters: bool = False
     filtered: bool = False
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its deliveries are recorded and verified."""
+        return self.ordering and not self.of_dead_letters
 
 
 @dataclass(frozen=True, slots=True)

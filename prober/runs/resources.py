@@ -68,7 +68,7 @@ class Provisioner:
         self.administered = administered
         self.creation: Creation | None = None
         """Of the first subscription, the last time that it was created; None before."""
-        self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.ordering)
+        self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.is_judged)
         self._target, self._lasting, self._now = target, lasting, now
         self._plans = subscriptions
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
@@ -80,7 +80,7 @@ class Provisioner:
     @property
     def rules(self) -> dict[str, Rules]:
         """The bounds and settings of each subscription that is judged, by full name, the first one first."""
-        return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.ordering}
+        return {name: _rules(self._target.rules, plan) for name, plan in self._by_name.items() if plan.is_judged}
 
     @property
     def backlog_trackers(self) -> dict[str, BacklogTracker]:
@@ -255,7 +255,7 @@ def _tracker(rules: Rules, plan: SubscriptionPlan) -> BacklogTracker:
 
 def names_in_metrics(name: str, subscriptions: Iterable[SubscriptionPlan]) -> tuple[str, ...]:
     """What judged subscriptions are called in metrics: their names without the part that changes. `name`: what follows `okp-` in all."""
-    return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.ordering)
+    return tuple("-".join(filter(None, ("okp", name, plan.name))) for plan in subscriptions if plan.is_judged)
 
 
 def steady_name(name: str) -> str | None:

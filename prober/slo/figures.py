@@ -125,6 +125,14 @@ class Figure(StrEnum):
         "two_regions_reordering_extent_messages",
         "The largest reordering extent (RFC 4737) of the key that is published in two regions, in the last run.",
     )
+    DEAD_LETTERS_REORDERED = (
+        "dead_letters_reordered_ratio",
+        "Reordered messages (RFC 4737) at the dead-letter topic, of those that were refused together, in the last run.",
+    )
+    DEAD_LETTERS_EXTENT = (
+        "dead_letters_reordering_extent_messages",
+        "The largest reordering extent (RFC 4737) at the dead-letter topic in the last run.",
+    )
     SUBSCRIPTION_CREATION = (
         "subscription_creation_seconds",
         "Time until the request to create the subscription was answered, in the last run.",

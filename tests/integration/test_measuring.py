@@ -94,6 +94,15 @@ def test_a_subscription_that_is_silent_at_first_is_late_and_a_slow_answer_within
     assert slow.durations[Indicator.CREATION_TO_RECEIPT_LATENCY].count == 1
 
 
+def test_another_order_in_the_dead_letter_topic_shows_and_late_messages_in_order_do_not() -> None:
+    overtaken = run("dead_letter", "dead_letter_late:p=0.5,seed=2")
+    assert overtaken.figures[Figure.DEAD_LETTERS_REORDERED] > 0.0
+    assert overtaken.figures[Figure.DEAD_LETTERS_EXTENT] == 1
+    assert not overtaken.findings
+    late = run("dead_letter", "dead_letter_late:p=1")
+    assert late.figures[Figure.DEAD_LETTERS_REORDERED] == late.figures[Figure.DEAD_LETTERS_EXTENT] == 0.0
+
+
 @pytest.mark.parametrize(("probe", "indicator"), [("push", Indicator.PUSH_LATENCY), ("pull", Indicator.PULL_LATENCY)])
 def test_slow_delivery_by_push_and_pull_is_late_and_jitter_is_not(probe: str, indicator: Indicator) -> None:
     late = run(probe, "slow_delivery:p=1").durations[indicator]

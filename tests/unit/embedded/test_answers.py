@@ -6,7 +6,7 @@ import pytest
 
 from prober.embedded import errors, resources
 from prober.embedded.state import StreamAnswers
-from tests.unit.embedded.notation import Play, ordered
+from tests.unit.embedded.notation import Play, faulty, ordered
 
 DEAD = "projects/p/topics/dead"
 
@@ -127,6 +127,21 @@ def test_a_dead_letter_says_where_it_comes_from() -> None:
         "CloudPubSubDeadLetterSourceSubscriptionProject": "p",
         "CloudPubSubDeadLetterSourceTopicPublishTime": "1970-01-01T00:00:01.500Z",
     }
+
+
+def test_a_dead_letter_that_is_late_is_overtaken() -> None:
+    play, faults = faulty("dead_letter_late:count=1")
+    letters = "projects/p/subscriptions/letters"
+    play.state.registry.create_topic(resources.Topic(DEAD))
+    play.state.registry.create_subscription(resources.Subscription(letters, DEAD, enable_message_ordering=True), 0.0)
+    policy = resources.DeadLetterPolicy(DEAD, 5)
+    play.state.registry.update_subscription(ordered(dead_letter_policy=policy), ["dead_letter_policy"], 0.0)
+    assert play("open:A +k:1,2 " + "nack:k1 " * 5 + "nack:k2 " * 5).endswith("dead k1 A<k2 A<k2 A<k2 A<k2 dead k2")
+    queue = play.state.registry.subscriptions[letters]
+    assert [entry.message.data for entry in queue.entries()] == [b"2"]
+    play("@1")
+    assert [entry.message.data for entry in queue.entries()] == [b"2", b"1"]
+    assert faults.ledger.counts == {"dead_letter_late": 1}
 
 
 def test_without_its_topic_a_dead_letter_is_delivered_again() -> None:

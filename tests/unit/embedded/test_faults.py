@@ -57,6 +57,7 @@ def test_every_fault_of_the_catalogue_can_be_made_and_says_what_must_be_found() 
         "reply_lost",
         "partial_batch",
         "throttle_key",
+        "dead_letter_late",
         "stream_break",
         "jitter",
         "ack_lost",
