@@ -340,6 +340,19 @@ def _scale_panels() -> tuple[Panel, ...]:
             Figure.REGIONS_REORDERED,
         ),
         _panel(
+            "Redeliveries before the minimum backoff (redelivery)",
+            "Of messages that were nacked on a subscription with a retry policy, which is best effort. The last run of each.",
+            SHARE,
+            Figure.BACKOFF_EARLY,
+        ),
+        _panel(
+            "Time from a nack to the redelivery (redelivery)",
+            "On a subscription whose retry policy has a minimum backoff of 1 s and a maximum of 4 s. The last run of each.",
+            SECONDS,
+            Figure.BACKOFF_MEDIAN,
+            Figure.BACKOFF_LONGEST,
+        ),
+        _panel(
             "How far out of order a dead-letter topic is (dead_letter)",
             "Of messages of a key that were refused together: those that arrived at the dead-letter topic reordered (RFC 4737). Order "
             "might not be kept there. The last run of each.",

@@ -130,6 +130,7 @@ _FAULTS: Final = (
     (DrillSort.BENIGN, _PULL, Fault("lost_pull_answer", key=_PULLED, count=3)),
     (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
     (DrillSort.BENIGN, ProbeName.HOT_KEY, Fault("throttle_key", key="hot-*")),
+    (DrillSort.BENIGN, _REDELIVERY, Fault("backoff_ignored", key="redelivery-*")),
     (DrillSort.BENIGN, ProbeName.DEAD_LETTER, Fault("dead_letter_late", key="dead-letter-*", probability=0.5)),
 )
 

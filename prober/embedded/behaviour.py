@@ -108,6 +108,10 @@ class Behaviour:
         """A sent message was refused or its deadline passed."""
         return HONEST_REDELIVERY
 
+    def skips_backoff(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """By a retry policy a message that was refused, or whose deadline passed, has to wait: whether it does not."""
+        return False
+
     def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
         """A key queue has something to send: the time before which it is silent (infinity: for good), or 0.
 

@@ -285,6 +285,12 @@ _DESCRIPTIONS: Final = (
         shows="early_redeliveries_total, redeliveries",
     ),
     Description(
+        "backoff_ignored",
+        "A message that was refused, or whose deadline passed, is redelivered without the wait of the retry policy.",
+        benign=True,
+        shows="backoff_early_ratio (redelivery)",
+    ),
+    Description(
         "lease_short",
         "A message that is outstanding comes again after a tenth of its acknowledgement deadline.",
         benign=True,

@@ -90,6 +90,10 @@ class DeliveryFaults(Behaviour):
             return HONEST_REDELIVERY
         return Redelivery(detour=Detour((after.position, entry.position), after.position + 1))
 
+    def skips_backoff(self, subscription: str, entry: QueueEntry, now: float) -> bool:
+        """backoff_ignored."""
+        return bool(self.faults.strike("backoff_ignored", subscription, entry.key_queue.key, now, entry.message.id))
+
     def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
         """slow_creation, stall_key, slow_delivery, head_of_line, jitter: once for each message that is new in the key queue."""
         if key_queue.decided >= key_queue.end:

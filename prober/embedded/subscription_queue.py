@@ -243,7 +243,7 @@ class SubscriptionQueue:
                 other.wake_at = max(other.wake_at, silent_until)
             return
         self._send_again(entry, now, expired=expired)
-        key_queue.wake_at = max(key_queue.wake_at, now + self._backoff_s(entry.failures))
+        key_queue.wake_at = max(key_queue.wake_at, now + self._backoff_s(entry, now))
         if expired:
             key_queue.shunned = client
 
@@ -263,12 +263,12 @@ class SubscriptionQueue:
         self.release(entry)
         key_queue.again = deque(sorted({*(key_queue.again or ()), *redelivery.again}))
 
-    def _backoff_s(self, failures: int) -> float:
+    def _backoff_s(self, entry: QueueEntry, now: float) -> float:
         policy = self.settings.retry_policy
         if policy is not None:
-            return policy.backoff_s(failures)
+            return 0.0 if self.engine.behaviour.skips_backoff(self.name, entry, now) else policy.backoff_s(entry.failures)
         if self.settings.push_config.push_endpoint:
-            return resources.RetryPolicy(_PUSH_BACKOFF_MIN_S, _PUSH_BACKOFF_MAX_S).backoff_s(failures)
+            return resources.RetryPolicy(_PUSH_BACKOFF_MIN_S, _PUSH_BACKOFF_MAX_S).backoff_s(entry.failures)
         return 0.0
 
     def rewind(self, key_queue: KeyQueue, position: int) -> None:

@@ -129,6 +129,7 @@ class SubscriptionPlan:
     dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
     of_dead_letters           it is of the dead-letter topic instead; nobody records or verifies what is read there.
+    backoff_s                 the bounds of its retry policy, the lower one 0: it has none. With one nobody records or judges it.
     filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
@@ -140,11 +141,12 @@ class SubscriptionPlan:
     retain_acked: bool = False
     of_dead_letters: bool = False
     filtered: bool = False
+    backoff_s: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_judged(self) -> bool:
         """Whether its deliveries are recorded and verified."""
-        return self.ordering and not self.of_dead_letters
+        return self.ordering and not self.of_dead_letters and not self.backoff_s[0]
 
 
 @dataclass(frozen=True, slots=True)

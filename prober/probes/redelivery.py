@@ -16,6 +16,9 @@ that burst, held back on each key, comes again since its stream ends. A stream c
 
     broken      the stream that carried it breaks
     killed      its subscriber goes away; another takes over
+
+A second subscription has a retry policy; there the last message of each key is nacked, and the wait before its redelivery is measured
+(`backoff`).
 """
 
 from __future__ import annotations
@@ -26,9 +29,18 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from prober.brokers.base import Subscriber
+from prober.probes.backoff import BACKOFF, MAXIMUM_S, MINIMUM_S, NACKS, BackoffTap
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, NOTHING_NACKED, NOTHING_REDELIVERED, Experiment, Workload, each_key
+from prober.probes.experiment import (
+    CHECK_TARGET,
+    NOTHING_NACKED,
+    NOTHING_REDELIVERED,
+    Experiment,
+    SubscriptionPlan,
+    Workload,
+    each_key,
+)
 from prober.slo.indicators import Indicator
 
 LEASE_S: Final = 1
@@ -147,6 +159,8 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     def decide(delivery: Delivery) -> None:
         trials[delivery.key].decide(delivery)
 
+    backoff = BackoffTap(context, dict.fromkeys(trials, workload.bursts * _length(workload)))
+    await context.attach(backoff, at=BACKOFF)
     subscribers = [await context.subscribe(decide)]
     await asyncio.gather(*(_by_nack(context, trial, workload) for trial in trials.values()))
     subscribers += [await context.subscribe(decide) for _ in range(workload.subscribers - 1)]
@@ -155,6 +169,7 @@ async def act(context: ProbeContext, workload: Workload) -> None:
     await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
     for _ in subscribers:
         await context.subscribe(decide)
+    await backoff.measure()
 
 
 async def _by_nack(context: ProbeContext, trial: Trial, workload: Workload) -> None:
@@ -219,7 +234,7 @@ def _steps(number: int, length: int) -> tuple[list[PlannedRedelivery], PlannedRe
 
 
 def traffic(workload: Workload) -> Traffic:
-    """Two bursts on each key, the first again from each place on, the second from one."""
+    """Two bursts on each key, the first again from each place on, the second from one; and once more all of them, the last again."""
     length = _length(workload)
     steps = [
         step
@@ -229,7 +244,7 @@ def traffic(workload: Workload) -> Traffic:
     killed = [step for step in steps if step.cause is Cause.KILLED]  # they come again when streams break, too
     again = sum(length - (step.seq - 1) % length for step in (*steps, *killed))
     published = workload.keys * workload.bursts * length
-    return Traffic(workload.keys * workload.bursts, published, published + again)
+    return Traffic(workload.keys * workload.bursts, published, 2 * published + again + NACKS * workload.keys)
 
 
 def chances(workload: Workload) -> dict[str, int]:
@@ -257,4 +272,5 @@ PROBE = Experiment(
         ),
         "sessions_closed": f"no stream was closed, so redelivery after a disconnect was not exercised; {CHECK_TARGET}",
     },
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(BACKOFF, backoff_s=(MINIMUM_S, MAXIMUM_S))),
 )

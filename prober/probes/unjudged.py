@@ -1,7 +1,7 @@
 """What a probe reads without having it judged: deliveries on a subscription that promises nothing of their order.
 
 They are no events: no checker, no history and no count of deliveries hears of them. The probe is told of each message of its own run;
-everything is acknowledged at once.
+everything is acknowledged at once, unless a probe decides otherwise (`of_run`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,24 @@ Read = Callable[[str, Stamp], None]
 class UnjudgedTap:
     """Tells a probe what one subscriber receives of an epoch."""
 
-    def __init__(self, epoch: str, told: Read) -> None:
+    def __init__(self, epoch: str, told: Read = lambda _key, _stamp: None) -> None:
         self._epoch, self._told = epoch, told
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session is of no interest."""
 
     def received(self, session: BrokerSession, received: Received) -> None:
-        """A message is acknowledged, whatever it is."""
+        """Acknowledges what is not of the run, and hands on the rest."""
         message = read(received.ordering_key, received.data, received.attributes)
+        if message is None or message.stamp.epoch != self._epoch:
+            session.ack(received)
+        else:
+            self.of_run(session, received, message.stamp)
+
+    def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
+        """A message of the run was received: it is acknowledged."""
         session.ack(received)
-        if message is not None and message.stamp.epoch == self._epoch:
-            self._told(received.ordering_key, message.stamp)
+        self._told(received.ordering_key, stamp)
 
     def unanswered(self, session: BrokerSession, received: Received) -> None:
         """Everything is answered."""

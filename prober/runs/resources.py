@@ -206,7 +206,7 @@ class Provisioner:
         self._there = self._made = True
 
     def _settings(self, name: str, plan: SubscriptionPlan, pushes: PushReceiver) -> SubscriptionSettings:
-        resources, attempts = self.resources, plan.dead_letter_max_attempts
+        resources, attempts, (minimum_s, maximum_s) = self.resources, plan.dead_letter_max_attempts, plan.backoff_s
         return SubscriptionSettings(
             resources.dead_letter_topic if plan.of_dead_letters else resources.topic,
             ordering=plan.ordering,
@@ -216,6 +216,8 @@ class Provisioner:
             retain_acked=plan.retain_acked,
             dead_letter_topic=resources.dead_letter_topic if attempts else "",
             dead_letter_max_attempts=attempts,
+            retry_minimum_backoff_s=minimum_s or None,
+            retry_maximum_backoff_s=maximum_s or None,
             message_retention_s=self._target.rules.message_retention_s,
             push=pushes.config_of(name) if plan.mode is Mode.PUSH else None,
             labels=OURS,

@@ -133,6 +133,15 @@ class Figure(StrEnum):
         "dead_letters_reordering_extent_messages",
         "The largest reordering extent (RFC 4737) at the dead-letter topic in the last run.",
     )
+    BACKOFF_EARLY = (
+        "backoff_early_ratio",
+        "Redeliveries of nacked messages that came before the minimum backoff of the retry policy, in the last run.",
+    )
+    BACKOFF_MEDIAN = (
+        "backoff_median_seconds",
+        "Median time from a nack to the redelivery on a subscription with a retry policy, in the last run.",
+    )
+    BACKOFF_LONGEST = ("backoff_longest_seconds", "The longest such time in the last run.")
     SUBSCRIPTION_CREATION = (
         "subscription_creation_seconds",
         "Time until the request to create the subscription was answered, in the last run.",

@@ -51,6 +51,7 @@ TRIALS = {
     "lost_tail": (ProbeName.REDELIVERY, "p=1"),
     "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
     "throttle_key": (ProbeName.HOT_KEY, "p=1"),
+    "backoff_ignored": (ProbeName.REDELIVERY, "p=1"),
     "dead_letter_late": (ProbeName.DEAD_LETTER, "p=0.5"),
 }
 MORE_TRIALS = (

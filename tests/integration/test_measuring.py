@@ -103,6 +103,18 @@ def test_another_order_in_the_dead_letter_topic_shows_and_late_messages_in_order
     assert late.figures[Figure.DEAD_LETTERS_REORDERED] == late.figures[Figure.DEAD_LETTERS_EXTENT] == 0.0
 
 
+def test_a_redelivery_before_the_minimum_backoff_shows_and_a_late_one_does_not() -> None:
+    kept = run("redelivery")
+    assert kept.counters["backoffs_measured"] == 24
+    assert kept.figures[Figure.BACKOFF_EARLY] == 0.0
+    assert 1.0 < kept.figures[Figure.BACKOFF_MEDIAN] < kept.figures[Figure.BACKOFF_LONGEST] < 2.5
+    ignored = run("redelivery", "backoff_ignored:p=0.5,seed=1")
+    assert 0.25 < ignored.figures[Figure.BACKOFF_EARLY] < 0.75
+    assert {status for _, status in ignored.counts} <= {status for _, status in kept.counts}
+    late = run("redelivery", "jitter:p=1,seed=1")
+    assert late.figures[Figure.BACKOFF_EARLY] == 0.0
+
+
 @pytest.mark.parametrize(("probe", "indicator"), [("push", Indicator.PUSH_LATENCY), ("pull", Indicator.PULL_LATENCY)])
 def test_slow_delivery_by_push_and_pull_is_late_and_jitter_is_not(probe: str, indicator: Indicator) -> None:
     late = run(probe, "slow_delivery:p=1").durations[indicator]

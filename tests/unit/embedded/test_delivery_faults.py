@@ -288,3 +288,11 @@ def test_a_broken_stream_silences_its_keys_with_exactly_once_delivery(
     play, faults = faulty("break_stalls_keys:key=k", settings=ordered(enable_exactly_once_delivery=exactly_once))
     assert play("open:A +k:1 close:A open:B @1 +j:1 @1.5 +k:2 @30") == out
     assert faults.ledger.counts == struck
+
+
+def test_a_backoff_that_is_ignored() -> None:
+    play, faults = faulty("backoff_ignored:count=1", settings=ordered(retry_policy=resources.RetryPolicy(1.0, 4.0)))
+    assert play("open:A +k:1 nack:k1") == "A<k1 A<k1"
+    assert play("nack:k1 @1.9") == ""
+    assert play("@2") == "A<k1"
+    assert faults.ledger.counts == {"backoff_ignored": 1}

@@ -58,6 +58,7 @@ def test_every_fault_of_the_catalogue_can_be_made_and_says_what_must_be_found() 
         "partial_batch",
         "throttle_key",
         "dead_letter_late",
+        "backoff_ignored",
         "stream_break",
         "jitter",
         "ack_lost",

@@ -40,8 +40,8 @@ def test_a_client_library_may_send_each_message_alone() -> None:
     ("probe", "workload", "expected"),
     [
         ("ordering", Workload(keys=10, bursts=5, burst_messages=20), Traffic(55, 1020, 1020)),
-        ("redelivery", Workload(keys=12, bursts=2, burst_messages=6), Traffic(24, 144, 459)),
-        ("redelivery", Workload(keys=1, bursts=2, burst_messages=1), Traffic(2, 6, 15)),  # it publishes three at least
+        ("redelivery", Workload(keys=12, bursts=2, burst_messages=6), Traffic(24, 144, 627)),
+        ("redelivery", Workload(keys=1, bursts=2, burst_messages=1), Traffic(2, 6, 23)),  # it publishes three at least
         ("affinity", Workload(keys=16, bursts=8, burst_messages=10), Traffic(128, 1280, 1382)),
     ],
 )

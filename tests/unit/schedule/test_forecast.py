@@ -83,7 +83,8 @@ def test_the_probes_are_listed_with_their_price(capsys: pytest.CaptureFixture[st
     assert main(["probes"]) == 0
     listed = capsys.readouterr().out
     assert (
-        "a run publishes 144 messages and receives 459; a month on one target has 26,049,600 messages of at least 9.8 GiB" in listed
+        "a run publishes 144 messages and receives 627; a month on one target has 33,307,200 messages of at least 12.5 GiB"
+        in listed
     )
     assert "budget.usd_per_month allows $250" in listed.splitlines()[-1]
 
