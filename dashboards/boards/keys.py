@@ -248,12 +248,16 @@ def _measured_panels() -> tuple[Panel, ...]:
             Figure.HOT_KEY_DRAINED,
         ),
         _panel(
-            "Others of a held key (isolation)",
-            "The median latency of the other keys before one key was held unacknowledged, meanwhile, and after. The last run of each.",
+            "Others of a held key or subscription (isolation)",
+            "The median latency of the other keys before one key was held unacknowledged, meanwhile, while another subscription was held, "
+            "while the key was held and subscribers restarted, and after; and the 99 % quantile of the delay then. The last run of each.",
             SECONDS,
             Figure.LATENCY_BEFORE_HOLD,
             Figure.LATENCY_DURING_HOLD,
+            Figure.LATENCY_DURING_SIBLING_HOLD,
+            Figure.LATENCY_DURING_RESTARTS,
             Figure.LATENCY_AFTER_HOLD,
+            Figure.DELAY_DURING_RESTARTS,
         ),
     )
 

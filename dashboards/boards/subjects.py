@@ -74,7 +74,7 @@ CREATION_TO_RECEIPT: Final = DurationKind(
 HEAD_OF_LINE: Final = DurationKind(
     "Head-of-line delay",
     Indicator.HEAD_OF_LINE_DELAY,
-    "How much longer messages of other keys take while one key is held unacknowledged.",
+    "How much longer messages of other keys take while one key, or another subscription of the topic, is held unacknowledged.",
 )
 
 

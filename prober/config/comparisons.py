@@ -86,7 +86,7 @@ class Margins(Section):
     oldest_unacked_message_age_p99: DurationMargin = _ms(5000)
     """The same, at its worst."""
     head_of_line_delay_p50: DurationMargin = _ms(100)
-    """Delay of messages while another key was held."""
+    """Delay of messages while another key or subscription was held."""
     head_of_line_delay_p99: DurationMargin = _ms(500)
     """The same, of the slowest."""
 

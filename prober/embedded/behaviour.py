@@ -112,10 +112,17 @@ class Behaviour:
         """By a retry policy a message that was refused, or whose deadline passed, has to wait: whether it does not."""
         return False
 
-    def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
+    def postpone(
+        self,
+        subscription: str,
+        key_queue: KeyQueue,
+        outstanding: Iterable[QueueEntry],
+        elsewhere: Iterable[QueueEntry],
+        now: float,
+    ) -> float:
         """A key queue has something to send: the time before which it is silent (infinity: for good), or 0.
 
-        outstanding: on all keys of the subscription, what was sent first in front.
+        outstanding: on all keys of the subscription, what was sent first in front. elsewhere: on the other subscriptions of the topic.
         """
         return 0.0
 

@@ -243,6 +243,12 @@ _DESCRIPTIONS: Final = (
         shows="head_of_line_delay_seconds",
     ),
     Description(
+        "sibling_delays",
+        "While a message has been outstanding for 1 s on another subscription of the topic, a key waits for 2 s before new messages of it "
+        "are delivered.",
+        shows="head_of_line_delay_seconds",
+    ),
+    Description(
         "slow_delivery",
         "A key waits for 2 s before new messages of it are delivered; what comes meanwhile goes along, in order.",
         shows="end_to_end_latency_seconds",

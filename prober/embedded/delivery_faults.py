@@ -94,8 +94,15 @@ class DeliveryFaults(Behaviour):
         """backoff_ignored."""
         return bool(self.faults.strike("backoff_ignored", subscription, entry.key_queue.key, now, entry.message.id))
 
-    def postpone(self, subscription: str, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> float:
-        """slow_creation, stall_key, slow_delivery, head_of_line, jitter: once for each message that is new in the key queue."""
+    def postpone(
+        self,
+        subscription: str,
+        key_queue: KeyQueue,
+        outstanding: Iterable[QueueEntry],
+        elsewhere: Iterable[QueueEntry],
+        now: float,
+    ) -> float:
+        """slow_creation, stall_key, slow_delivery, head_of_line, sibling_delays, jitter: once for each new message of the key queue."""
         if key_queue.decided >= key_queue.end:
             return 0.0
         key_queue.decided = key_queue.end
@@ -105,14 +112,24 @@ class DeliveryFaults(Behaviour):
             return armed.ends
         if self.faults.strike("slow_delivery", subscription, key_queue.key, now):
             return now + _SLOW_S
-        if self.faults.has("head_of_line"):
-            other = next((entry for entry in outstanding if entry.key_queue.key not in ("", key_queue.key)), None)
-            late = other is not None and now - other.sent_at >= _HELD_UP_AFTER_S
-            if late and self.faults.strike("head_of_line", subscription, key_queue.key, now):
-                return now + _SLOW_S
+        if self._is_held_up(key_queue, outstanding, now) and self.faults.strike("head_of_line", subscription, key_queue.key, now):
+            return now + _SLOW_S
+        if self._is_late(elsewhere, now) and self.faults.strike("sibling_delays", subscription, key_queue.key, now):
+            return now + _SLOW_S
         if armed := self.faults.strike("jitter", subscription, key_queue.key, now):
             return now + armed.dice.uniform(0.0, _JITTER_MAX_S)
         return 0.0
+
+    def _is_held_up(self, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> bool:
+        """head_of_line: a message of another key has been outstanding for long."""
+        if not self.faults.has("head_of_line"):
+            return False
+        other = next((entry for entry in outstanding if entry.key_queue.key not in ("", key_queue.key)), None)
+        return other is not None and now - other.sent_at >= _HELD_UP_AFTER_S
+
+    def _is_late(self, elsewhere: Iterable[QueueEntry], now: float) -> bool:
+        """sibling_delays: a message has been outstanding for long on another subscription."""
+        return self.faults.has("sibling_delays") and any(now - entry.sent_at >= _HELD_UP_AFTER_S for entry in elsewhere)
 
     def _silent_while_new(self, subscription: str, key: str, now: float) -> float:
         """slow_creation: asked when the first message of a subscription is to be sent, and then for the other keys."""

@@ -17,7 +17,7 @@ acknowledgements in `answers`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,7 +65,7 @@ class State:
 
     def __init__(self, first_serial: int = 0, behaviour: Behaviour | None = None) -> None:
         self.behaviour = behaviour or Behaviour()
-        self._engine = Engine(self.behaviour, first_serial, self._forward)
+        self._engine = Engine(self.behaviour, first_serial, self._forward, self._elsewhere)
         self.registry = Registry(self._engine)
         self._streams: dict[str, tuple[SubscriptionQueue, Stream]] = {}
         self._pulls: dict[str, tuple[SubscriptionQueue, PullCall]] = {}
@@ -126,6 +126,13 @@ class State:
         self._store(policy.dead_letter_topic, [_dead_letter(queue, entry)], now, late=late)
         self._engine.effects.append(ForwardedToDeadLetter(queue.name, entry.message))
         return True
+
+    def _elsewhere(self, queue: SubscriptionQueue) -> Iterator[QueueEntry]:
+        """What is outstanding on the other subscriptions of a subscription's topic."""
+        topic = self.registry.topics.get(queue.settings.topic)
+        for other in topic.subscriptions.values() if topic is not None else ():
+            if other is not queue:
+                yield from other.leases.values()
 
     # --- streaming pull ---------------------------------------------------------------------------------------------------------
 

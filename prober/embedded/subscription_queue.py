@@ -38,6 +38,7 @@ _PUSH_BACKOFF_MAX_S: Final = 60.0
 
 Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | ConfirmedAck | EndStream
 Forward: TypeAlias = "Callable[[SubscriptionQueue, QueueEntry, float], bool]"
+Elsewhere: TypeAlias = "Callable[[SubscriptionQueue], Iterator[QueueEntry]]"
 
 
 class Engine:
@@ -46,16 +47,18 @@ class Engine:
     effects  what the state wants done since somebody last took it.
     dirty    subscription queues that may have something to send, in the order in which that became known.
     forward  sends a message to its dead-letter topic; False when that does not exist.
+    elsewhere  what is outstanding on the other subscriptions of its topic.
     """
 
-    __slots__ = ("_timers", "behaviour", "dirty", "effects", "forward", "leases", "serial")
+    __slots__ = ("_timers", "behaviour", "dirty", "effects", "elsewhere", "forward", "leases", "serial")
 
-    def __init__(self, behaviour: Behaviour, first_serial: int, forward: Forward) -> None:
+    def __init__(self, behaviour: Behaviour, first_serial: int, forward: Forward, elsewhere: Elsewhere) -> None:
         self.behaviour = behaviour
         self.leases: LeaseClock[SubscriptionQueue] = LeaseClock()
         self.effects: list[Effect] = []
         self.dirty: dict[SubscriptionQueue, None] = {}
         self.forward = forward
+        self.elsewhere = elsewhere
         self.serial = first_serial
         self._timers: list[tuple[float, int, SubscriptionQueue, Timed]] = []
 
@@ -174,7 +177,8 @@ class SubscriptionQueue:
             if key_queue.postponed:
                 key_queue.postponed, key_queue.decided = False, key_queue.end  # what came meanwhile goes along
             else:
-                key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, self.leases.values(), now)
+                elsewhere = self.engine.elsewhere(self)
+                key_queue.wake_at = self.engine.behaviour.postpone(self.name, key_queue, self.leases.values(), elsewhere, now)
                 key_queue.postponed = key_queue.wake_at > now
         return key_queue.wake_at > now
 

@@ -174,6 +174,6 @@ PROBE = Experiment(
     },
     subscriptions=(
         SubscriptionPlan(dead_letter_max_attempts=ATTEMPTS),
-        SubscriptionPlan(LETTERS, of_dead_letters=True),
+        SubscriptionPlan(LETTERS, of_dead_letters=True, unjudged=True),
     ),
 )

@@ -124,12 +124,13 @@ class SubscriptionPlan:
 
     name                      what the experiment calls it; the first one of an experiment has no name.
     mode                      how it is consumed, which decides what holds a key.
-    ordering                  without it nothing is promised there: the experiment may read it (`unjudged`), nobody records or judges it.
+    ordering                  without it nothing is guaranteed there, and it is unjudged as well.
     exactly_once              with exactly-once delivery.
     dead_letter_max_attempts  after so many attempts a message goes to the dead-letter topic; 0: never.
     retain_acked              what was acknowledged is kept, so that a seek can bring it back.
-    of_dead_letters           it is of the dead-letter topic instead; nobody records or verifies what is read there.
-    backoff_s                 the bounds of its retry policy, the lower one 0: it has none. With one nobody records or judges it.
+    of_dead_letters           it is of the dead-letter topic instead.
+    backoff_s                 the bounds of its retry policy, the lower one 0: it has none.
+    unjudged                  the experiment reads it (`unjudged`); nobody records or judges it.
     filtered                  with a filter that messages with an even sequence number pass, and no others.
     """
 
@@ -142,11 +143,12 @@ class SubscriptionPlan:
     of_dead_letters: bool = False
     filtered: bool = False
     backoff_s: tuple[float, float] = (0.0, 0.0)
+    unjudged: bool = False
 
     @property
     def is_judged(self) -> bool:
         """Whether its deliveries are recorded and verified."""
-        return self.ordering and not self.of_dead_letters and not self.backoff_s[0]
+        return self.ordering and not self.unjudged
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,18 @@
-"""`isolation`: how much a key that is not acknowledged delays the others.
+"""`isolation`: how much a key, or another subscription, that is not acknowledged delays the others.
 
-Three phases of equal length. In the first, messages of all keys are acknowledged as they come. In the second, what comes of one key is
-held, within leases that the client makes longer, as by a subscriber that takes its time. Then that is acknowledged, and in the third all
-is as in the first. Between phases it waits until everything of the other keys has come.
+Phases follow each other. Between them it waits until everything of the other keys has come.
 
-The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys"), so this measures and does not
-accuse. The *delay* of a message of another key that was sent while the key was held is how much longer it took than 90 % of those sent
-before and after; what took no longer was not delayed. What never comes has no delay, and is the checker's affair.
+    before       messages of all keys are acknowledged as they come.
+    held         what comes of one key is held, within leases that the client makes longer, as by a subscriber that takes its time.
+    sibling      what comes on a second subscription of the topic is held: the sibling. Both have the same messages.
+    restarts     the key is held again, twice as much is published, and one subscriber after the other is replaced by a new one.
+    after        as before.
+
+The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys", above all when traffic changes), and no
+document limits how long a delivery takes, so this measures and does not accuse. The *delay* of a message of another key is how much longer
+it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held count
+for the indicator. Those during restarts do not: the probe moves the keys itself. What never comes has no delay, and is the checker's
+affair. The sibling is neither recorded nor judged.
 """
 
 from __future__ import annotations
@@ -18,27 +24,45 @@ from math import ceil
 from statistics import median
 from typing import Final, NamedTuple
 
-from prober.probes.context import Delivery, ProbeContext, comes_within
-from prober.probes.experiment import CHECK_TARGET, Experiment, Workload, chances_of_order
+from prober.brokers.base import BrokerSession, Received, Subscriber
+from prober.probes.context import Decide, Delivery, ProbeContext, comes_within
+from prober.probes.cost import Traffic
+from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.payload import Stamp
+from prober.probes.unjudged import UnjudgedTap
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
+SIBLING: Final = "sibling"
+"""What the second subscription is called."""
 SETTLE_S: Final = 10.0
 """How long to wait at the end of a phase for what has not come yet."""
 USUAL_SHARE: Final = 0.9
+SLOWEST_SHARE: Final = 0.99
 
 
 class Phase(IntEnum):
-    """When a message was sent, by what is done with the key."""
+    """When a message was sent, by what is done meanwhile."""
 
     BEFORE = 0
     HELD = 1
-    AFTER = 2
+    SIBLING = 2
+    RESTARTS = 3
+    AFTER = 4
+
+    @property
+    def load(self) -> int:
+        """How many times as much is published in it as in the others, in the same time."""
+        return 2 if self is Phase.RESTARTS else 1
 
 
+PARTS: Final = sum(phase.load for phase in Phase)
+"""Into so many parts the bursts are divided."""
 FIGURES: Final = {
     Phase.BEFORE: Figure.LATENCY_BEFORE_HOLD,
     Phase.HELD: Figure.LATENCY_DURING_HOLD,
+    Phase.SIBLING: Figure.LATENCY_DURING_SIBLING_HOLD,
+    Phase.RESTARTS: Figure.LATENCY_DURING_RESTARTS,
     Phase.AFTER: Figure.LATENCY_AFTER_HOLD,
 }
 
@@ -56,10 +80,45 @@ class Receipt(NamedTuple):
 
 
 def delays_s(held: Sequence[Receipt], usual: Sequence[Receipt]) -> list[float]:
-    """By how much each was delayed while the key was held, given those that were sent before and after, of which there is one at least."""
-    ordered = sorted(receipt.latency_s for receipt in usual)
-    usual_s = ordered[ceil(USUAL_SHARE * len(ordered)) - 1]
+    """By how much each was delayed, given those that were sent before and after, of which there is one at least."""
+    usual_s = _quantile([receipt.latency_s for receipt in usual], USUAL_SHARE)
     return [max(0.0, receipt.latency_s - usual_s) for receipt in held]
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    """The smallest value that this share of them does not exceed; there is one at least."""
+    return sorted(values)[ceil(share * len(values)) - 1]
+
+
+class _Sibling(UnjudgedTap):
+    """The second subscription: acknowledges what comes, or holds it."""
+
+    def __init__(self, context: ProbeContext) -> None:
+        super().__init__(context.epoch)
+        self.something_held = asyncio.Event()
+        self._context, self._holding = context, False
+        self._held: list[tuple[BrokerSession, Received]] = []
+
+    def of_run(self, session: BrokerSession, received: Received, stamp: Stamp) -> None:
+        """A message of the run came."""
+        self._context.count("sibling_deliveries")
+        if self._holding:
+            self._held.append((session, received))
+            self.something_held.set()
+            self._context.count("sibling_deliveries_held")
+        else:
+            session.ack(received)
+
+    def hold(self) -> None:
+        """From now on nothing is acknowledged."""
+        self._holding = True
+
+    def let_go(self) -> None:
+        """Acknowledges what is held, and what comes from now on."""
+        self._holding = False
+        held, self._held = self._held, []
+        for session, received in held:
+            session.ack(received)
 
 
 class _Phases:
@@ -67,9 +126,11 @@ class _Phases:
 
     def __init__(self, context: ProbeContext, key: str) -> None:
         self.key = key
+        self.sibling = _Sibling(context)
         self.phase = Phase.BEFORE
         self.receipts: dict[Phase, list[Receipt]] = {phase: [] for phase in Phase}
         self._context = context
+        self._published: dict[str, int] = {}
         self._sent: dict[tuple[str, int], tuple[Phase, float]] = {}
         self._holding = False
         self._held: list[Delivery] = []
@@ -91,23 +152,29 @@ class _Phases:
 
     def begin(self, phase: Phase) -> None:
         """From here on what is sent belongs to this phase."""
-        self.phase, self._holding = phase, phase is Phase.HELD
+        self.phase, self._holding = phase, phase in (Phase.HELD, Phase.RESTARTS)
+        self._something_held.clear()
+        if phase is Phase.SIBLING:
+            self.sibling.hold()
 
     async def publish(self, key: str, workload: Workload) -> None:
         """Publishes the bursts of a key in this phase."""
-        length = workload.burst_messages
-        first = 1 + self.phase * (workload.bursts // len(Phase)) * length
-        async for due_t in self._context.ticks(workload.bursts // len(Phase), workload.ack_after_s):
+        length, load = workload.burst_messages, self.phase.load
+        async for due_t in self._context.ticks(load * workload.bursts // PARTS, workload.ack_after_s / load):
+            first = self._published.get(key, 0) + 1
+            self._published[key] = first + length - 1
             if key != self.key:
                 self._sent |= {(key, seq): (self.phase, due_t) for seq in range(first, first + length)}
                 self._nothing_owed.clear()
-            first += length
             await self._context.publish(key, length, workload.sizes, due_t)
 
     async def settle(self) -> None:
-        """Lets the key go, once something of it was held, then waits until everything of the others has come, each for a bounded time."""
+        """Lets go of what is held, once something was, then waits until everything of the others has come, each for a bounded time."""
         if self._holding:
             await comes_within(SETTLE_S, self._something_held)
+        if self.phase is Phase.SIBLING:
+            await comes_within(SETTLE_S, self.sibling.something_held)
+        self.sibling.let_go()
         self._holding = False
         held, self._held = self._held, []
         for delivery in held:
@@ -117,16 +184,29 @@ class _Phases:
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
-    """Publishes on all keys, before, while and after one of them is held; then says what that did to the others."""
+    """Publishes on all keys through all phases; then says what that did to the others."""
     keys = [f"isolation-{number}" for number in workload.numbers]
     phases = _Phases(context, keys[0])
-    for _ in range(workload.subscribers):
-        await context.subscribe(phases.decide)
+    await context.attach(phases.sibling, at=SIBLING)
+    subscribers = [await context.subscribe(phases.decide) for _ in range(workload.subscribers)]
     for phase in Phase:
         phases.begin(phase)
-        await asyncio.gather(*(phases.publish(key, workload) for key in keys))
+        publishing = [phases.publish(key, workload) for key in keys]
+        if phase is Phase.RESTARTS:
+            every_s = workload.ack_after_s * (workload.bursts // PARTS) / (len(subscribers) + 1)
+            publishing.append(_restart(context, subscribers, phases.decide, every_s))
+        await asyncio.gather(*publishing)
         await phases.settle()
     _measure(context, phases)
+
+
+async def _restart(context: ProbeContext, subscribers: Sequence[Subscriber], decide: Decide, every_s: float) -> None:
+    """Replaces one subscriber after the other; the new one joins before the old one leaves."""
+    for subscriber in subscribers:
+        await asyncio.sleep(every_s)
+        await context.subscribe(decide)
+        await subscriber.close()
+        context.count("subscribers_restarted")
 
 
 def _measure(context: ProbeContext, phases: _Phases) -> None:
@@ -134,11 +214,15 @@ def _measure(context: ProbeContext, phases: _Phases) -> None:
     for phase, figure in FIGURES.items():
         if receipts[phase]:
             context.recording.measured(figure, median(receipt.latency_s for receipt in receipts[phase]))
-    if usual := receipts[Phase.BEFORE] + receipts[Phase.AFTER]:
-        held = receipts[Phase.HELD]
-        for receipt, delay_s in zip(held, delays_s(held, usual), strict=True):
-            context.recording.took(Indicator.HEAD_OF_LINE_DELAY, delay_s, receipt.sent_t, receipt.received_t)
-        context.count("delays_measured", len(held))
+    usual = receipts[Phase.BEFORE] + receipts[Phase.AFTER]
+    if not usual:
+        return
+    held = receipts[Phase.HELD] + receipts[Phase.SIBLING]
+    for receipt, delay_s in zip(held, delays_s(held, usual), strict=True):
+        context.recording.took(Indicator.HEAD_OF_LINE_DELAY, delay_s, receipt.sent_t, receipt.received_t)
+    context.count("delays_measured", len(held))
+    if restarts := delays_s(receipts[Phase.RESTARTS], usual):
+        context.recording.measured(Figure.DELAY_DURING_RESTARTS, _quantile(restarts, SLOWEST_SHARE))
 
 
 def delayed(workload: Workload) -> int:
@@ -146,21 +230,29 @@ def delayed(workload: Workload) -> int:
     return max(1, workload.keys - workload.parts) * workload.burst_messages
 
 
+def traffic(workload: Workload) -> Traffic:
+    """Every message comes on both subscriptions. What is held when a subscriber is replaced comes again, which is not counted."""
+    return Traffic(workload.keys * workload.bursts, workload.messages, 2 * workload.messages)
+
+
 PROBE = Experiment(
     name="isolation",
-    promise="A key that is not acknowledged does not hold up the others: measured, since the service may delay them.",
+    promise="A key or a subscription that is not acknowledged does not hold up the others: measured, since the service may delay them.",
     act=act,
-    workload=Workload(keys=9, bursts=18, burst_messages=2, subscribers=2, ack_after_s=0.5),
+    workload=Workload(keys=9, bursts=36, burst_messages=2, subscribers=2, ack_after_s=0.5),
     interval_s=300.0,
     least={"keys": 2},
+    traffic=traffic,
     chances=chances_of_order,
     feeds={Indicator.HEAD_OF_LINE_DELAY: delayed},
     disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
     requires={
         "deliveries_held": f"no message was held, so the delay of other keys was not measured; {CHECK_TARGET}",
+        "sibling_deliveries_held": f"no message was held on the second subscription, so its effect was not measured; {CHECK_TARGET}",
         "delays_measured": (
             "no message of other keys was delivered while one was held, or none before and after, so their delay was not measured; "
             "if this persists, set keys of the probe to 2 or more, or give the prober more CPU"
         ),
     },
+    subscriptions=(SubscriptionPlan(), SubscriptionPlan(SIBLING, unjudged=True)),
 )

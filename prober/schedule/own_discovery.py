@@ -84,7 +84,9 @@ class OwnDiscoveries:
             if found.left_out and found.left_out != left_out_before:
                 _log.warning("%s: %d more subscriptions match %s and are left out", key, found.left_out, wanted)
             is_none = not found.names and not found.left_out
-            found.trouble = f"own subscriptions: none of {len(theirs)} others in {project} matches {wanted} ({key})" if is_none else ""
+            found.trouble = (
+                f"own subscriptions: none of {len(theirs)} others in {project} matches {wanted} ({key})" if is_none else ""
+            )
         if found.trouble and found.trouble != before:
             _log.warning("%s", found.trouble)
 

@@ -32,6 +32,18 @@ class Figure(StrEnum):
         "latency_during_hold_seconds",
         "Median latency of the other keys while one key was held unacknowledged, in the last run.",
     )
+    LATENCY_DURING_SIBLING_HOLD = (
+        "latency_during_sibling_hold_seconds",
+        "Median latency while nothing was acknowledged on another subscription of the topic, in the last run.",
+    )
+    LATENCY_DURING_RESTARTS = (
+        "latency_during_restarts_seconds",
+        "Median latency of the other keys while one key was held, traffic doubled and subscribers restarted, in the last run.",
+    )
+    DELAY_DURING_RESTARTS = (
+        "delay_during_restarts_seconds",
+        "The 99 % quantile of how much longer these took than before the hold and after it, in the last run.",
+    )
     LATENCY_AFTER_HOLD = (
         "latency_after_hold_seconds",
         "Median latency of the other keys after the held key was acknowledged, in the last run.",

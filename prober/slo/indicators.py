@@ -114,7 +114,9 @@ MEANINGS: Final = MappingProxyType(
         ),
         Indicator.STALLED_KEYS: Meaning(Unit.KEY_SLICE, "the key stood still although something was owed"),
         Indicator.HEAD_OF_LINE_DELAY: Meaning(
-            Unit.MESSAGE, "while another key was held unacknowledged it was delayed for longer", thresholded=True
+            Unit.MESSAGE,
+            "while another key, or another subscription, was held unacknowledged it was delayed for longer",
+            thresholded=True,
         ),
     }
 )

@@ -11,6 +11,7 @@ import pytest
 
 from prober.cli.check import CheckRequest, result_as_text, run_checks
 from prober.config.loading import load
+from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
 from prober.probes.push_ramp import RATES_PER_S
 from prober.runs.result import RunResult
@@ -32,7 +33,7 @@ def run(probe: str, *faults: str) -> RunResult:
 def test_a_held_key_that_delays_others_shows_as_a_delay_and_accuses_nobody() -> None:
     result = run("isolation", "head_of_line:p=1")
     delays = result.durations[Indicator.HEAD_OF_LINE_DELAY]
-    assert delays.count == result.counters["delays_measured"] == 96
+    assert delays.count == result.counters["delays_measured"] == 192
     assert delays.max_s > THRESHOLD_S
     during, after = result.figures[Figure.LATENCY_DURING_HOLD], result.figures[Figure.LATENCY_AFTER_HOLD]
     assert during > 2 * max(after, result.figures[Figure.LATENCY_BEFORE_HOLD])
@@ -41,8 +42,25 @@ def test_a_held_key_that_delays_others_shows_as_a_delay_and_accuses_nobody() -> 
 
 def test_jitter_that_is_as_before_is_no_delay() -> None:
     delays = run("isolation", "jitter:p=1,seed=1").durations[Indicator.HEAD_OF_LINE_DELAY]
-    assert delays.count == 96
+    assert delays.count == 192
     assert delays.max_s < THRESHOLD_S
+
+
+def test_a_stuck_subscription_that_delays_its_sibling_shows_as_a_delay_and_accuses_nobody() -> None:
+    result = run("isolation", "sibling_delays")
+    assert result.durations[Indicator.HEAD_OF_LINE_DELAY].max_s > THRESHOLD_S
+    during, held = result.figures[Figure.LATENCY_DURING_SIBLING_HOLD], result.figures[Figure.LATENCY_DURING_HOLD]
+    assert during > 2 * max(held, result.figures[Figure.LATENCY_BEFORE_HOLD], result.figures[Figure.LATENCY_AFTER_HOLD])
+    assert result.figures[Figure.DELAY_DURING_RESTARTS] < THRESHOLD_S
+    assert not [status for _, status in result.counts if status in FAILING]
+
+
+def test_what_a_held_key_delays_while_subscribers_restart_is_a_figure_and_counts_for_no_objective() -> None:
+    plain = run("isolation")
+    assert plain.counters["subscribers_restarted"] == 2
+    assert plain.figures[Figure.DELAY_DURING_RESTARTS] < THRESHOLD_S
+    assert plain.durations[Indicator.HEAD_OF_LINE_DELAY].max_s < THRESHOLD_S
+    assert run("isolation", "head_of_line").figures[Figure.DELAY_DURING_RESTARTS] > THRESHOLD_S
 
 
 def test_a_backlog_begins_where_a_key_is_slow() -> None:

@@ -18,7 +18,16 @@ from prober.embedded.key_queues import KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery, Message, PublishDraft
 from tests.property.test_embedded_state import DEADLINE_S, PULLING, STREAMING, Run, play
 
-NEVER = ("admin_error", "admin_slow", "publish_slow", "head_of_line", "throttle_key", "throttle_push", "dead_letter_late")
+NEVER = (
+    "admin_error",
+    "admin_slow",
+    "publish_slow",
+    "head_of_line",
+    "throttle_key",
+    "throttle_push",
+    "dead_letter_late",
+    "sibling_delays",
+)
 """Calls that nobody makes here, and what is wrong only for others."""
 HARMLESS = sorted(name for name, description in CATALOGUE.items() if not description.findings and name not in NEVER)
 HARMFUL = sorted(name for name, description in CATALOGUE.items() if description.findings)

@@ -174,7 +174,7 @@ CREATION_TO_RECEIPT_LATENCY: Final = _by_one_probe(
 )
 HEAD_OF_LINE_DELAY: Final = _by_one_probe(
     "head_of_line_delay_seconds",
-    help="How much longer messages took while another key was held unacknowledged than before and after.",
+    help="How much longer messages took while another key or subscription was held unacknowledged than before and after.",
     indicator=Indicator.HEAD_OF_LINE_DELAY,
 )
 PROBE_RUNS: Final = counter("probe_runs", PROBE_INSTANCE, "Finished runs of a probe.", {"verdict": VERDICTS})

@@ -148,7 +148,9 @@ def test_what_cannot_be_listed_stays_and_is_trouble_of_the_prober(tmp_path: Path
 def test_that_nothing_matches_is_one_line(tmp_path: Path) -> None:
     world = World(tmp_path, 'discover: [{project: shop, matching: "orders-.*"}]')
     assert world.look("a", "b") == []
-    assert list(world.own.troubles) == ["own subscriptions: none of 2 others in projects/shop matches orders-.* (monitoring.discover[0])"]
+    assert list(world.own.troubles) == [
+        "own subscriptions: none of 2 others in projects/shop matches orders-.* (monitoring.discover[0])"
+    ]
     assert world.discovered() == {"watched": 0.0, "left_out": 0.0}
 
 
