@@ -50,5 +50,9 @@ class NotThere(BrokerError):
     """A topic, subscription or snapshot does not exist."""
 
 
+class CheckpointUnavailable(ProberError):
+    """What a run left for the next one cannot be read or written."""
+
+
 class NotOurs(BrokerError):
     """Something of that name exists, but it is not ours or not what was asked for."""

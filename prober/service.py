@@ -45,6 +45,7 @@ from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of, families
 from prober.sinks.metrics.measurements import MetricsSink
+from prober.sinks.status.checkpoints import StoredCheckpoints
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.entries import ProberIdentity
 from prober.sinks.status.leases import Leases
@@ -94,6 +95,7 @@ class Service:
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
         self._store_watch = StoreWatch(config, self._metrics, self.queries)
+        self._checkpoints = StoredCheckpoints(self._database, config.sharding.group or self._instance)
         self._history = self._new_history()
         self._status = self._new_status()
 
@@ -263,7 +265,7 @@ class Service:
             observing = [self._top_keys.sink(names[0])] if instance.probe == OBSERVE else []
             return [measuring, *shared, *observing]
 
-        return Surroundings(metrics, self._live, sinks, counters)
+        return Surroundings(metrics, self._live, sinks, counters, self._checkpoints)
 
     # --- another configuration -----------------------------------------------------------------------------------------------
 

@@ -74,6 +74,12 @@ _DESCRIPTIONS: Final = (
         findings=("ORDER_GAP", "LOST_OVERTAKEN", "PULL_BATCH_ORDER"),
     ),
     Description(
+        "skip_waiting",
+        "A message that has waited for 5 s when its turn comes is passed over, and the next ones of its key are sent; it comes only if the "
+        "key starts again below it.",
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK"),
+    ),
+    Description(
         "late_fill",
         "A message is passed over when its turn comes, and is sent after all that wait behind it.",
         findings=("ORDER_GAP", "ORDER_INVERSION", "PULL_BATCH_ORDER", "PUSH_OVERLAP"),

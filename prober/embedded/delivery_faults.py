@@ -13,6 +13,8 @@ from prober.embedded.key_queues import Detour, KeyQueue, QueueEntry, Stream
 from prober.embedded.messages import Delivery
 from prober.embedded.resources import Subscription
 
+_DETOURS: Final = ("lone_duplicate", "hole", "skip_waiting", "late_fill")
+_WAITED_S: Final = 5.0
 _SLOW_S: Final = 2.0
 _JITTER_MAX_S: Final = 0.5
 _LATE_MAX_S: Final = 2.0
@@ -37,8 +39,8 @@ class DeliveryFaults(Behaviour):
         self._push_from: dict[tuple[str, str], float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
-        """Of what was never sent: lone_duplicate; if there is something behind it: hole, late_fill."""
-        if not self.faults.any_armed or key_queue.again or not any(map(self.faults.has, ("lone_duplicate", "hole", "late_fill"))):
+        """Of what was never sent: lone_duplicate; if there is something behind it: hole, skip_waiting, late_fill."""
+        if not self.faults.any_armed or key_queue.again or not any(map(self.faults.has, _DETOURS)):
             return None
         entry = key_queue.peek()
         if entry is None or entry.position < key_queue.sent or entry.position == key_queue.resumed:
@@ -50,8 +52,10 @@ class DeliveryFaults(Behaviour):
             return Detour((duplicate.position,), key_queue.cursor)
         if next(key_queue.behind(entry.position), None) is None:
             return None
-        if self.faults.strike("hole", subscription, key_queue.key, now, entry.message.id):
-            return Detour((), entry.position + 1)
+        waited = now - entry.message.publish_time >= _WAITED_S
+        for fault in ("hole", "skip_waiting") if waited else ("hole",):
+            if self.faults.strike(fault, subscription, key_queue.key, now, entry.message.id):
+                return Detour((), entry.position + 1)
         if self.faults.strike("late_fill", subscription, key_queue.key, now, entry.message.id):
             return Detour((*(other.position for other in key_queue.behind(entry.position)), entry.position), key_queue.end)
         return None

@@ -16,6 +16,7 @@ from prober.probes import (
     hot_key,
     isolation,
     limits,
+    long_lived,
     observe,
     ordering,
     publish,
@@ -49,6 +50,7 @@ class ProbeName(StrEnum):
     LIMITS = "limits"
     REGION = "region"
     SCALE = "scale"
+    LONG_LIVED = "long_lived"
     OBSERVE = "observe"
 
 
@@ -70,6 +72,7 @@ DECLARED: Final[Mapping[str, Experiment]] = MappingProxyType(
         ProbeName.LIMITS: limits.PROBE,
         ProbeName.REGION: region.PROBE,
         ProbeName.SCALE: scale.PROBE,
+        ProbeName.LONG_LIVED: long_lived.PROBE,
         ProbeName.OBSERVE: observe.PROBE,
     }
 )

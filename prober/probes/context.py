@@ -39,6 +39,7 @@ from prober.core.events import (
     Opened,
 )
 from prober.errors import BrokerError, BrokerUnavailable, NotSupported
+from prober.probes.handover import ALONE, Handover
 from prober.probes.payload import read
 from prober.probes.publishing import SIZES, Publishing
 from prober.probes.resources import Administered, Creation, Resources, nobody_times, timed
@@ -130,8 +131,10 @@ class ProbeContext:
         epoch: str,
         seed: int,
         administered: Administered = nobody_times,
+        handover: Handover = ALONE,
     ) -> None:
         self.resources = resources
+        self.handover = handover
         self.recording = recording
         self.unordered_came = asyncio.Event()
         """A message without a key has come."""
@@ -148,15 +151,7 @@ class ProbeContext:
         self._key_of: dict[str, str] = {}
         self._slots: dict[int, list[Callable[[], None]]] = {}
         self._resources = AsyncExitStack()
-        self.publishing = Publishing(
-            partial(broker.publisher, resources.topic),
-            epoch,
-            resources.publish_timeout_s,
-            resources.region,
-            recording.record,
-            recording.now,
-            self.random,
-        )
+        self.publishing = self.publishing_as(epoch, recording.record)
         self.count = recording.count
         """Counts something that is no event, under a name of its own."""
         self._clients = count(1)
@@ -190,6 +185,12 @@ class ProbeContext:
     async def publish(self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None) -> int:
         """Publishes by the first publisher; see `Publishing.publish`. Calls for one key must not overlap: a key has one writer."""
         return await self.publishing.publish(key, count, sizes, intended_t)
+
+    def publishing_as(self, epoch: str, record: Callable[[Event], object]) -> Publishing:
+        """Publishes to the topic under an epoch; `record` takes every attempt and outcome. To be closed by the caller."""
+        resources = self.resources
+        publisher = partial(self.broker.publisher, resources.topic)
+        return Publishing(publisher, epoch, resources.publish_timeout_s, resources.region, record, self.now, self.random)
 
     async def at_peer(self) -> ProbeContext:
         """The same run at the other endpoint of the target; NotSupported if there is none. A key is published at one of the two only."""

@@ -175,6 +175,7 @@ class Experiment:
     subscriptions  what it consumes, the one whose backlog and completeness count first.
     paired         works at both endpoints of a target that has a peer.
     fresh          topics and subscriptions are made for each run and deleted after it.
+    long_lived     its topic and its only subscription stay for days, across restarts, and runs hand over to each other (`handover`).
     own_messages   what comes was published by the run itself; anything else is another's.
     """
 
@@ -198,6 +199,7 @@ class Experiment:
     subscriptions: tuple[SubscriptionPlan, ...] = (SubscriptionPlan(),)
     paired: bool = False
     fresh: bool = False
+    long_lived: bool = False
     own_messages: bool = True
 
     @property

@@ -11,12 +11,12 @@ numbering, and no new message of a key is handed over while another publisher ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Final
 
 from prober.brokers.base import Confirmed, Outcome, Outgoing, Publisher, Rejected
-from prober.core.events import Event, PublishAbandoned, Published, PublishFailed, PublishInvoked, PublishUnknown
+from prober.core.events import Event, PublishAbandoned, Published, PublishEvent, PublishFailed, PublishInvoked, PublishUnknown
 from prober.probes.payload import Stamp
 
 GENERATIONS_MAX: Final = 5
@@ -64,6 +64,11 @@ class Publishing:
         first = self._seqs.get(key, 0) + 1
         self._seqs[key] = first + count - 1
         return range(first, first + count)
+
+    def go_on(self, published: Iterable[PublishEvent]) -> None:
+        """Numbers go on behind those of publishes that were made before, under the same epoch."""
+        for event in published:
+            self._seqs[event.key] = max(event.seq, self._seqs.get(event.key, 0))
 
     async def publish(
         self, key: str, count: int, sizes: Sequence[int] = SIZES, intended_t: float | None = None, *, by: int = 0

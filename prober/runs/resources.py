@@ -29,6 +29,7 @@ from prober.probes.payload import EVEN, EVEN_ONLY
 from prober.probes.resources import OURS, Administered, Creation, Resources, nobody_times, timed
 from prober.runs.backlog import Backlog, BacklogTracker, joined
 from prober.runs.probe_instance import CHANGING, Target
+from prober.slo.objectives import DAY_S
 
 RENEWED_AFTER_S: Final = 6 * 3600.0
 RENEWED_AT_LATEST_S: Final = 18 * 3600.0
@@ -36,11 +37,31 @@ RENEWED_AGAIN_S: Final = 3600.0
 """How long a renewal waits that administration did not allow."""
 ABANDONED_AFTER_S: Final = 24 * 3600.0
 """What is so old nobody uses any more, however its runs ended: it was renewed long before."""
+LASTING: Final = "lasting"
+"""What the names of topics and subscriptions end with, before the part that changes, that stay for days."""
+
+
+class Lifetime(NamedTuple):
+    """When topics and subscriptions are renewed if nothing is pending there, when in any case, and when nobody can use them any more.
+
+    Times in seconds since they were made. `stays`: they are not deleted when the process ends, nor made again while it goes on.
+    """
+
+    renewed_after_s: float
+    renewed_at_latest_s: float
+    abandoned_after_s: float
+    stays: bool = False
+
+
+USUAL: Final = Lifetime(RENEWED_AFTER_S, RENEWED_AT_LATEST_S, ABANDONED_AFTER_S)
+LONG: Final = Lifetime(7 * DAY_S, 8 * DAY_S, 10 * DAY_S, stays=True)
+"""A subscription keeps messages for seven days, so nothing waits for longer."""
 
 DEAD_LETTERS: Final = "dead-letters"
 """What the dead-letter topic of a probe instance is called."""
 
 _NAME: Final = re.compile(rf"projects/[^/]+/(?:topics|subscriptions)/okp-.*{CHANGING}")
+_LASTING_NAME: Final = re.compile(rf"{_NAME.pattern.removesuffix(CHANGING)}-{LASTING}{CHANGING}")
 _SHORT_NAME: Final = re.compile(rf"(okp-.*){CHANGING}")
 
 
@@ -55,6 +76,7 @@ class Provisioner:
         *,
         lasting: bool,
         topic: str = "",
+        lifetime: Lifetime = USUAL,
         administered: Administered = nobody_times,
         now: Callable[[], float] = wall_s,
     ) -> None:
@@ -69,12 +91,14 @@ class Provisioner:
         self.creation: Creation | None = None
         """Of the first subscription, the last time that it was created; None before."""
         self._trackers = tuple(_tracker(target.rules, plan) for plan in subscriptions if plan.is_judged)
-        self._target, self._lasting, self._now = target, lasting, now
+        self._target, self._lasting, self._lifetime, self._now = target, lasting, lifetime, now
         self._plans = subscriptions
         self._pushed = any(plan.mode is Mode.PUSH for plan in subscriptions)
         self._topic = topic
         self._left: list[Resources] = []
         self._before: Resources | None = None
+        self.resources: Resources
+        self._made: bool
         self._move()
 
     @property
@@ -125,23 +149,46 @@ class Provisioner:
         if not self._lasting:
             self._move()
             self._clear()
-        self._there &= passed
+        self._there &= passed or self._lifetime.stays
         age_s = self._now() - self._made_at
         owed = bool(written_off or joined(self.backlogs.values()).undelivered)
         settled = passed and not owed
-        if (owed and self._pushed) or age_s > RENEWED_AT_LATEST_S or (settled and self._now() > self._renewed_at):
+        if (owed and self._pushed) or age_s > self._lifetime.renewed_at_latest_s or (settled and self._now() > self._renewed_at):
             self._left.append(self.resources)
             before = self.resources if settled else None
             self._move()
             self._before = before
 
     async def leave(self, admin: Admin) -> None:
-        """Deletes everything that was made here. Raises nothing: what cannot be deleted now is swept later."""
-        await self._delete(admin, [*self._left, self.resources])
+        """Deletes everything that was made here, but what stays. Raises nothing: what cannot be deleted now is swept later."""
+        await self._delete(admin, self._left if self._lifetime.stays else [*self._left, self.resources])
+
+    async def adopt(self, topic: str, subscription: str, admin: Admin) -> bool:
+        """Goes on with the topic and the only subscription that an earlier process made here, instead of new ones.
+
+        False, and nothing changes, if they are too old, not there any more or have other settings. Raises BrokerError if that cannot be
+        found out; then they are in use, and found out later.
+        """
+        made = made_at(subscription)
+        if made is None or self._now() - made > self._lifetime.renewed_after_s:
+            return False
+        if subscription != self.resources.subscription:
+            self._left += [self.resources] if self._made else []
+            self.resources = replace(self.resources, topic=topic, subscription=subscription)
+            self._made_at, self._renewed_at, self._before = made, made + self._lifetime.renewed_after_s, None
+            self._there = self._made = False
+        if not self._there:
+            try:
+                await admin.look(subscription)
+                await self._create(admin, NOWHERE)
+            except (NotThere, NotOurs):
+                self._move()
+                return False
+        return True
 
     def _move(self) -> None:
         self._made_at = self._now()
-        self._renewed_at = self._made_at + RENEWED_AFTER_S
+        self._renewed_at = self._made_at + self._lifetime.renewed_after_s
         self._before = None
         changing = f"{int(self._made_at):08x}-{chance_name(6)}"
         project, first = f"projects/{self._target.project}", self._plans[0]
@@ -299,7 +346,11 @@ async def sweep(admin: Admin, project: str, now: float) -> Swept:
 
 def _is_abandoned(name: str, now: float) -> bool:
     began = made_at(name)
-    return began is not None and now - began > ABANDONED_AFTER_S
+    return began is not None and now - began > _lifetime_of(name).abandoned_after_s
+
+
+def _lifetime_of(name: str) -> Lifetime:
+    return LONG if _LASTING_NAME.fullmatch(name) else USUAL
 
 
 class Kept(StrEnum):
@@ -335,7 +386,7 @@ def reason_to_keep(name: str, now: float, bounds: CleanupBounds) -> Kept | None:
     if bounds.in_use:
         return None
     if bounds.living is None:
-        return Kept.MAY_BE_USED if now - began < ABANDONED_AFTER_S else None
+        return None if _is_abandoned(name, now) else Kept.MAY_BE_USED
     return Kept.USED if _made_by(name, bounds.living) else None
 
 

@@ -24,9 +24,10 @@ from prober.core.events import Ended
 from prober.core.findings import FAILING, Kind
 from prober.core.rules import Mode, Rules
 from prober.core.verdict import STILL_OWED, Verdict
-from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable
+from prober.errors import AdminUnavailable, BrokerError, BrokerUnavailable, CheckpointUnavailable
 from prober.probes.context import ProbeContext
 from prober.probes.experiment import Experiment, Workload
+from prober.probes.handover import ALONE, Handover
 from prober.runs.backlog import BacklogTracker, joined
 from prober.runs.classification import Latency, Observation
 from prober.runs.probe_instance import ProbeInstance, Target
@@ -53,7 +54,8 @@ class Run:
     """One run of a probe on a target.
 
     provisioner   makes the topic and subscription that it uses; used by one run at a time.
-    run_id   unique; also the epoch of its messages. By default it is made here.
+    run_id   unique; also the epoch of its messages, unless they go on in that of messages that wait. By default it is made here.
+    handover from the run before it and to the next one.
     """
 
     def __init__(
@@ -65,12 +67,14 @@ class Run:
         workload: Workload | None = None,
         seed: int = 0,
         run_id: str = "",
+        handover: Handover = ALONE,
     ) -> None:
         self.run_id = run_id or new_run_id(probe.name)
+        self._handover, self._epoch = handover, handover.epoch or self.run_id
         self._probe, self._broker, self._target, self._provisioner = probe, broker, target, provisioner
         self._workload, self._seed = workload or probe.workload, seed
         self._resources, self._rules, self._trackers = provisioner.resources, provisioner.rules, provisioner.backlog_trackers
-        own_epoch = self.run_id if probe.own_messages else ""
+        own_epoch = self._epoch if probe.own_messages else ""
         self.recording = Recording(self._rules, monotonic_s, [_following(self._trackers)], own_epoch, starved_s)
         self._listeners: list[RunListener] = []
         self._interval_s = inf
@@ -113,7 +117,7 @@ class Run:
                 f"the experiment did not end within {self._target.act_timeout_s:g} s, so the rest was not verified; if this persists, "
                 "reduce keys or messages of the probe, or give the prober more CPU"
             )
-        except BrokerError as error:
+        except (BrokerError, CheckpointUnavailable) as error:
             reason = str(error)
             self._unreachable |= isinstance(error, BrokerUnavailable)
         except asyncio.CancelledError:
@@ -135,7 +139,7 @@ class Run:
             result = self._result(reason, fault, started_at, started_t)
             paused = self.recording.stood_still or result.internal_error
             written_off = sum(
-                tracker.end_run(self.run_id, monotonic_s(), unreachable=self._unreachable, paused=paused)
+                tracker.end_run(self._epoch, monotonic_s(), unreachable=self._unreachable, paused=paused)
                 for tracker in self._trackers.values()
             )
             self._provisioner.run_ended(passed=result.verdict is Verdict.PASS, written_off=written_off)
@@ -195,7 +199,7 @@ class Run:
 
     async def _experiment_on_resources(self) -> None:
         administered = self._provisioner.administered
-        context = ProbeContext(self._broker, self._resources, self.recording, self.run_id, self._seed, administered)
+        context = ProbeContext(self._broker, self._resources, self.recording, self._epoch, self._seed, administered, self._handover)
         async with self._provisioner.prepared(self._broker.admin, self._broker.pushes), self._liveness_checks(), context:
             context.creation = self._provisioner.creation
             try:
@@ -294,7 +298,7 @@ class Run:
         missing = {
             (subscription, key): count
             for subscription, tracker in self._trackers.items()
-            for key, count in tracker.missing(self.run_id).items()
+            for key, count in tracker.missing(self._epoch).items()
         }
         age_s = joined(self._provisioner.backlogs.values()).oldest_unacked_age_s
         if self._probe.own_messages:

@@ -23,6 +23,7 @@ from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
 from prober.runs.probe_instance import Target
+from prober.runs.resources import LASTING
 from prober.runs.runner import for_library
 from prober.slo.objectives import Objective
 
@@ -150,7 +151,8 @@ class PlannedInstance:
     def resource_name(self, instance: str) -> str:
         """What the names of the topics and subscriptions begin with that a prober of that name makes there."""
         part = f"-{self.part + 1}" if self.part_shown else ""
-        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}"
+        lasting = f"-{LASTING}" if self.experiment.long_lived else ""
+        return f"{instance}-{self.target.name}-{self.probe}-{self.vantage}{part}{lasting}"
 
 
 def _of_others(rules: Rules, observe: Observe, endpoint: Endpoint) -> Rules:

@@ -15,11 +15,13 @@ from prober.clock import chance_bits, monotonic_s, wall_s
 from prober.config.models import Maintenance, TargetSettings
 from prober.core.verdict import Verdict
 from prober.durations import write_duration
+from prober.probes.handover import ALONE
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
+from prober.runs.handover import Checkpoints, Handovers
 from prober.runs.probe_instance import ProbeInstance
 from prober.runs.recorder import PAUSE_MAX_S
-from prober.runs.resources import Provisioner, names_in_metrics
+from prober.runs.resources import LONG, USUAL, Provisioner, names_in_metrics
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunSink
@@ -37,12 +39,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the probe loops of a target share: its metrics, the status of each probe instance, the run listeners of each, and counters."""
+    """What the probe loops of a target share: its metrics, the status of each probe instance, the run listeners of each, counters,
+    and checkpoints of long-lived probes.
+    """
 
     metrics: TargetMetrics
     live: LiveState
     sinks: Callable[[ProbeInstance, Sequence[str]], Sequence[RunSink]]
     counters: SloCounters
+    checkpoints: Checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +99,18 @@ class ProbeLoop:
         self._maintenance_of = maintenance_of
         self._metrics, self._live, self._counters = around.metrics, around.live, around.counters
         self._target = open_probe.probe_instance.at(open_probe.endpoint)
+        experiment = open_probe.probe_instance.experiment
         self._provisioner = Provisioner(
             self._target,
             open_probe.resource_name,
-            open_probe.probe_instance.experiment.subscriptions,
-            lasting=not open_probe.probe_instance.experiment.fresh,
+            experiment.subscriptions,
+            lasting=not experiment.fresh,
             topic=open_probe.probe_instance.foreign_topic,
+            lifetime=LONG if experiment.long_lived else USUAL,
             administered=self._administered,
         )
+        name = open_probe.probe_instance.name
+        self._handovers = Handovers(name, around.checkpoints, self._provisioner) if experiment.long_lived else None
         self._sinks = around.sinks(self.shown, self._provisioner.names)
         self._subscription = around.metrics.subscription(self.name)
         self._subscription.probes(open_probe.probe_instance.keys)
@@ -178,7 +187,10 @@ class ProbeLoop:
             self._series.count(families.SCHEDULER_SKIPS, SkipReason.MAINTENANCE)
             return
         seed = chance_bits(32)
-        run = Run(instance.experiment, open_probe.broker, self._target, self._provisioner, instance.workload, seed, run_id)
+        handover = ALONE if self._handovers is None else await self._handovers.next(open_probe.broker.admin)
+        run = Run(
+            instance.experiment, open_probe.broker, self._target, self._provisioner, instance.workload, seed, run_id, handover
+        )
         run.begin(self.shown, self._sinks)
         self._running, self._running_since_t = run, monotonic_s()
         self._calls.clear()

@@ -12,6 +12,7 @@ from prober.brokers.push.endpoint import PushEndpoint
 from prober.brokers.wire import WireBroker
 from prober.clock import wall_s
 from prober.config.models import Config, TargetSettings
+from prober.runs.handover import Checkpoints
 from prober.runs.probe_instance import ProbeInstance
 from prober.runs.sink import RunSink
 from prober.schedule.assignments import Assignments, Unshared
@@ -32,9 +33,11 @@ AGE_S: Final = 1.0
 class SimulatedProber:
     """Works from `start` to `stop`, at everything that is configured for the one target. `sinks` hear of every run."""
 
-    def __init__(self, config: Config, network: Network, pushes: PushEndpoint, sinks: Sequence[RunSink]) -> None:
+    def __init__(
+        self, config: Config, network: Network, pushes: PushEndpoint, sinks: Sequence[RunSink], checkpoints: Checkpoints
+    ) -> None:
         (target,) = config.targets
-        self._config, self._sinks = config, sinks
+        self._config, self._sinks, self._checkpoints = config, sinks, checkpoints
         self.faults: list[Exception] = []
         """Mistakes of ours."""
         self.metrics = Metrics(config.objectives, VERSION, [target.environment])
@@ -70,7 +73,7 @@ class SimulatedProber:
             measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, instance.probe, instance.vantage)
             return [measuring, self.live, *self._sinks]
 
-        return Surroundings(metrics, self.live, sinks, counters)
+        return Surroundings(metrics, self.live, sinks, counters, self._checkpoints)
 
     async def _age(self) -> None:
         while True:

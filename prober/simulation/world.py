@@ -17,6 +17,7 @@ from prober.brokers.push.endpoint import PushEndpoint
 from prober.clock import on_machine
 from prober.config.loading import load
 from prober.config.models import Config
+from prober.runs.handover import CheckpointsInMemory
 from prober.runs.sink import RunSink
 from prober.simulation.observation import Observer, RunNote
 from prober.simulation.plan import WHOLE_HOUR_S, Disturbance, Plan, Trouble
@@ -61,6 +62,7 @@ class _World:
     def __init__(self, plan: Plan, loop: VirtualTime) -> None:
         self._plan, self._loop = plan, loop
         self._faults: list[Exception] = []
+        self._checkpoints = CheckpointsInMemory()  # a status store outlives the prober
 
     async def live(self, history: str | None) -> Simulated:
         async with recorded(history, f"seed-{self._plan.seed}") as sinks:
@@ -85,7 +87,7 @@ class _World:
         return Simulated(plan, tuple(observer.notes), tuple(map(repr, faults)))
 
     def _begin(self) -> None:
-        self._prober = SimulatedProber(self._config, self._service.network, self._pushes, self._sinks)
+        self._prober = SimulatedProber(self._config, self._service.network, self._pushes, self._sinks, self._checkpoints)
         self._prober.start()
 
     async def _end(self) -> None:

@@ -199,6 +199,11 @@ class Figure(StrEnum):
         "keys_at_joiners_ratio",
         "Keys whose last message came to a subscriber that had joined, of all keys, in the last run.",
     )
+    LONG_LIVED_WAITED = (
+        "long_lived_waited_seconds",
+        "For how long messages had waited that the run before published for the last one; absent if none had.",
+    )
+    LONG_LIVED_AGE = ("long_lived_topic_age_seconds", "How old the topic and the keys of the last run were.")
 
 
 AT_LEAST_WITHOUT: Final = MappingProxyType({Figure.PUSH_KEPT_UP: Figure.PUSH_FELL_BEHIND})

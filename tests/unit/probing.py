@@ -13,6 +13,7 @@ from prober.brokers.push.nowhere import NOWHERE
 from prober.config.loading import load
 from prober.errors import BrokerUnavailable
 from prober.runs.classification import Observation
+from prober.runs.handover import CheckpointsInMemory
 from prober.runs.sink import RunBegun, RunEnded
 from prober.schedule.assignments import Assignments
 from prober.schedule.instances import instances_of
@@ -85,7 +86,9 @@ class Work:
         self.board = LiveState((), version="1.2.3", instance="me", started_at=0.0)
         self.assignments = Assignments(config, self.board, metrics.health)
         sinks: list[Any] = [self.board, Told(self.told), *([] if history is None else [HistorySink(history)])]
-        around = Surroundings(metrics.watch(target), self.board, lambda _instance, _name: sinks, SloCounters(()))
+        around = Surroundings(
+            metrics.watch(target), self.board, lambda _instance, _name: sinks, SloCounters(()), CheckpointsInMemory()
+        )
         self.assignments.follow(config, [open_probe], {target.series: around})
 
     @property

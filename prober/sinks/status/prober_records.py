@@ -130,6 +130,38 @@ class Identity(Record):
     store_id: Mapped[str] = mapped_column(primary_key=True)
 
 
+class CheckpointRecord(Record):
+    """What the last run of a long-lived probe left for the next one (`runs.handover.Checkpoint`).
+
+    name  whose it is: the prober, or all that share its work, and the probe instance.
+    """
+
+    __tablename__ = "checkpoints"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    topic: Mapped[str]
+    subscription: Mapped[str]
+    epoch: Mapped[str]
+    left_at: Mapped[float]
+
+
+class WaitingPublish(Record):
+    """A publish event of a checkpoint: the `position`th, by its name on disk (`core.events.EVENT_TYPES`)."""
+
+    __tablename__ = "waiting_publishes"
+    __table_args__ = (PrimaryKeyConstraint("name", "position"),)
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    event: Mapped[str]
+    key: Mapped[str]
+    seq: Mapped[int]
+    generation: Mapped[int]
+    message_id: Mapped[str]
+    size: Mapped[int]
+    region: Mapped[str]
+
+
 class Lease(Record):
     """What only one of several probers is to do, and which of them does it until when."""
 

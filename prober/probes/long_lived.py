@@ -1,0 +1,117 @@
+"""`long_lived`: order holds on keys that live for days, with messages that waited while nobody subscribed.
+
+Other probes publish in bursts to topics that are renewed every few hours, and receive at once. Here the topic, its subscription and its
+keys stay for a week. At its end a run publishes on each key for the next run, when its own subscribers have gone (`handover`). The next one,
+minutes later or days, in this process or another one, receives that first and publishes more behind it: everything must come, in order.
+
+What waits is taken over once. A prober that is killed in the middle of a run leaves messages of which the next run knows nothing: it
+acknowledges them, and starts with what it publishes itself. Where nothing waits, a run publishes first and subscribes `REST_S` later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from prober.clock import chance_name
+from prober.core.events import Event, Published, PublishEvent
+from prober.errors import CheckpointUnavailable
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.experiment import NOTHING_DELIVERED, Experiment, Workload, chances_of_order
+from prober.slo.figures import Figure
+from prober.slo.indicators import Indicator
+
+REST_S: Final = 6.0
+"""How long messages wait at the least, where no run before has published any."""
+SETTLE_S: Final = 30.0
+"""How long to wait until everything has been received; what comes later is waited for by the run as in any other probe."""
+
+
+class _Receipts:
+    """What was received, and whether that is all."""
+
+    def __init__(self, ack_after_s: float, expected: int) -> None:
+        self._ack_after_s, self._expected = ack_after_s, expected
+        self._acked: set[tuple[str, int]] = set()
+        self.complete = asyncio.Event()
+
+    def received(self, delivery: Delivery) -> None:
+        """Acknowledges a delivery soon."""
+        delivery.context.later(self._ack_after_s, lambda: self._ack(delivery))
+
+    def _ack(self, delivery: Delivery) -> None:
+        delivery.ack()
+        self._acked.add((delivery.key, delivery.seq))
+        if len(self._acked) >= self._expected:
+            self.complete.set()
+
+
+async def act(context: ProbeContext, workload: Workload) -> None:
+    """Receives what waits, publishes more, and hands over to the next run if everything was received."""
+    keys = [f"long-lived-{number}" for number in workload.numbers]
+    waiting = await _waiting(context, keys, workload)
+    receipts = _Receipts(workload.ack_after_s, workload.messages)
+    subscribers = [await context.subscribe(receipts.received) for _ in range(workload.subscribers)]
+    confirmed = sum(await asyncio.gather(*(_bursts(context, key, workload) for key in keys)))
+    if waiting + confirmed == workload.messages and await comes_within(SETTLE_S, receipts.complete):
+        await asyncio.gather(*(subscriber.close() for subscriber in subscribers))
+        await _hand_over(context, keys, workload)
+
+
+async def _waiting(context: ProbeContext, keys: Sequence[str], workload: Workload) -> int:
+    """Takes over what waits, or publishes it; returns how many messages are confirmed."""
+    published = await context.handover.take()
+    context.recording.measured(Figure.LONG_LIVED_AGE, context.handover.age_s)
+    if not published:
+        confirmed = await asyncio.gather(*(_burst(context, key, workload) for key in keys))
+        await asyncio.sleep(REST_S)
+        return sum(confirmed)
+    context.recording.measured(Figure.LONG_LIVED_WAITED, context.handover.waited_s)
+    now = context.now()
+    for event in published:
+        context.record(replace(event, t=now))  # as if it were published now: nobody waited for it until then
+    context.publishing.go_on(published)
+    confirmed_messages = {(event.key, event.seq) for event in published if isinstance(event, Published)}
+    context.count("messages_taken_over", len(confirmed_messages))
+    return len(confirmed_messages)
+
+
+async def _bursts(context: ProbeContext, key: str, workload: Workload) -> int:
+    """All but the first burst, which waited."""
+    return sum([await _burst(context, key, workload) for _ in range(workload.bursts - 1)])
+
+
+async def _burst(context: ProbeContext, key: str, workload: Workload) -> int:
+    return await context.publish(key, workload.burst_messages, workload.sizes)
+
+
+async def _hand_over(context: ProbeContext, keys: Sequence[str], workload: Workload) -> None:
+    """Publishes messages on each of the keys for the next run, which records them."""
+    if not context.handover.lasts:
+        return
+    epoch, published = f"{PROBE.name}-{chance_name(12)}", list[Event]()
+    publishing = context.publishing_as(epoch, published.append)
+    try:
+        await asyncio.gather(*(publishing.publish(key, workload.burst_messages, workload.sizes) for key in keys))
+    finally:
+        await publishing.close()
+    try:
+        await context.handover.leave(epoch, [event for event in published if isinstance(event, PublishEvent)])
+    except CheckpointUnavailable:
+        context.count("handovers_failed")  # the next run finds messages of which it knows nothing
+
+
+PROBE = Experiment(
+    name="long_lived",
+    promise="Order holds on keys that live for days, also of messages that waited while nobody subscribed.",
+    act=act,
+    workload=Workload(keys=10, bursts=3, burst_messages=10, subscribers=2),
+    interval_s=300.0,
+    chances=chances_of_order,
+    disturbs=frozenset({Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY}),
+    simulated={"keys": range(1, 5), "messages": range(1, 6), "subscribers": range(1, 4)},
+    requires={"deliveries_first": NOTHING_DELIVERED},
+    long_lived=True,
+)

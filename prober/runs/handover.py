@@ -1,0 +1,143 @@
+"""How the runs of a long-lived probe hand over to each other: a checkpoint says what waits, and where.
+
+A checkpoint is written at the end of a run and taken once, before the next one receives anything. So what a run may have received never
+waits for another one: a process that ends in between leaves a checkpoint without publishes, of which only the names count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Protocol
+
+from prober.brokers.base import Admin
+from prober.clock import wall_s
+from prober.core.events import PublishEvent
+from prober.errors import BrokerError, CheckpointUnavailable, ProberError
+from prober.runs.resources import Provisioner, made_at
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a run left.
+
+    topic, subscription  full names of what it used.
+    epoch                that of the messages that wait there; empty if they were taken.
+    left_at              when they were published, in seconds since 1970.
+    publishes            their publishes, in order; their times mean nothing to others.
+    """
+
+    topic: str
+    subscription: str
+    epoch: str = ""
+    left_at: float = 0.0
+    publishes: tuple[PublishEvent, ...] = ()
+
+
+class Checkpoints(Protocol):
+    """One checkpoint for each name. Every method raises CheckpointUnavailable."""
+
+    async def read(self, name: str) -> Checkpoint | None:
+        """The last one, None if there is none."""
+
+    async def take(self, name: str, epoch: str) -> bool:
+        """Nothing waits any more; False, and nothing changes, if it is not this epoch that waits."""
+
+    async def save(self, name: str, checkpoint: Checkpoint) -> None:
+        """Writes one in place of the last one."""
+
+
+class CheckpointsInMemory:
+    """Checkpoints that last as long as the process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Checkpoint] = {}
+
+    async def read(self, name: str) -> Checkpoint | None:
+        """See `Checkpoints`."""
+        return self._kept.get(name)
+
+    async def take(self, name: str, epoch: str) -> bool:
+        """See `Checkpoints`."""
+        if name not in self._kept or self._kept[name].epoch != epoch:
+            return False
+        self._kept[name] = replace(self._kept[name], epoch="", publishes=())
+        return True
+
+    async def save(self, name: str, checkpoint: Checkpoint) -> None:
+        """See `Checkpoints`."""
+        self._kept[name] = checkpoint
+
+
+class RunHandover:
+    """The handover of one run (`prober.probes.handover`). `problem`: why nobody knows what waits."""
+
+    lasts = True
+
+    def __init__(
+        self, name: str, checkpoints: Checkpoints, provisioner: Provisioner, found: Checkpoint | None, problem: ProberError | None
+    ) -> None:
+        self._name, self._checkpoints, self._problem = name, checkpoints, problem
+        self._names = provisioner.resources.topic, provisioner.resources.subscription
+        self._found = found
+
+    @property
+    def epoch(self) -> str:
+        """See the port."""
+        return "" if self._found is None else self._found.epoch
+
+    @property
+    def waited_s(self) -> float:
+        """See the port."""
+        return nan if self._found is None or not self._found.epoch else max(0.0, wall_s() - self._found.left_at)
+
+    @property
+    def age_s(self) -> float:
+        """See the port."""
+        made = made_at(self._names[1])
+        return nan if made is None else max(0.0, wall_s() - made)
+
+    async def take(self) -> Sequence[PublishEvent]:
+        """See the port."""
+        if self._problem is not None:
+            raise self._problem
+        if self._found is None or not self._found.epoch:
+            return ()
+        if not await self._checkpoints.take(self._name, self._found.epoch):
+            raise CheckpointUnavailable(
+                "another process took the checkpoint of the last run, so this one knows nothing of the messages that it finds; "
+                "if this persists, give each prober that uses the status store a name of its own"
+            )
+        return self._found.publishes
+
+    async def leave(self, epoch: str, publishes: Sequence[PublishEvent]) -> None:
+        """See the port."""
+        checkpoint = Checkpoint(*self._names, epoch, wall_s(), tuple(publishes))
+        await self._checkpoints.save(self._name, checkpoint)
+
+
+class Handovers:
+    """Of the runs of one probe instance, one after the other. `name`: that of its checkpoint."""
+
+    def __init__(self, name: str, checkpoints: Checkpoints, provisioner: Provisioner) -> None:
+        self._name, self._checkpoints, self._provisioner = name, checkpoints, provisioner
+        self._dropped = ""
+
+    async def next(self, admin: Admin) -> RunHandover:
+        """For the next run, whose topic and subscription are then those of the provisioner. Raises nothing but mistakes of ours."""
+        found, problem = None, None
+        try:
+            found = await self._checkpoints.read(self._name)
+            if found is not None and (found.subscription == self._dropped or not await self._adopted(found, admin)):
+                self._dropped, found = found.subscription, None
+        except (CheckpointUnavailable, BrokerError) as error:
+            problem = error
+            _log.warning("%s: what waits for the next run is not known: %s", self._name, error)
+        return RunHandover(self._name, self._checkpoints, self._provisioner, found, problem)
+
+    async def _adopted(self, found: Checkpoint, admin: Admin) -> bool:
+        return await self._provisioner.adopt(found.topic, found.subscription, admin)
