@@ -337,6 +337,14 @@ def _scale_panels() -> tuple[Panel, ...]:
             Figure.PUSH_FELL_BEHIND,
         ),
         _panel(
+            "How long messages waited, and how old their keys are (long_lived)",
+            "For how long messages had waited that a run received and the run before had published; the age of topic and keys. The "
+            "last run of each.",
+            SECONDS,
+            Figure.LONG_LIVED_WAITED,
+            Figure.LONG_LIVED_AGE,
+        ),
+        _panel(
             "How far out of order a key of two regions is (region)",
             "Of the key that is published in two regions by turns, which are not ordered with each other: messages that were received "
             "reordered (RFC 4737). The last run of each.",

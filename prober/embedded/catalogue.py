@@ -77,7 +77,7 @@ _DESCRIPTIONS: Final = (
         "skip_waiting",
         "A message that has waited for 5 s when its turn comes is passed over, and the next ones of its key are sent; it comes only if the "
         "key starts again below it.",
-        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK"),
+        findings=("ORDER_GAP", "LOST_OVERTAKEN", "STUCK", "REDELIVERY_SKIP", "REDELIVERY_STALL"),
     ),
     Description(
         "late_fill",

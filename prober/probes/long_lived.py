@@ -1,8 +1,8 @@
 """`long_lived`: order holds on keys that live for days, with messages that waited while nobody subscribed.
 
 Other probes publish in bursts to topics that are renewed every few hours, and receive at once. Here the topic, its subscription and its
-keys stay for a week. At its end a run publishes on each key for the next run, when its own subscribers have gone (`handover`). The next one,
-minutes later or days, in this process or another one, receives that first and publishes more behind it: everything must come, in order.
+keys stay for a week. At its end, when its subscribers have gone, a run publishes on each key for the next run (`handover`). That one,
+minutes later or days, in this process or another one, receives it first and publishes more behind it: everything must come, in order.
 
 What waits is taken over once. A prober that is killed in the middle of a run leaves messages of which the next run knows nothing: it
 acknowledges them, and starts with what it publishes itself. Where nothing waits, a run publishes first and subscribes `REST_S` later.

@@ -359,7 +359,7 @@ class Kept(StrEnum):
     NOT_NAMED = "not named as probers name theirs"
     YOUNG = "too young: see --older-than"
     USED = "a living prober uses it: stop the prober, or see --in-use"
-    MAY_BE_USED = "younger than a day, and no status store says which probers live: see --in-use"
+    MAY_BE_USED = "younger than a day (ten if it lasts), and no status store says which probers live: see --in-use"
 
 
 @dataclass(frozen=True, slots=True)

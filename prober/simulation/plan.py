@@ -34,7 +34,7 @@ MET_ONLY_BY: Final[Mapping[str, tuple[ProbeName, ...]]] = MappingProxyType(
         "break_stalls_keys": (ProbeName.EXACTLY_ONCE,),
         "filter_leaks": (ProbeName.PUBLISH,),
         "filter_drops": (ProbeName.PUBLISH,),
-        "skip_waiting": (ProbeName.LONG_LIVED,),
+        "skip_waiting": (ProbeName.LONG_LIVED, ProbeName.SEEK),
         "split_holder": (ProbeName.AFFINITY, ProbeName.ORDERING, ProbeName.REDELIVERY),
         "forget_holds": (ProbeName.EXACTLY_ONCE,),
         "lease_short": (ProbeName.EXACTLY_ONCE,),

@@ -51,7 +51,13 @@ WITHOUT_DATA = {
     ("okp-prober", "Fire drills: findings"): NEEDS_A_DRILL,
     **{(uid, "annotation Drills"): NEEDS_A_DRILL for uid in BOARDS},
 }
-PERHAPS_ABSENT = ("backlog_begins_bytes_per_second", "refusals_begin_bytes_per_second", "pubsub_prober_scale_", "push_fell_behind_")
+PERHAPS_ABSENT = (
+    "backlog_begins_bytes_per_second",
+    "refusals_begin_bytes_per_second",
+    "pubsub_prober_scale_",
+    "push_fell_behind_",
+    "long_lived_waited_seconds",
+)
 """Figures that a run does not always have: on a key that keeps up no backlog begins."""
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(SCRAPED_S + 2 * PATIENCE_S + 180.0)]

@@ -66,6 +66,7 @@ DELIVERIES_OFF = {
     "limits": 0.0,
     "region": 0.0,
     "scale": 0.0,
+    "long_lived": 0.0,
 }
 """How far deliveries may be off, as a share: which subscriber leaves, or is replaced, when it holds what is decided by dice and time; so is
 what was stored of a publish whose answer nobody waited for."""
