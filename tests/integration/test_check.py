@@ -42,6 +42,7 @@ TRIALS = {
     "swap_across_batches": ("ordering", "p=0.2"),
     "hole": ("ordering", "p=0.02"),
     "late_fill": ("ordering", "p=0.02"),
+    "skip_waiting": ("long_lived", "p=0.1"),
     "diverge_subscriptions": ("publish", "p=0.2"),
     "filter_leaks": ("publish", "p=0.05"),
     "filter_drops": ("publish", "p=0.05"),
