@@ -84,6 +84,7 @@ _FAULTS: Final = (
     (DrillSort.ORDER, _ORDERING, Fault("swap_across_batches", key=_SOME)),
     (DrillSort.ORDER, ProbeName.PUBLISH, Fault("diverge_subscriptions", key=_PUBLISHED)),
     (DrillSort.ORDER, _ORDERING, Fault("hole", key=_ONE, count=1)),
+    (DrillSort.ORDER, ProbeName.LONG_LIVED, Fault("skip_waiting", key="long-lived-[024]", probability=0.5)),
     (DrillSort.ORDER, _ORDERING, Fault("late_fill", key=_SOME, probability=0.2)),
     (DrillSort.REDELIVERY, _REDELIVERY, Fault("reorder_run", key=_REDELIVERED)),
     (DrillSort.REDELIVERY, _ORDERING, Fault("lone_duplicate", key=_SOME)),

@@ -37,6 +37,7 @@ from prober.config.sections import Observe
 from prober.embedded.faults import parse_fault
 from prober.probes.catalogue import ProbeName
 from prober.reports.reader import ReportReader
+from prober.runs.handover import CheckpointsInMemory
 from prober.simulation.network import Network
 from prober.simulation.network_conditions import CALM
 from prober.simulation.prober import SimulatedProber
@@ -144,7 +145,7 @@ async def hour(location: str) -> Shop:
     await shop.open()
     await asyncio.sleep(60.0)  # until it is the next day
     async with recorded(location, "observed") as sinks:
-        prober = SimulatedProber(config, service.network, pushes, sinks)
+        prober = SimulatedProber(config, service.network, pushes, sinks, CheckpointsInMemory())
         prober.start()
         await asyncio.sleep(20.0)
         await shop.trade(3_300)

@@ -26,6 +26,8 @@ from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, faulty, name
         ("hole:count=1,start=1", "open:A +k:1 @1 +k:2,3 nack:k3 nack:k1", "A<k1 A<k3 A<k3 A<k1,k2,k3"),
         ("hole:count=1", "+k:1,2,3 pull:p", "p<k2,k3"),
         ("hole", "open:A +k:1 +k:2 nack:k1", "A<k1 A<k2 A<k1,k2"),
+        ("skip_waiting", "open:A +k:1,2 @6 +k:3,4", "A<k1,k2 A<k3,k4"),
+        ("skip_waiting", "+k:1,2 @4 +k:3 @6 open:A +k:4", "A<k2,k3 A<k4"),
         ("late_fill", "open:A +k:1,2,3 +k:4 nack:k1", "A<k2,k3,k1 A<k4 A<k1,k2,k3,k4"),
         ("late_fill:count=1", "+k:1,2,3 pull:p", "p<k2,k3,k1"),
         ("phantom:count=1", "open:A +k:1 +k:2", "A<k1,k1000001 A<k2"),

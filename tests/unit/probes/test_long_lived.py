@@ -17,6 +17,7 @@ from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
 from prober.embedded.faults import Fault
 from prober.errors import CheckpointUnavailable
+from prober.probes.catalogue import ProbeName
 from prober.probes.resources import OURS
 from prober.runs.classification import Observation
 from prober.runs.handover import Checkpoint, CheckpointsInMemory
@@ -57,8 +58,8 @@ class World:
     def __init__(self, loop: VirtualTime, faults: tuple[Fault, ...]) -> None:
         self._loop = loop
         (target,) = defaults().targets
-        settings = target.probes["long_lived"].model_copy(update={"schedule": Schedule(interval=timedelta(minutes=1))})
-        self._target = target.model_copy(update={"probes": {"long_lived": settings}})
+        settings = target.probes[ProbeName.LONG_LIVED].model_copy(update={"schedule": Schedule(interval=timedelta(minutes=1))})
+        self._target = target.model_copy(update={"probes": {ProbeName.LONG_LIVED: settings}})
         self._config = defaults().model_copy(update={"targets": (self._target,)})
         self._pushes, self._sink = PushEndpoint("", 0, "simulated"), Results()
         self._service = SimulatedService(faults, CALM, Random(1), self._pushes.app())
