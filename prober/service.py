@@ -20,7 +20,6 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-from prober.brokers.call_errors import CallFailed
 from prober.clock import monotonic_s, wall_s
 from prober.config.following import ConfigurationFile, ConfigurationStatus, Following
 from prober.config.models import Config, TargetSettings
@@ -28,9 +27,10 @@ from prober.drills.schedule import FireDrills, drills_of
 from prober.errors import BrokerError
 from prober.probes.observe import NAME as OBSERVE
 from prober.reports.reader import NightlyReports
+from prober.runs.lifetimes import RENEWED_AFTER_S
 from prober.runs.probe_instance import InstanceKey, ProbeInstance
-from prober.runs.resources import RENEWED_AFTER_S, sweep
 from prober.runs.sink import RunSink
+from prober.runs.sweeping import sweep
 from prober.schedule.assignments import Assignments, Unshared
 from prober.schedule.connections import Connections, PushReceivers
 from prober.schedule.forecast import billed_instances, check_budget, price_of
@@ -90,7 +90,7 @@ class Service:
         self._nightly = NightlyReports(config, self._metrics.health)
         self._drills = FireDrills(config.drills, self._metrics.drills(drills_of(config.drills)), self._metrics.health)
         pushes = PushReceivers(config.push, self._instance, partial(self._metrics.health.count, families.PUSH_REQUESTS))
-        self._connections = Connections(environ, config.embedded, self._instance, self._failed_at, pushes)
+        self._connections = Connections(environ, config.embedded, self._instance, self._metrics.errors_at, pushes)
         self._changing = asyncio.Lock()
         self._sharding: ShardingMember | None = None
         self._database = Database(config.status.url.get_secret_value())
@@ -228,17 +228,14 @@ class Service:
         return HistoryWriter(self._config.history, dropped=partial(health.dropped, Component.HISTORY), failed=failed)
 
     def _new_status(self) -> StatusWriter:
-        settings, health = self._config.status, self._metrics.health
+        health = self._metrics.health
         return StatusWriter(
             StatusStore(self._database),
             ProberIdentity(self._instance, self._version, wall_s()),
-            RetentionPolicy(settings.retention.total_seconds()),
+            RetentionPolicy(self._config.status.retention.total_seconds()),
             dropped=partial(health.dropped, Component.STATUS),
             failed=partial(health.count, families.STATUS_FAILURES),
         )
-
-    def _failed_at(self, target: TargetSettings) -> CallFailed:
-        return self._metrics.errors_at(target)
 
     def _work_at(self, instances: Iterable[OpenProbe]) -> None:
         """These are the probe instances from now on, of the configuration in force."""

@@ -26,7 +26,8 @@ from prober.clock import wall_s
 from prober.durations import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
 from prober.probes.resources import OURS
-from prober.runs.resources import CleanupBounds, Kept, in_order_of_deletion, made_at, reason_to_keep, steady_name
+from prober.runs.lifetimes import made_at, steady_name
+from prober.runs.sweeping import CleanupBounds, Kept, in_order_of_deletion, reason_to_keep
 
 if TYPE_CHECKING:
     from prober.config.models import Config, TargetSettings

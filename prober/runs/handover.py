@@ -16,7 +16,8 @@ from prober.brokers.base import Admin
 from prober.clock import wall_s
 from prober.core.events import PublishEvent
 from prober.errors import BrokerError, CheckpointUnavailable, ProberError
-from prober.runs.resources import Provisioner, made_at
+from prober.runs.lifetimes import made_at
+from prober.runs.resources import Provisioner
 
 _log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from prober.probes.catalogue import DECLARED, ProbeName
 from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.experiment import Experiment, Workload
 from prober.probes.observe import observing, stream_of
+from prober.runs.lifetimes import LASTING
 from prober.runs.probe_instance import Target
-from prober.runs.resources import LASTING
 from prober.runs.runner import for_library
 from prober.slo.objectives import Objective
 

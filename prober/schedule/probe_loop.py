@@ -19,9 +19,10 @@ from prober.probes.handover import ALONE
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
 from prober.runs.handover import Checkpoints, Handovers
+from prober.runs.lifetimes import LONG, USUAL, names_in_metrics
 from prober.runs.probe_instance import ProbeInstance
 from prober.runs.recorder import PAUSE_MAX_S
-from prober.runs.resources import LONG, USUAL, Provisioner, names_in_metrics
+from prober.runs.resources import Provisioner
 from prober.runs.result import RunResult
 from prober.runs.runner import Run
 from prober.runs.sink import RunSink

@@ -37,7 +37,7 @@ from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
 from prober.errors import ConfigError
 from prober.evidence.explain import explain
-from prober.runs.resources import steady_name
+from prober.runs.lifetimes import steady_name
 from prober.runs.result import RunResult
 from prober.sinks.metrics.label_values import PublishOutcome
 from prober.sinks.tracing.episodes import Episode, EpisodeIdentity, episodes_of, publish_identity

@@ -15,19 +15,10 @@ from prober.core.rules import Mode, Rules
 from prober.errors import AdminUnavailable, BrokerUnavailable, NotOurs, PermissionRefused
 from prober.probes.experiment import SubscriptionPlan
 from prober.probes.resources import OURS
+from prober.runs.lifetimes import ABANDONED_AFTER_S, RENEWED_AFTER_S, RENEWED_AT_LATEST_S
 from prober.runs.probe_instance import Target
-from prober.runs.resources import (
-    ABANDONED_AFTER_S,
-    RENEWED_AFTER_S,
-    RENEWED_AGAIN_S,
-    RENEWED_AT_LATEST_S,
-    CleanupBounds,
-    Kept,
-    Provisioner,
-    in_order_of_deletion,
-    reason_to_keep,
-    sweep,
-)
+from prober.runs.resources import RENEWED_AGAIN_S, Provisioner
+from prober.runs.sweeping import CleanupBounds, Kept, in_order_of_deletion, reason_to_keep, sweep
 from tests.notation import history
 
 TARGET = Target("here", "p", "wire", Rules(ack_deadline_s=10.0, message_retention_s=86_400.0), publish_region="europe-west1")
