@@ -29,16 +29,30 @@ def _load_panels() -> tuple[Panel, ...]:
             Figure.HOT_KEY_DRAINED,
         ),
         _panel(
-            "Others of a held key or subscription (isolation)",
+            "Others of a held or slow key, or a held subscription (isolation)",
             "The median latency of the other keys before one key was held unacknowledged, meanwhile, while another subscription was held, "
-            "while the key was held and subscribers restarted, and after; and the 99 % quantile of the delay then. The last run of each.",
+            "while the key was held and subscribers restarted, while a consumer was slow, and after; and the 99 % quantile of the delay "
+            "during restarts. The last run of each.",
             SECONDS,
             Figure.LATENCY_BEFORE_HOLD,
             Figure.LATENCY_DURING_HOLD,
             Figure.LATENCY_DURING_SIBLING_HOLD,
             Figure.LATENCY_DURING_RESTARTS,
+            Figure.LATENCY_WHILE_SLOW,
             Figure.LATENCY_AFTER_HOLD,
             Figure.DELAY_DURING_RESTARTS,
+        ),
+        _panel(
+            "Age of messages at a slow consumer (isolation)",
+            "How old the oldest message became until the slow consumer acknowledged it. The last run of each.",
+            SECONDS,
+            Figure.SLOW_OLDEST,
+        ),
+        _panel(
+            "Backlog of a slow consumer (isolation)",
+            "Messages that the slow consumer had not acknowledged when publishing ended. The last run of each.",
+            COUNT,
+            Figure.SLOW_BACKLOG,
         ),
     )
 

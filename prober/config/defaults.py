@@ -30,6 +30,11 @@ def _by_default(probe: Experiment) -> Mapping[str, Any]:
         "keys": workload.keys,
         "messages": workload.burst_messages,
         **({"rate": int(workload.rate)} if workload.rate else {}),
+        **(
+            {"processing": str(workload.processing), "processing_time": write_duration(timedelta(seconds=workload.processing_s))}
+            if workload.processing_s
+            else {}
+        ),
         **({"sizes": list(workload.sizes)} if workload.sizes != SIZES else {}),
         "subscribers": workload.subscribers,
         "ack_deadline": write_duration(timedelta(seconds=probe.ack_deadline_s)),

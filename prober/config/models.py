@@ -42,7 +42,7 @@ from prober.config.values import (
 )
 from prober.durations import write_duration
 from prober.probes.catalogue import ProbeName
-from prober.probes.experiment import SIZES
+from prober.probes.experiment import SIZES, Processing
 from prober.slo.indicators import MEANINGS, Indicator
 from prober.slo.objectives import PERIOD_S, Objective
 
@@ -126,6 +126,11 @@ class ProbeSettings(Section):
     """Messages per second over all keys; 0 sends the whole burst at once."""
     beyond_key_limit: bool = False
     """`hot_key` only: `rate` may be up to four times what the service takes on one key, to see from which load on it refuses publishes."""
+    processing: Processing = Processing.SLOW_KEY
+    """`isolation` only: what its slow consumer takes time for: the messages of one key, all alike (`fixed`), or all, most of them less
+    and a few many times as long (`heavy_tailed`)."""
+    processing_time: Duration = timedelta()
+    """`isolation` only: how long its slow consumer takes for a message, on average, at most 20s."""
     sizes: Annotated[tuple[Annotated[Size, Field(ge=0, le=MESSAGE_BYTES_MAX)], ...], Field(min_length=1)] = SIZES
     """Sizes of payloads, used in turn. A message that needs more for its own content is longer."""
     subscribers: Annotated[int, Field(ge=1, le=1000)]

@@ -25,7 +25,8 @@ from prober.config.problems import Path, Problem
 from prober.config.values import write_size
 from prober.durations import write_duration
 from prober.probes.catalogue import DECLARED, ProbeName, is_fed
-from prober.probes.experiment import Workload, each_message
+from prober.probes.experiment import Processing, Workload, each_message
+from prober.probes.slow_consumer import PROCESSING_S
 from prober.slo.indicators import MEANINGS, SLICE_S, Indicator, Unit
 from prober.slo.objectives import HOUR_S, Objective, rate_min_per_s
 
@@ -71,10 +72,25 @@ def workload_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
             yield Problem((*here, "rate"), f"the {name} probe sends each burst at once and has no rate; remove it")
         elif probe.beyond_key_limit and name is not ProbeName.HOT_KEY:
             yield Problem((*here, "beyond_key_limit"), f"the {name} probe loads no key up to its limit: remove it")
+        elif text := _processing_problem(name, probe):
+            yield Problem((*here, "processing_time"), text)
         elif text := declared.rate_problem(workload_of(name, probe)):
             yield Problem((*here, "rate"), text)
         elif text := _too_long(name, probe) or _too_large(probe):
             yield Problem(here, text)
+
+
+def _processing_problem(name: ProbeName, probe: ProbeSettings) -> str:
+    """What to say about a slow consumer that the probe does not have, or that does nothing in time; empty if it is right."""
+    if DECLARED[name].workload.processing_s:
+        right = timedelta() < probe.processing_time <= timedelta(seconds=PROCESSING_S)
+        return (
+            ""
+            if right
+            else f"must be more than 0s and at most {PROCESSING_S:g}s, so long the slow consumer of the {name} probe goes on"
+        )
+    has_any = probe.processing_time or probe.processing is not Processing.SLOW_KEY
+    return f"the {name} probe has no slow consumer: remove processing and processing_time" if has_any else ""
 
 
 def busy_share(targets: Iterable[TargetSettings]) -> float:
@@ -105,6 +121,8 @@ def workload_of(name: ProbeName, probe: ProbeSettings) -> Workload:
         burst_messages=probe.messages,
         rate=probe.rate,
         beyond_key_limit=probe.beyond_key_limit,
+        processing=probe.processing,
+        processing_s=probe.processing_time.total_seconds(),
         sizes=probe.sizes,
         subscribers=probe.subscribers,
         parts=probe.parts,

@@ -54,7 +54,9 @@ _SETTINGS: Final = MappingProxyType(
         ProbeName.PULL: ProbeSettings(schedule=_ONCE, keys=6, messages=10, subscribers=3, ack_deadline=_LEASE),
         ProbeName.PUSH: ProbeSettings(schedule=_ONCE, keys=6, messages=6, subscribers=1, ack_deadline=_LEASE),
         ProbeName.PUBLISH: ProbeSettings(schedule=_ONCE, keys=6, messages=3, subscribers=1, ack_deadline=_LEASE),
-        ProbeName.ISOLATION: ProbeSettings(schedule=_ONCE, keys=4, messages=2, subscribers=2, ack_deadline=_LEASE),
+        ProbeName.ISOLATION: ProbeSettings(
+            schedule=_ONCE, keys=4, messages=2, subscribers=2, processing_time=timedelta(seconds=1), ack_deadline=_LEASE
+        ),
         ProbeName.DEAD_LETTER: ProbeSettings(schedule=_ONCE, keys=4, messages=2, subscribers=2, ack_deadline=_LEASE),
         ProbeName.EXACTLY_ONCE: ProbeSettings(schedule=_ONCE, keys=6, messages=4, subscribers=2, ack_deadline=_LEASE),
         ProbeName.HOT_KEY: ProbeSettings(

@@ -89,6 +89,10 @@ class Delivery:
         """Lets its lease end in `seconds` and leaves it unanswered."""
         self.context.shorten_lease(self, seconds)
 
+    def extend_lease(self) -> None:
+        """Sets its lease to a whole acknowledgement deadline from now."""
+        self.context.extend_lease(self)
+
     def let_expire(self) -> None:
         """Leaves it unanswered for good: its lease ends by itself, and no client makes it longer."""
         self.session.let_expire(self.received)
@@ -281,11 +285,19 @@ class ProbeContext:
 
     def shorten_lease(self, delivery: Delivery, seconds: int) -> None:
         """Records and sends a lease modification, unless its session is over, and leaves the message unanswered."""
-        session, received, t = delivery.session, delivery.received, self.now()
-        if not session.is_over:
-            self._record(LeaseModified(t, delivery.subscription, delivery.key, session.name, received.message_id, seconds))
-            session.modify_lease(received, seconds)
-        session.let_expire(received)
+        self._modify_lease(delivery, seconds)
+        delivery.session.let_expire(delivery.received)
+
+    def extend_lease(self, delivery: Delivery) -> None:
+        """Records and sends a lease of a whole acknowledgement deadline, unless its session is over."""
+        self._modify_lease(delivery, round(self.resources.ack_deadline_s))
+
+    def _modify_lease(self, delivery: Delivery, seconds: int) -> None:
+        session, received = delivery.session, delivery.received
+        if session.is_over:
+            return
+        self._record(LeaseModified(self.now(), delivery.subscription, delivery.key, session.name, received.message_id, seconds))
+        session.modify_lease(received, seconds)
 
     # --- what the tap tells --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import inf
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -34,6 +35,19 @@ ONE_SUBSCRIBER: Final = (
 )
 
 
+class Processing(StrEnum):
+    """How long a slow consumer takes for a message.
+
+    SLOW_KEY      messages of one key take a fixed time, all others none.
+    FIXED         every message takes the same time.
+    HEAVY_TAILED  most take less than the mean, and a few many times as long.
+    """
+
+    SLOW_KEY = "slow_key"
+    FIXED = "fixed"
+    HEAVY_TAILED = "heavy_tailed"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """How much a run does. Times in seconds, sizes in bytes.
@@ -45,6 +59,7 @@ class Workload:
     sizes           sizes of messages, used in turn.
     subscribers     subscribers that share the subscription.
     ack_after_s     how long a subscriber takes to acknowledge.
+    processing      how long slow consumers take, and `processing_s` for a message, on average over those that take any time.
     beside          messages of a run beside its bursts, whatever its settings are.
     free_s          how long after its begin the next run may begin.
     beyond_key_limit  the rate may be above what the service takes on one key.
@@ -61,6 +76,8 @@ class Workload:
     beyond_key_limit: bool = False
     part: int = 0
     parts: int = 1
+    processing: Processing = Processing.SLOW_KEY
+    processing_s: float = 0.0
     beside: int = 0
     free_s: float = inf
 

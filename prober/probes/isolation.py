@@ -1,18 +1,21 @@
-"""`isolation`: how much a key, or another subscription, that is not acknowledged delays the others.
+"""`isolation`: how much a key that is not acknowledged, or slowly, or another subscription delays the others.
 
-Phases follow each other. Between them it waits until everything of the other keys has come.
+Phases follow each other. Between them it waits until everything of the other keys has come, and until the slow consumer is done.
 
     before       messages of all keys are acknowledged as they come.
     held         what comes of one key is held, within leases that the client makes longer, as by a subscriber that takes its time.
     sibling      what comes on a second subscription of the topic is held: the sibling. Both have the same messages.
     restarts     the key is held again, twice as much is published, and one subscriber after the other is replaced by a new one.
+    slow         a slow consumer (`slow_consumer`) processes the messages of a key one after the other, and extends their leases; which
+                 keys are slow, and how, is `processing`: by default only the one key is.
     after        as before.
 
 The service may delay other keys meanwhile ("unacknowledged messages of a key can delay other keys", above all when traffic changes), and no
 document limits how long a delivery takes, so this measures and does not accuse. The *delay* of a message of another key is how much longer
-it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held count
-for the indicator. Those during restarts do not: the probe moves the keys itself. What never comes has no delay, and is the checker's
-affair. The sibling is neither recorded nor judged.
+it took than 90 % of those sent before and after; what took no longer was not delayed. Delays while the key or the sibling was held, or one
+key was slow, count for the indicator. Those during restarts do not: the probe moves the keys itself. Nor do those with slow consumers of
+all keys, since no key is another one then. What never comes has no delay, and is the checker's affair. The sibling is neither recorded nor
+judged.
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from prober.brokers.base import BrokerSession, Received, Subscriber
-from prober.probes.context import Decide, Delivery, ProbeContext, comes_within
+from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Experiment, Processing, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.ordering import without_flow_limit
 from prober.probes.payload import Stamp
+from prober.probes.slow_consumer import PROCESSING_S, SlowConsumer, processing_times
 from prober.probes.unjudged import UnjudgedTap
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
@@ -48,7 +53,8 @@ class Phase(IntEnum):
     HELD = 1
     SIBLING = 2
     RESTARTS = 3
-    AFTER = 4
+    SLOW = 4
+    AFTER = 5
 
     @property
     def load(self) -> int:
@@ -63,6 +69,7 @@ FIGURES: Final = {
     Phase.HELD: Figure.LATENCY_DURING_HOLD,
     Phase.SIBLING: Figure.LATENCY_DURING_SIBLING_HOLD,
     Phase.RESTARTS: Figure.LATENCY_DURING_RESTARTS,
+    Phase.SLOW: Figure.LATENCY_WHILE_SLOW,
     Phase.AFTER: Figure.LATENCY_AFTER_HOLD,
 }
 
@@ -124,9 +131,10 @@ class _Sibling(UnjudgedTap):
 class _Phases:
     """What was sent and came of the other keys, phase by phase, and what is held of the one."""
 
-    def __init__(self, context: ProbeContext, key: str) -> None:
+    def __init__(self, context: ProbeContext, key: str, workload: Workload) -> None:
         self.key = key
         self.sibling = _Sibling(context)
+        self.slow = SlowConsumer(context, processing_times(workload, key, context.random))
         self.phase = Phase.BEFORE
         self.receipts: dict[Phase, list[Receipt]] = {phase: [] for phase in Phase}
         self._context = context
@@ -148,7 +156,10 @@ class _Phases:
             self.receipts[phase].append(Receipt(sent_t, self._context.now()))
             if not self._sent:
                 self._nothing_owed.set()
-        delivery.ack()
+        if self.phase is Phase.SLOW:
+            self.slow.take(delivery)
+        else:
+            delivery.ack()
 
     def begin(self, phase: Phase) -> None:
         """From here on what is sent belongs to this phase."""
@@ -166,7 +177,11 @@ class _Phases:
             if key != self.key:
                 self._sent |= {(key, seq): (self.phase, due_t) for seq in range(first, first + length)}
                 self._nothing_owed.clear()
-            await self._context.publish(key, length, workload.sizes, due_t)
+            seqs = range(first, first + length)
+            if self.phase is Phase.SLOW:
+                self.slow.expect(key, seqs, due_t)
+            if await self._context.publish(key, length, workload.sizes, due_t) < length:
+                self.slow.give_up(key, seqs)
 
     async def settle(self) -> None:
         """Lets go of what is held, once something was, then waits until everything of the others has come, each for a bounded time."""
@@ -181,35 +196,47 @@ class _Phases:
             delivery.ack()
         if self._sent:
             await comes_within(SETTLE_S, self._nothing_owed)
+        if self.phase is Phase.SLOW:
+            await self._finish_slowly()
+
+    async def _finish_slowly(self) -> None:
+        """Lets the slow consumer go on for a bounded time, and says what became of its messages."""
+        slow, context = self.slow, self._context
+        context.recording.measured(Figure.SLOW_BACKLOG, slow.backlog)
+        context.count("messages_cut_short", await slow.finish(PROCESSING_S))
+        context.count("messages_processed_slowly", slow.processed)
+        context.count("slow_consumer_redeliveries", slow.redelivered)
+        context.recording.measured(Figure.SLOW_OLDEST, slow.oldest_s)
 
 
 async def act(context: ProbeContext, workload: Workload) -> None:
     """Publishes on all keys through all phases; then says what that did to the others."""
     keys = [f"isolation-{number}" for number in workload.numbers]
-    phases = _Phases(context, keys[0])
-    await context.attach(phases.sibling, at=SIBLING)
-    subscribers = [await context.subscribe(phases.decide) for _ in range(workload.subscribers)]
+    phases = _Phases(context, keys[0], workload)
+    await context.attach(phases.sibling, without_flow_limit(workload), SIBLING)
+    flow = without_flow_limit(workload)
+    subscribers = [await context.subscribe(phases.decide, flow) for _ in range(workload.subscribers)]
     for phase in Phase:
         phases.begin(phase)
         publishing = [phases.publish(key, workload) for key in keys]
         if phase is Phase.RESTARTS:
-            every_s = workload.ack_after_s * (workload.bursts // PARTS) / (len(subscribers) + 1)
-            publishing.append(_restart(context, subscribers, phases.decide, every_s))
+            publishing.append(_restart(context, subscribers, phases, workload))
         await asyncio.gather(*publishing)
         await phases.settle()
-    _measure(context, phases)
+    _measure(context, phases, workload)
 
 
-async def _restart(context: ProbeContext, subscribers: Sequence[Subscriber], decide: Decide, every_s: float) -> None:
+async def _restart(context: ProbeContext, subscribers: Sequence[Subscriber], phases: _Phases, workload: Workload) -> None:
     """Replaces one subscriber after the other; the new one joins before the old one leaves."""
+    every_s = workload.ack_after_s * (workload.bursts // PARTS) / (len(subscribers) + 1)
     for subscriber in subscribers:
         await asyncio.sleep(every_s)
-        await context.subscribe(decide)
+        await context.subscribe(phases.decide, without_flow_limit(workload))
         await subscriber.close()
         context.count("subscribers_restarted")
 
 
-def _measure(context: ProbeContext, phases: _Phases) -> None:
+def _measure(context: ProbeContext, phases: _Phases, workload: Workload) -> None:
     receipts = phases.receipts
     for phase, figure in FIGURES.items():
         if receipts[phase]:
@@ -217,7 +244,8 @@ def _measure(context: ProbeContext, phases: _Phases) -> None:
     usual = receipts[Phase.BEFORE] + receipts[Phase.AFTER]
     if not usual:
         return
-    held = receipts[Phase.HELD] + receipts[Phase.SIBLING]
+    others_of_slow = receipts[Phase.SLOW] if workload.processing is Processing.SLOW_KEY else []
+    held = receipts[Phase.HELD] + receipts[Phase.SIBLING] + others_of_slow
     for receipt, delay_s in zip(held, delays_s(held, usual), strict=True):
         context.recording.took(Indicator.HEAD_OF_LINE_DELAY, delay_s, receipt.sent_t, receipt.received_t)
     context.count("delays_measured", len(held))
@@ -237,18 +265,19 @@ def traffic(workload: Workload) -> Traffic:
 
 PROBE = Experiment(
     name="isolation",
-    promise="A key or a subscription that is not acknowledged does not hold up the others: measured, since the service may delay them.",
+    promise="A key that is not acknowledged, or slowly, or another subscription does not hold up others: measured, since it may.",
     act=act,
-    workload=Workload(keys=9, bursts=36, burst_messages=2, subscribers=2, ack_after_s=0.5),
+    workload=Workload(keys=9, bursts=42, burst_messages=2, subscribers=2, ack_after_s=0.5, processing_s=1.5),
     interval_s=300.0,
     least={"keys": 2},
     traffic=traffic,
     chances=chances_of_order,
     feeds={Indicator.HEAD_OF_LINE_DELAY: delayed},
-    disturbs=frozenset({Indicator.END_TO_END_LATENCY}),
+    disturbs=frozenset({Indicator.END_TO_END_LATENCY, Indicator.OLDEST_UNACKED_MESSAGE_AGE}),
     requires={
         "deliveries_held": f"no message was held, so the delay of other keys was not measured; {CHECK_TARGET}",
         "sibling_deliveries_held": f"no message was held on the second subscription, so its effect was not measured; {CHECK_TARGET}",
+        "messages_processed_slowly": f"no message was processed slowly, so slow consumers were not tested; {CHECK_TARGET}",
         "delays_measured": (
             "no message of other keys was delivered while one was held, or none before and after, so their delay was not measured; "
             "if this persists, set keys of the probe to 2 or more, or give the prober more CPU"

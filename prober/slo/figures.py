@@ -48,6 +48,18 @@ class Figure(StrEnum):
         "latency_after_hold_seconds",
         "Median latency of the other keys after the held key was acknowledged, in the last run.",
     )
+    LATENCY_WHILE_SLOW = (
+        "latency_while_slow_seconds",
+        "Median latency of the other keys while a consumer processed messages slowly, in the last run.",
+    )
+    SLOW_BACKLOG = (
+        "slow_consumer_backlog_messages",
+        "Messages without an acknowledgement when publishing to a slow consumer ended, in the last run.",
+    )
+    SLOW_OLDEST = (
+        "slow_consumer_oldest_unacked_seconds",
+        "How old the oldest message of a slow consumer became until it was acknowledged, in the last run.",
+    )
     BACKLOG_BEGINS = (
         "backlog_begins_bytes_per_second",
         "The rate of payload, over all keys, at which a backlog began in the last run; absent if none did.",

@@ -23,8 +23,11 @@ THRESHOLD_S = 1.0
 CREATION_S = 10.0
 
 
-def run(probe: str, *faults: str) -> RunResult:
-    environ = {"ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(faults)}
+def run(probe: str, *faults: str, processing: str = "slow_key") -> RunResult:
+    environ = {
+        "ORDERING_PROBER_EMBEDDED__FAULTS": json.dumps(faults),
+        "ORDERING_PROBER_PROBES__ISOLATION__PROCESSING": processing,
+    }
     (result,) = in_virtual_time(lambda: run_checks(load(None, environ), CheckRequest(probes=(probe,)), environ, lambda _: None))
     assert result.verdict is Verdict.PASS, result.reason
     return result
@@ -33,16 +36,18 @@ def run(probe: str, *faults: str) -> RunResult:
 def test_a_held_key_that_delays_others_shows_as_a_delay_and_accuses_nobody() -> None:
     result = run("isolation", "head_of_line:p=1")
     delays = result.durations[Indicator.HEAD_OF_LINE_DELAY]
-    assert delays.count == result.counters["delays_measured"] == 192
+    assert delays.count == result.counters["delays_measured"] == 288
     assert delays.max_s > THRESHOLD_S
     during, after = result.figures[Figure.LATENCY_DURING_HOLD], result.figures[Figure.LATENCY_AFTER_HOLD]
-    assert during > 2 * max(after, result.figures[Figure.LATENCY_BEFORE_HOLD])
+    usual = max(after, result.figures[Figure.LATENCY_BEFORE_HOLD])
+    assert during > 2 * usual
+    assert result.figures[Figure.LATENCY_WHILE_SLOW] > 2 * usual
     assert "  latency during hold: " in result_as_text(result)
 
 
 def test_jitter_that_is_as_before_is_no_delay() -> None:
     delays = run("isolation", "jitter:p=1,seed=1").durations[Indicator.HEAD_OF_LINE_DELAY]
-    assert delays.count == 192
+    assert delays.count == 288
     assert delays.max_s < THRESHOLD_S
 
 
@@ -61,6 +66,32 @@ def test_what_a_held_key_delays_while_subscribers_restart_is_a_figure_and_counts
     assert plain.figures[Figure.DELAY_DURING_RESTARTS] < THRESHOLD_S
     assert plain.durations[Indicator.HEAD_OF_LINE_DELAY].max_s < THRESHOLD_S
     assert run("isolation", "head_of_line").figures[Figure.DELAY_DURING_RESTARTS] > THRESHOLD_S
+
+
+@pytest.mark.parametrize("fault", ["", "slow_ack_extension:p=0.5", "jitter:p=0.5", "lease_short:p=0.5", "stream_break:p=0.1"])
+def test_a_slow_key_delays_only_itself_and_its_leases_last(fault: str) -> None:
+    """Its last messages wait for longer than their lease of ten seconds."""
+    result = run("isolation", *filter(None, [fault]))
+    assert result.durations[Indicator.HEAD_OF_LINE_DELAY].p99_s < THRESHOLD_S
+    assert result.figures[Figure.SLOW_BACKLOG] >= 9
+    assert result.figures[Figure.SLOW_OLDEST] > 10.0
+    assert result.counters["messages_processed_slowly"] >= 12
+    assert bool(result.counters.get("slow_consumer_redeliveries")) == fault.startswith(("lease_short", "stream_break"))
+
+
+@pytest.mark.parametrize("processing", ["fixed", "heavy_tailed"])
+def test_slow_consumers_of_all_keys_are_measured_and_delay_no_other_key(processing: str) -> None:
+    result = run("isolation", processing=processing)
+    assert result.counters["delays_measured"] == 192
+    assert result.counters["messages_processed_slowly"] > 12
+    assert result.figures[Figure.SLOW_BACKLOG] > 60
+    assert "slow_consumer_redeliveries" not in result.counters
+
+
+def test_head_of_line_delays_behind_a_slow_key_are_found_without_a_held_one() -> None:
+    result = run("isolation", "head_of_line:start=13")
+    assert result.figures[Figure.LATENCY_DURING_HOLD] < THRESHOLD_S / 2
+    assert result.durations[Indicator.HEAD_OF_LINE_DELAY].max_s > THRESHOLD_S
 
 
 def test_a_backlog_begins_where_a_key_is_slow() -> None:

@@ -1,0 +1,127 @@
+"""A consumer that takes its time: it processes the messages of a key one after the other, and any number of keys at once.
+
+It extends the leases of messages that wait for their turn or are being processed: they do not end as long as their streams are open. So a
+slow consumer by itself causes no redelivery, and nothing that it does explains a late message of another key.
+"""
+
+from __future__ import annotations
+
+from asyncio import Event
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import Final
+
+from prober.probes.context import Delivery, ProbeContext, comes_within
+from prober.probes.experiment import Processing, Workload
+
+TAIL: Final = 1.5
+"""The exponent of the Pareto distribution of `HEAVY_TAILED`: its mean is three times the least time."""
+LONGEST_S: Final = 15.0
+"""What processing a message of `HEAVY_TAILED` takes at most: longer than a lease of ten seconds."""
+PROCESSING_S: Final = 20.0
+"""How long a slow consumer may go on after the last publish; what waits then is acknowledged at once."""
+EXTENDED_AFTER: Final = 0.5
+"""After which share of its lease a message is extended."""
+
+
+def processing_times(workload: Workload, slow_key: str, dice: Random) -> Callable[[str], float]:
+    """A function that says of a key how long its next message takes, in seconds."""
+    mean_s = workload.processing_s
+    match workload.processing:
+        case Processing.SLOW_KEY:
+            return lambda key: mean_s if key == slow_key else 0.0
+        case Processing.FIXED:
+            return lambda _key: mean_s
+        case Processing.HEAVY_TAILED:
+            return lambda _key: min(LONGEST_S, dice.paretovariate(TAIL) * mean_s * (TAIL - 1.0) / TAIL)
+
+
+class SlowConsumer:
+    """Processes and acknowledges messages; see the head of this file. Belongs to the event loop.
+
+    processed     how many messages took some time and were acknowledged after it.
+    redelivered   how many deliveries were redeliveries.
+    oldest_s      how old the oldest message became until it was acknowledged, in seconds since it was to be sent.
+    """
+
+    def __init__(self, context: ProbeContext, takes_s: Callable[[str], float]) -> None:
+        self.processed, self.redelivered, self.oldest_s = 0, 0, 0.0
+        self._context, self._takes_s = context, takes_s
+        self._due_t: dict[tuple[str, int], float] = {}
+        self._waiting: dict[str, dict[int, Delivery]] = {}
+        self._nothing_left = Event()
+        self._nothing_left.set()
+
+    @property
+    def backlog(self) -> int:
+        """How many messages were to be sent and are not acknowledged."""
+        return len(self._due_t)
+
+    def expect(self, key: str, seqs: Iterable[int], due_t: float) -> None:
+        """These are to be sent at a time, and have to be processed."""
+        self._due_t |= {(key, seq): due_t for seq in seqs}
+        self._nothing_left.clear()
+
+    def give_up(self, key: str, seqs: Iterable[int]) -> None:
+        """These were not confirmed, and are not waited for."""
+        for seq in seqs:
+            self._due_t.pop((key, seq), None)
+        self._look()
+
+    def take(self, delivery: Delivery) -> None:
+        """A message was received: it waits for its turn. One that waits already keeps its place."""
+        self.redelivered += delivery.again
+        waiting = self._waiting.setdefault(delivery.key, {})
+        idle = not waiting
+        waiting[delivery.seq] = delivery
+        if idle:
+            self._process(delivery.key)
+        self._keep(delivery)
+
+    async def finish(self, limit_s: float) -> int:
+        """Waits until everything is acknowledged, at most so long; then acknowledges what waits. Returns how many messages that were."""
+        await comes_within(limit_s, self._nothing_left)
+        left = [delivery for waiting in self._waiting.values() for delivery in waiting.values()]
+        self._waiting = {}
+        for delivery in left:
+            self._acknowledge(delivery)
+        return len(left)
+
+    def _process(self, key: str) -> None:
+        while waiting := self._waiting.get(key, {}):
+            seq = next(iter(waiting))
+            if takes_s := self._takes_s(key):
+                self._context.later(takes_s, partial(self._processed, key, seq))
+                return
+            self._acknowledge(waiting.pop(seq))
+        self._waiting.pop(key, None)
+
+    def _processed(self, key: str, seq: int) -> None:
+        if (delivery := self._waiting.get(key, {}).pop(seq, None)) is not None:
+            self.processed += 1
+            self._acknowledge(delivery)
+            self._process(key)
+
+    def _acknowledge(self, delivery: Delivery) -> None:
+        delivery.ack()
+        if (due_t := self._due_t.pop((delivery.key, delivery.seq), None)) is not None:
+            self.oldest_s = max(self.oldest_s, self._context.now() - due_t)
+        self._look()
+
+    def _look(self) -> None:
+        if not self._due_t:
+            self._nothing_left.set()
+
+    def _keep(self, delivery: Delivery) -> None:
+        """Extends a message again and again as long as it waits."""
+        if self._waits(delivery):
+            self._context.later(EXTENDED_AFTER * self._context.resources.ack_deadline_s, partial(self._extend, delivery))
+
+    def _extend(self, delivery: Delivery) -> None:
+        if self._waits(delivery):
+            delivery.extend_lease()
+            self._keep(delivery)
+
+    def _waits(self, delivery: Delivery) -> bool:
+        return self._waiting.get(delivery.key, {}).get(delivery.seq) is delivery
