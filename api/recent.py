@@ -1,9 +1,10 @@
-"""What pages show of the store beyond how everything stands: charts, hot keys, monthly uptime. Asked now and then, however many look."""
+"""What pages show of the store beyond how everything stands: charts, hot keys, monthly uptime, acknowledgements. Asked now and then, however many look."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from api.charts import TITLES, Chart, ChartSpan, charts
@@ -17,6 +18,7 @@ from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import StatusError
 from prober.sinks.status.over_time import BinOfRuns, OverTime
 from prober.sinks.status.slices import begin_of
+from prober.slo.acknowledgements import Acknowledgements
 from prober.slo.objectives import Objective, SliCounts
 from prober.slo.uptime import MonthlyUptime
 
@@ -24,6 +26,7 @@ CHARTS_FRESH_MIN_S: Final = 10.0
 CHARTS_FRESH_MAX_S: Final = 60.0
 HOT_KEYS_FRESH_S: Final = 60.0
 UPTIME_FRESH_S: Final = 300.0
+ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
 HOT_KEYS_SHOWN_MAX: Final = 5
 
 _Value = TypeVar("_Value")
@@ -77,6 +80,11 @@ class Recent:
     def monthly_uptime(self, now: float) -> tuple[MonthlyUptime, ...]:
         """Uptime of each target by month. Raises what the store raises."""
         return self._fresh("uptime", UPTIME_FRESH_S, lambda: self._archive.monthly_uptime(now))
+
+    def acknowledgements(self, now: float) -> Acknowledgements:
+        """How many incidents were acknowledged in time. Raises what the store raises."""
+        ask = partial(self._archive.queries.acknowledgements, now)
+        return self._fresh("acknowledgements", ACKNOWLEDGEMENTS_FRESH_S, ask)
 
     def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
         return charts(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)

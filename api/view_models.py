@@ -81,7 +81,7 @@ class PageContents:
         """A page of incidents."""
         feed = urlencode(as_query(asked, without={"cursor", "limit"}))
         listed = _listed(self._archive.queries.incidents, asked, snapshot)
-        acknowledged = self._archive.queries.acknowledgements(snapshot.at)
+        acknowledged = self._recent.acknowledgements(snapshot.at)
         return {**listed, "runbooks": self._runbooks, "feed": feed, "symptoms": tuple(Symptom), "acknowledged": acknowledged}
 
     def incident(self, incident_id: str, snapshot: StatusSnapshot) -> Values:

@@ -124,10 +124,13 @@ class StatusQueries:
     def acknowledgements(self, now: float) -> Acknowledgements:
         """How many incidents raised in the period before `now` were acknowledged in time; of more than `RAISED_MAX` the newest."""
         raised_at, since = IncidentRecord.raised_at, now - ACKNOWLEDGED_PERIOD_S
-        columns = (raised_at, IncidentRecord.first_acknowledged_at, IncidentRecord.closed_at, func.count().over().label("total"))
-        newest = select(*columns).where(raised_at >= since).order_by(raised_at.desc()).limit(RAISED_MAX)
-        rows = self.database.rows(newest)
-        left_out = int(rows[0]["total"]) - len(rows) if rows else 0
+        since_then = raised_at >= since
+        newest = select(raised_at, IncidentRecord.first_acknowledged_at, IncidentRecord.closed_at).where(since_then)
+        rows = self.database.rows(newest.order_by(raised_at.desc()).limit(RAISED_MAX))
+        left_out = 0
+        if len(rows) == RAISED_MAX:
+            (total,) = self.database.rows(select(func.count().label("total")).select_from(IncidentRecord).where(since_then))
+            left_out = max(0, int(total["total"]) - len(rows))
         raised = (Raised(row["raised_at"], row["first_acknowledged_at"], row["closed_at"]) for row in rows)
         return Acknowledgements.of(raised, now, left_out)
 
