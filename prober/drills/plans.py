@@ -113,6 +113,7 @@ _FAULTS: Final = (
     (DrillSort.AVAILABILITY, _ORDERING, Fault("slow_delivery", key=_SOME)),
     (DrillSort.AVAILABILITY, _PUSH, Fault("throttle_push", key=_PUSHED)),
     (DrillSort.AVAILABILITY, _ISOLATION, Fault("head_of_line", key="isolation-*")),
+    (DrillSort.AVAILABILITY, ProbeName.SCALE, Fault("few_keys_at_once", key="scale-*")),
     (DrillSort.AVAILABILITY, _ISOLATION, Fault("sibling_delays", key="isolation-*")),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_slow", count=1)),
     (DrillSort.AVAILABILITY, _CONTROL_PLANE, Fault("admin_error", probability=0.3)),

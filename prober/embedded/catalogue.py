@@ -92,7 +92,7 @@ _DESCRIPTIONS: Final = (
     Description(
         "phantom",
         "Behind a message comes one that nobody published: it has an id of its own, and every number in it is a million higher.",
-        findings=("PHANTOM",),
+        findings=("PHANTOM", "ID_CONFLICT"),
     ),
     Description("wrong_key", "A message is stored under the ordering key of another.", findings=("ID_CONFLICT",)),
     Description("corrupt_payload", "A bit of a message's data is wrong.", findings=("ID_CONFLICT",)),
@@ -253,6 +253,11 @@ _DESCRIPTIONS: Final = (
         "While a message has been outstanding for 1 s on another subscription of the topic, a key waits for 2 s before new messages of it "
         "are delivered.",
         shows="head_of_line_delay_seconds",
+    ),
+    Description(
+        "few_keys_at_once",
+        "While messages of another key are outstanding, a key waits for 2 s before new messages of it are delivered.",
+        shows="scale_parallelism_ratio, end_to_end_latency_seconds",
     ),
     Description(
         "slow_delivery",

@@ -21,7 +21,8 @@ _LATE_MAX_S: Final = 2.0
 _LATE_MIN_S: Final = 0.1
 _NEW_S: Final = 15.0  # what should take 10 s at most
 _SUBSCRIPTIONS_MAX: Final = 10_000  # of which is remembered that they are not new
-_HELD_UP_AFTER_S: Final = 1.0
+_LATE_AFTER_S: Final = 1.0
+_HELD_UP_AFTER_S: Final = {"head_of_line": _LATE_AFTER_S, "few_keys_at_once": 0.0}
 _LEASE_SHARE: Final = 0.1
 _PUSHES_APART_S: Final = 0.1
 _PUSHED_KEYS_MAX: Final = 10_000  # of which is remembered when the next message may be pushed
@@ -106,7 +107,9 @@ class DeliveryFaults(Behaviour):
         elsewhere: Iterable[QueueEntry],
         now: float,
     ) -> float:
-        """slow_creation, stall_key, slow_delivery, head_of_line, sibling_delays, jitter: once for each new message of the key queue."""
+        """Once for each new message of the key queue: slow_creation, stall_key, slow_delivery, head_of_line, few_keys_at_once,
+        sibling_delays, jitter.
+        """
         if key_queue.decided >= key_queue.end:
             return 0.0
         key_queue.decided = key_queue.end
@@ -116,24 +119,26 @@ class DeliveryFaults(Behaviour):
             return armed.ends
         if self.faults.strike("slow_delivery", subscription, key_queue.key, now):
             return now + _SLOW_S
-        if self._is_held_up(key_queue, outstanding, now) and self.faults.strike("head_of_line", subscription, key_queue.key, now):
-            return now + _SLOW_S
+        for fault, after_s in _HELD_UP_AFTER_S.items():
+            held_up = self._is_held_up(fault, after_s, key_queue, outstanding, now)
+            if held_up and self.faults.strike(fault, subscription, key_queue.key, now):
+                return now + _SLOW_S
         if self._is_late(elsewhere, now) and self.faults.strike("sibling_delays", subscription, key_queue.key, now):
             return now + _SLOW_S
         if armed := self.faults.strike("jitter", subscription, key_queue.key, now):
             return now + armed.dice.uniform(0.0, _JITTER_MAX_S)
         return 0.0
 
-    def _is_held_up(self, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> bool:
-        """head_of_line: a message of another key has been outstanding for long."""
-        if not self.faults.has("head_of_line"):
+    def _is_held_up(self, fault: str, after_s: float, key_queue: KeyQueue, outstanding: Iterable[QueueEntry], now: float) -> bool:
+        """head_of_line, few_keys_at_once: a message of another key has been outstanding for so long."""
+        if not self.faults.has(fault):
             return False
         other = next((entry for entry in outstanding if entry.key_queue.key not in ("", key_queue.key)), None)
-        return other is not None and now - other.sent_at >= _HELD_UP_AFTER_S
+        return other is not None and now - other.sent_at >= after_s
 
     def _is_late(self, elsewhere: Iterable[QueueEntry], now: float) -> bool:
         """sibling_delays: a message has been outstanding for long on another subscription."""
-        return self.faults.has("sibling_delays") and any(now - entry.sent_at >= _HELD_UP_AFTER_S for entry in elsewhere)
+        return self.faults.has("sibling_delays") and any(now - entry.sent_at >= _LATE_AFTER_S for entry in elsewhere)
 
     def _silent_while_new(self, subscription: str, key: str, now: float) -> float:
         """slow_creation: asked when the first message of a subscription is to be sent, and then for the other keys."""

@@ -68,6 +68,7 @@ TRIALS = {
     "publish_unavailable": ("ordering", "p=0.3"),
     "publish_slow": ("publish", "p=0.02"),
     "head_of_line": ("isolation", "p=1"),
+    "few_keys_at_once": ("scale", "p=1"),
     "sibling_delays": ("isolation", "p=1"),
     "stream_break": ("ordering", "p=0.01"),
     "stall_key": ("ordering", "p=0.05"),

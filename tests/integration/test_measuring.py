@@ -94,6 +94,11 @@ def test_head_of_line_delays_behind_a_slow_key_are_found_without_a_held_one() ->
     assert result.durations[Indicator.HEAD_OF_LINE_DELAY].max_s > THRESHOLD_S
 
 
+def test_keys_that_wait_for_each_other_show_in_the_parallelism() -> None:
+    assert run("scale").figures[Figure.SCALE_PARALLELISM] > 0.8
+    assert run("scale", "few_keys_at_once:p=1").figures[Figure.SCALE_PARALLELISM] < 0.5
+
+
 def test_a_backlog_begins_where_a_key_is_slow() -> None:
     result = run("hot_key", "slow_delivery:p=1")
     assert 0.0 < result.figures[Figure.BACKLOG_BEGINS] < 1_000_000

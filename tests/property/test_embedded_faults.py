@@ -23,6 +23,7 @@ NEVER = (
     "admin_slow",
     "publish_slow",
     "head_of_line",
+    "few_keys_at_once",
     "throttle_key",
     "throttle_push",
     "dead_letter_late",

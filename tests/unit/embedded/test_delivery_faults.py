@@ -71,6 +71,7 @@ from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, faulty, name
         ("overlap_pull", "+k:1 pull:p ack:k1 +k:2 pull:q", "p<k1 q<k2"),
         ("overlap_pull", "open:A +k:1 pull:p +k:2", "A<k1 A<k2"),
         ("head_of_line", "open:A +j:1 @1 +k:1 +k:2 +j:2 @2.9 @3 +k:3 ack:j1,j2 +k:4", "A<j1 A<j2 A<k1,k2"),
+        ("few_keys_at_once", "open:A +j:1 +k:1 +k:2 @1.9 ack:j1 @2 ack:k1,k2 +j:2", "A<j1 A<k1,k2 A<j2"),
         ("head_of_line", "open:A +j:1 @0.9 +k:1 ack:j1 @2 +k:2", "A<j1 A<k1 A<k2"),
         ("stall_run", "open:A +k:1,2,3 nack:k2 +k:4 +j:1 @100 ack:k2 @200", "A<k1,k2,k3 A<k2 A<j1 A<j1 A<j1"),
         ("stall_run:for=5", "open:A +k:1,2,3 ack:k1 nack:k2 +k:4 @4 @5", "A<k1,k2,k3 A<k2 A<k3,k4"),
