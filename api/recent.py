@@ -1,4 +1,4 @@
-"""What pages show of the store beyond how everything stands: charts, hot keys, monthly uptime, acknowledgements. Asked now and then, however many look."""
+"""What pages show of the store beyond how everything stands. Asked now and then, however many look."""
 
 from __future__ import annotations
 
