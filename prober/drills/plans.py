@@ -134,7 +134,7 @@ _FAULTS: Final = (
     (DrillSort.BENIGN, _REDELIVERY, Fault("lost_tail", key=_REDELIVERED)),
     (DrillSort.BENIGN, ProbeName.HOT_KEY, Fault("throttle_key", key="hot-*")),
     (DrillSort.BENIGN, _REDELIVERY, Fault("backoff_ignored", key="redelivery-*")),
-    (DrillSort.BENIGN, ProbeName.DEAD_LETTER, Fault("dead_letter_late", key="dead-letter-*", probability=0.5)),
+    (DrillSort.BENIGN, ProbeName.DEAD_LETTER, Fault("dead_letter_late", key="dead-letter-*")),
 )
 
 PLANS: Final = MappingProxyType(

@@ -233,7 +233,7 @@ _DESCRIPTIONS: Final = (
     ),
     Description(
         "dead_letter_late",
-        "A message reaches its dead-letter topic 1 s late; what is forwarded of its key meanwhile stands before it there.",
+        "A message reaches its dead-letter topic 1 s late, behind those of its key that are forwarded meanwhile.",
         benign=True,
         shows="dead_letters_reordered_ratio (dead_letter)",
     ),

@@ -19,10 +19,12 @@ _SLOW_S: Final = 2.0
 _JITTER_MAX_S: Final = 0.5
 _LATE_MAX_S: Final = 2.0
 _LATE_MIN_S: Final = 0.1
+_LETTER_LATE_S: Final = 1.0  # for so long `storage_faults` keeps it back
 _NEW_S: Final = 15.0  # what should take 10 s at most
 _SUBSCRIPTIONS_MAX: Final = 10_000  # of which is remembered that they are not new
 _LATE_AFTER_S: Final = 1.0
 _HELD_UP_AFTER_S: Final = {"head_of_line": _LATE_AFTER_S, "few_keys_at_once": 0.0}
+_PLACES_MAX: Final = 100_000  # subscriptions with a key of which something is remembered
 _LEASE_SHARE: Final = 0.1
 _PUSHES_APART_S: Final = 0.1
 _PUSHED_KEYS_MAX: Final = 10_000  # of which is remembered when the next message may be pushed
@@ -37,6 +39,7 @@ class DeliveryFaults(Behaviour):
         self.faults = faults
         self._stall: Armed | None = None
         self._new_until: dict[str, float] = {}
+        self._overtaken_until: dict[tuple[str, str], float] = {}
         self._push_from: dict[tuple[str, str], float] = {}
 
     def detour(self, subscription: str, key_queue: KeyQueue, now: float) -> Detour | None:
@@ -154,8 +157,17 @@ class DeliveryFaults(Behaviour):
         return armed.ends if armed else 0.0
 
     def forwards_late(self, subscription: str, entry: QueueEntry, now: float) -> bool:
-        """dead_letter_late."""
-        return bool(self.faults.strike("dead_letter_late", subscription, entry.key_queue.key, now, entry.message.id))
+        """dead_letter_late: while one message of a key is kept back, the next ones pass it."""
+        if not self.faults.has("dead_letter_late"):
+            return False
+        place = subscription, entry.key_queue.key
+        if now < self._overtaken_until.get(place, -math.inf):
+            return False
+        if len(self._overtaken_until) >= _PLACES_MAX:
+            self._overtaken_until.clear()
+        struck = self.faults.strike("dead_letter_late", *place, now, entry.message.id)
+        self._overtaken_until[place] = now + _LETTER_LATE_S if struck else now
+        return struck is not None
 
     def overlap(self, subscription: Subscription, key_queues: Iterable[KeyQueue], now: float) -> KeyQueue | None:
         """overlap_pull, overlap_push: asked once for each message that has to wait."""

@@ -52,7 +52,7 @@ TRIALS = {
     "slow_ack_extension": (ProbeName.ORDERING, "p=0.3"),
     "throttle_key": (ProbeName.HOT_KEY, "p=1"),
     "backoff_ignored": (ProbeName.REDELIVERY, "p=1"),
-    "dead_letter_late": (ProbeName.DEAD_LETTER, "p=0.5"),
+    "dead_letter_late": (ProbeName.DEAD_LETTER, "p=1"),
 }
 MORE_TRIALS = (
     (ProbeName.DEAD_LETTER, "reply_lost", "p=0.1"),

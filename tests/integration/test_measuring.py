@@ -149,11 +149,11 @@ def test_a_subscription_that_is_silent_at_first_is_late_and_a_slow_answer_within
 
 
 def test_another_order_in_the_dead_letter_topic_shows_and_late_messages_in_order_do_not() -> None:
-    overtaken = run("dead_letter", "dead_letter_late:p=0.5,seed=2")
-    assert overtaken.figures[Figure.DEAD_LETTERS_REORDERED] > 0.0
+    overtaken = run("dead_letter", "dead_letter_late")
+    assert overtaken.figures[Figure.DEAD_LETTERS_REORDERED] == 0.5
     assert overtaken.figures[Figure.DEAD_LETTERS_EXTENT] == 1
     assert not overtaken.findings
-    late = run("dead_letter", "dead_letter_late:p=1")
+    late = run("dead_letter", "slow_delivery:p=0.3")
     assert late.figures[Figure.DEAD_LETTERS_REORDERED] == late.figures[Figure.DEAD_LETTERS_EXTENT] == 0.0
 
 

@@ -130,7 +130,7 @@ def test_a_dead_letter_says_where_it_comes_from() -> None:
 
 
 def test_a_dead_letter_that_is_late_is_overtaken() -> None:
-    play, faults = faulty("dead_letter_late:count=1")
+    play, faults = faulty("dead_letter_late")
     letters = "projects/p/subscriptions/letters"
     play.state.registry.create_topic(resources.Topic(DEAD))
     play.state.registry.create_subscription(resources.Subscription(letters, DEAD, enable_message_ordering=True), 0.0)
