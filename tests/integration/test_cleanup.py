@@ -56,7 +56,7 @@ class Place:
             "project": self.project,
             "endpoint": self.address,
             "environment": "test",
-            "probes": ["ordering", "redelivery", "affinity"],
+            "probes": ["ordering", "pull", "affinity"],
         }
         document = {"targets": [common | {"name": name} for name in targets], "status": {"url": f"sqlite:///{self.store}"}}
         Path(self.file).write_text(json.dumps(document))
