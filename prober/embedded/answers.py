@@ -1,9 +1,10 @@
 """Answers to deliveries.
 
 An answer is an acknowledgement, a refusal (a deadline of 0) or a moved deadline. Without exactly-once delivery an answer to a delivery
-that is over is accepted and has no effect ("If the ack ID has expired, the message may be redelivered later", proto,
-AcknowledgeRequest). With it such an answer fails, and acknowledgements of one key are only accepted in order (documentation,
-"Exactly-once delivery"). What failed, and why, is returned by acknowledgement id.
+that is over is accepted and has no effect ("If the ack ID has expired, the message may be redelivered later", proto, AcknowledgeRequest),
+unless it is an acknowledgement, the delivery ended with its stream, and nothing of its key was sent since. With it such an answer fails,
+and acknowledgements of one key are only accepted in order (documentation, "Exactly-once delivery"). What failed, and why, is returned by
+acknowledgement id.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from prober.embedded import errors, resources
 from prober.embedded.key_queues import ConfirmedAck, EarlyLook, LateAnswer, QueueEntry
 from prober.embedded.subscription_queue import SubscriptionQueue
 
-_ACK_ID: Final = re.compile(r"ack-[0-9a-f]{1,32}")
+_ACK_ID: Final = re.compile(r"ack-([0-9a-f]{1,32})-[0-9a-f]{1,32}")
 _CONFIRMED_KEPT_MAX: Final = 10_000  # exactly-once delivery: acknowledgements that may be repeated
 
 
@@ -26,6 +27,8 @@ def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) ->
     exactly_once = queue.settings.enable_exactly_once_delivery
     if exactly_once:
         found.sort(key=lambda entry: entry.position)  # the order inside one request is not held against the subscriber
+    for ack_id in failed if queue.unanswered else ():
+        _acknowledge_late(queue, ack_id, now)
     for entry in found:
         ack_id = entry.ack_id
         if not ack_id:
@@ -39,6 +42,13 @@ def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) ->
             if exactly_once:
                 _remember(queue, ack_id)
     return failed if exactly_once else {}
+
+
+def _acknowledge_late(queue: SubscriptionQueue, ack_id: str, now: float) -> None:
+    entry = queue.unanswered.pop(ack_id, None)
+    if entry is not None and not queue.engine.behaviour.lose_ack(queue.name, entry, now):
+        entry.key_queue.acknowledge_late(entry)
+        queue.after(entry.key_queue, now)
 
 
 def _settle(queue: SubscriptionQueue, entry: QueueEntry, now: float) -> None:
@@ -131,8 +141,8 @@ def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[s
         entry = leases.get(ack_id)
         if entry is not None:
             found.append(entry)
-        elif not _ACK_ID.fullmatch(ack_id):
-            raise errors.bad_ack_id(ack_id)
+        elif not (named := _ACK_ID.fullmatch(ack_id)) or int(named[1], 16) != queue.number:
+            raise errors.bad_ack_id(ack_id)  # also one of another subscription
         elif ack_id not in harmless:
             failed[ack_id] = errors.INVALID_ACK_ID
     return found, failed

@@ -83,6 +83,7 @@ class KeyQueue:
     wake_at  nothing is sent before this time: back-off, or a fault.
     postponed  a fault is the reason for that; `decided` is up to where one has had its chance to delay the first delivery.
     halt_at  a fault stops the key queue before this position until `halt_until`.
+    acked_late  positions behind the cursor of which an acknowledgement came after their stream had closed; nothing was sent since.
     pinned   how many settled messages may come again by a fault: none is given up as long.
     acked_from, acked_to  what the last rewind takes back at its end had all been acknowledged: from one position up to another.
     """
@@ -109,6 +110,7 @@ class KeyQueue:
     halt_until: float = 0.0
     acked_from: int = 0
     acked_to: int = 0
+    acked_late: set[int] = field(default_factory=set)
     pinned: int = 0
 
     @property
@@ -165,9 +167,23 @@ class KeyQueue:
 
     def advance(self) -> None:
         """What `peek` showed has been sent."""
+        self.acked_late.clear()
         if self.again:
             self.again.popleft()
         else:
+            self.go_to(self.cursor + 1)
+
+    def acknowledge_late(self, entry: QueueEntry) -> None:
+        """Takes an acknowledgement of a delivery that ended with its stream, unless something was sent since.
+
+        It counts once all before it are acknowledged, too: a message that is sent again brings all later ones with it.
+        """
+        if entry.settled or entry.position < self.cursor or self.again:
+            return
+        self.acked_late.add(entry.position)
+        while self.cursor in self.acked_late:
+            self.acked_late.discard(self.cursor)
+            self.at(self.cursor).settled = True
             self.go_to(self.cursor + 1)
 
     def follow(self, detour: Detour) -> None:
@@ -184,6 +200,7 @@ class KeyQueue:
     def rewind(self, position: int) -> list[QueueEntry]:
         """Send everything from this position on again. The entries whose holds end with that, in order; the caller ends them."""
         freed = []
+        self.acked_late.clear()
         self.acked_from, self.acked_to = position, self.cursor
         for index in range(position - self.offset, self.cursor - self.offset):
             entry = self.entries[index]

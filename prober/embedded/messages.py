@@ -18,6 +18,8 @@ ORDERING_KEY_BYTES_MAX: Final = 1_024
 MESSAGE_BYTES_MAX: Final = 10_000_000
 REQUEST_BYTES_MAX: Final = 10_000_000
 REQUEST_MESSAGES_MAX: Final = 1_000
+CLIENT_ATTRIBUTES: Final = "googclient_"
+"""What attributes begin with that client libraries add, of tracing and schemas; all others that begin with `goog` are refused."""
 ATTRIBUTES_MAX: Final = 100
 ATTRIBUTE_KEY_BYTES_MAX: Final = 256
 ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024
@@ -112,7 +114,7 @@ def _check_attributes(attributes: Mapping[str, str]) -> None:
     if len(attributes) > ATTRIBUTES_MAX:
         raise errors.too_large("num_attributes", len(attributes), ATTRIBUTES_MAX)
     for key, value in attributes.items():
-        if not key or key[:4].lower() == "goog":
+        if not key or (key[:4].lower() == "goog" and not key.startswith(CLIENT_ATTRIBUTES)):
             raise errors.ServiceError(
                 errors.Code.INVALID_ARGUMENT,
                 f"The request contains an attribute key that is not valid (key={key}). "

@@ -21,6 +21,7 @@ Subscription: Final[Any] = types.Subscription.pb()
 Snapshot: Final[Any] = types.Snapshot.pb()
 
 _ACTIVE: Final = 1
+_TOPIC_OTHERS: Final = ("kms_key_name", "message_storage_policy", "tags")
 _ACK_DEADLINE_EXACTLY_ONCE_S: Final = 60  # documentation, "Exactly-once delivery": the default deadline there
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
 
@@ -88,15 +89,25 @@ def _ids_for(reasons: Mapping[str, str], reason: str) -> Sequence[str]:
 # --- settings ---------------------------------------------------------------------------------------------------------------------
 
 
+def merged(known: Any, wanted: Any, mask: Any) -> Any:
+    """`known` with the fields of `wanted` that a FieldMask names. INVALID_ARGUMENT for a path that the message does not have."""
+    if not mask.IsValidForDescriptor(known.DESCRIPTOR):
+        raise errors.invalid("update_mask")
+    mask.MergeMessage(wanted, known, replace_message_field=True, replace_repeated_field=True)
+    return known
+
+
 def topic_from(message: Any) -> resources.Topic:
     """A Topic message as settings."""
+    _refuse(message, ("ingestion_data_source_settings", "message_transforms"))
     retention = _seconds(message, "message_retention_duration")
-    return resources.Topic(message.name, dict(message.labels), retention)
+    return resources.Topic(message.name, dict(message.labels), retention, _others(message, Topic(), _TOPIC_OTHERS))
 
 
 def topic_to(topic: resources.Topic) -> Any:
     """Settings as a Topic message."""
     message = Topic(name=topic.name, labels=topic.labels, state=_ACTIVE)
+    message.MergeFromString(topic.others)
     if topic.message_retention_s is not None:
         _set_seconds(message.message_retention_duration, topic.message_retention_s)
     return message
@@ -104,7 +115,9 @@ def topic_to(topic: resources.Topic) -> Any:
 
 def subscription_from(message: Any) -> resources.Subscription:
     """A Subscription message as settings, with the documented defaults for what is not set."""
+    _refuse(message, ("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms"))
     default_deadline = _ACK_DEADLINE_EXACTLY_ONCE_S if message.enable_exactly_once_delivery else resources.ACK_DEADLINE_DEFAULT_S
+    retention = _seconds(message, "message_retention_duration")
     expiration: float | None = resources.EXPIRATION_DEFAULT_S
     if message.HasField("expiration_policy"):
         expiration = _seconds(message.expiration_policy, "ttl")
@@ -114,7 +127,7 @@ def subscription_from(message: Any) -> resources.Subscription:
         push_config=push_config_from(message.push_config),
         ack_deadline_s=message.ack_deadline_seconds or default_deadline,
         retain_acked_messages=message.retain_acked_messages,
-        message_retention_s=_seconds(message, "message_retention_duration") or resources.RETENTION_DEFAULT_S,
+        message_retention_s=resources.RETENTION_DEFAULT_S if retention is None else retention,
         labels=dict(message.labels),
         enable_message_ordering=message.enable_message_ordering,
         expiration_s=expiration,
@@ -122,7 +135,26 @@ def subscription_from(message: Any) -> resources.Subscription:
         dead_letter_policy=_dead_letter_from(message),
         retry_policy=_retry_from(message),
         enable_exactly_once_delivery=message.enable_exactly_once_delivery,
+        others=_others(message, Subscription(), ("tags",)),
     )
+
+
+def _refuse(message: Any, fields: Iterable[str]) -> None:
+    """UNIMPLEMENTED if one of these is set, with which the service would behave otherwise than this server does."""
+    given = {field.name for field, _ in message.ListFields()}
+    for field in fields:
+        if field in given:
+            raise errors.ServiceError(errors.Code.UNIMPLEMENTED, f"The embedded server does not support {field}.")
+
+
+def _others(message: Any, empty: Any, fields: Iterable[str]) -> bytes:
+    """What is kept and shown, and has no effect here."""
+    empty.CopyFrom(message)
+    for field, _ in message.ListFields():
+        if field.name not in fields:
+            empty.ClearField(field.name)
+    kept: bytes = empty.SerializeToString(deterministic=True)
+    return kept
 
 
 def _dead_letter_from(message: Any) -> resources.DeadLetterPolicy | None:
@@ -172,6 +204,7 @@ def subscription_to(subscription: resources.Subscription, topic: resources.Topic
         enable_exactly_once_delivery=subscription.enable_exactly_once_delivery,
         state=_ACTIVE,
     )
+    message.MergeFromString(subscription.others)
     _set_seconds(message.message_retention_duration, subscription.message_retention_s)
     message.expiration_policy.SetInParent()
     if subscription.expiration_s is not None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prober.embedded import delivery, errors, resources
+from prober.embedded.engine import Engine
 from prober.embedded.filters import compile_filter
 from prober.embedded.messages import Message
-from prober.embedded.subscription_queue import Engine, SubscriptionQueue
+from prober.embedded.subscription_queue import SubscriptionQueue
 
 _PAGE_DEFAULT: Final = 100
 _PAGE_MAX: Final = 1_000
@@ -25,7 +26,12 @@ DETACHED_MESSAGE: Final = "Subscription is detached from its topic."
 UNSUPPORTED_MESSAGE: Final = "This method is not supported for this subscription type."
 
 # What an update may change, by the field's name in the proto, and the name here.
-_TOPIC_FIELDS: Final = {"labels": "labels", "message_retention_duration": "message_retention_s"}
+_TOPIC_FIELDS: Final = {
+    "labels": "labels",
+    "message_retention_duration": "message_retention_s",
+    "kms_key_name": "others",
+    "message_storage_policy": "others",
+}
 _SUBSCRIPTION_FIELDS: Final = {
     "push_config": "push_config",
     "ack_deadline_seconds": "ack_deadline_s",
@@ -125,7 +131,7 @@ class Registry:
     value that the service does not accept, ALREADY_EXISTS and FAILED_PRECONDITION where its docstring says so.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine[SubscriptionQueue]) -> None:
         self._engine = engine
         self.topics: dict[str, TopicState] = {}
         self.subscriptions: dict[str, SubscriptionQueue] = {}

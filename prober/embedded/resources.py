@@ -29,11 +29,15 @@ MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic's settings. `message_retention_s` None: the topic itself retains nothing."""
+    """A topic's settings. `message_retention_s` None: the topic itself retains nothing.
+
+    others  what is kept and shown, and has no effect here, as a serialized message.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     message_retention_s: float | None = None
+    others: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,10 @@ class PushConfig:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription's settings. `expiration_s` None: it never expires. `enable_message_ordering` and `filter` never change."""
+    """A subscription's settings. `expiration_s` None: it never expires. `enable_message_ordering` and `filter` never change.
+
+    others  as for a topic.
+    """
 
     name: str
     topic: str
@@ -91,6 +98,7 @@ class Subscription:
     retry_policy: RetryPolicy | None = None
     detached: bool = False
     enable_exactly_once_delivery: bool = False
+    others: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +126,7 @@ PULL_MESSAGES_MAX: Final = 1_000
 # be between 3 and 255 characters in length, and it must not start with goog" (proto, Topic.name).
 _IDENTIFIER: Final = re.compile(r"(?!goog)[A-Za-z][A-Za-z0-9\-_.~+%]{2,254}")
 _PROJECT: Final = re.compile(r"[a-z0-9][a-z0-9\-.:]*")
-_LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
+_LABEL_LENGTH_MAX: Final = 63
 
 
 def check_name(name: str, collection: str) -> None:
@@ -139,12 +146,16 @@ def check_project(name: str) -> None:
 
 
 def check_labels(labels: Mapping[str, str]) -> None:
-    """At most 64 labels in lower case (documentation, "Create and manage labels")."""
+    """At most 64 labels in lower case, in any script (documentation, "Create and manage labels")."""
     if len(labels) > LABELS_MAX:
         raise errors.too_large("labels", len(labels), LABELS_MAX)
     for key, value in labels.items():
-        if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+        if not key[:1].isalpha() or not _is_label(key) or not _is_label(value):
             raise errors.invalid("labels")
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= _LABEL_LENGTH_MAX and text == text.lower() and all(char.isalnum() or char in "_-" for char in text)
 
 
 def check_range(what: str, value: float, low: float, high: float) -> None:

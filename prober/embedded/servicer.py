@@ -110,7 +110,8 @@ class Servicer:
         return protobuf.topic_to(self._registry.topic(request.topic).settings)
 
     def _update_topic(self, request: Any) -> Any:
-        wanted = protobuf.topic_from(request.topic)
+        known = protobuf.topic_to(self._registry.topic(request.topic.name).settings)
+        wanted = protobuf.topic_from(protobuf.merged(known, request.topic, request.update_mask))
         return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 
     def _delete_topic(self, request: Any) -> Any:
@@ -145,7 +146,8 @@ class Servicer:
         return self._shown(self._registry.subscription(request.subscription).settings)
 
     def _update_subscription(self, request: Any) -> Any:
-        wanted = protobuf.subscription_from(request.subscription)
+        known = self._shown(self._registry.subscription(request.subscription.name).settings)
+        wanted = protobuf.subscription_from(protobuf.merged(known, request.subscription, request.update_mask))
         return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
 
     def _modify_push_config(self, request: Any) -> Any:
@@ -195,6 +197,8 @@ class Servicer:
     def _seek(self, request: Any) -> Any:
         if request.WhichOneof("target") == "snapshot":
             self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
+        elif request.WhichOneof("target") is None:
+            raise errors.invalid("target")
         else:
             self._registry.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
         return _EMPTY

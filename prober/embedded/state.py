@@ -23,10 +23,11 @@ from typing import Final
 
 from prober.embedded import answers, delivery, errors, resources
 from prober.embedded.behaviour import Behaviour
+from prober.embedded.engine import Engine, Timed
 from prober.embedded.key_queues import Client, ConfirmedAck, EarlyLook, KeyQueue, LateAnswer, PullCall, QueueEntry, Stream
 from prober.embedded.messages import Confirm, Effect, EndStream, ForwardedToDeadLetter, Message, PublishDraft, check_drafts, rfc3339
 from prober.embedded.registry import DETACHED_MESSAGE, UNSUPPORTED_MESSAGE, Registry, TopicState
-from prober.embedded.subscription_queue import Engine, SubscriptionQueue, Timed
+from prober.embedded.subscription_queue import SubscriptionQueue
 
 PULL_WAIT_S: Final = 20.0  # how long a pull waits for a message; clients ask again
 _HOUSEKEEPING_S: Final = 60.0
@@ -65,7 +66,7 @@ class State:
 
     def __init__(self, first_serial: int = 0, behaviour: Behaviour | None = None) -> None:
         self.behaviour = behaviour or Behaviour()
-        self._engine = Engine(self.behaviour, first_serial, self._forward, self._elsewhere)
+        self._engine: Engine[SubscriptionQueue] = Engine(self.behaviour, first_serial, self._forward, self._elsewhere)
         self.registry = Registry(self._engine)
         self._streams: dict[str, tuple[SubscriptionQueue, Stream]] = {}
         self._pulls: dict[str, tuple[SubscriptionQueue, PullCall]] = {}

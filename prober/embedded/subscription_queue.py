@@ -8,80 +8,30 @@ Who may get what of a key queue is decided by `held`, the number of its outstand
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from prober.embedded import resources
-from prober.embedded.behaviour import Behaviour
+from prober.embedded.engine import Engine
 from prober.embedded.filters import Predicate
 from prober.embedded.key_queues import (
     Client,
-    ConfirmedAck,
     EarlyLook,
     KeyQueue,
-    LateAnswer,
-    LeaseClock,
     PullCall,
     QueueEntry,
     Stream,
     bind,
 )
-from prober.embedded.messages import CancelPush, Delivery, Effect, EndStream, Message
+from prober.embedded.messages import CancelPush, Delivery, Message
 
 _KEY_QUEUES_KEPT_MAX: Final = 200_000  # idle keys whose last subscriber is remembered
+_UNANSWERED_KEPT_MAX: Final = 100_000  # deliveries that ended with their stream and may still be acknowledged
 _CLIENTS_KEPT_MAX: Final = 1_000  # clients without a stream that may come back to their keys
 _PUSH_BACKOFF_MIN_S: Final = 0.1  # documentation, "Push subscriptions": back-off from 100 ms to 60 s
 _PUSH_BACKOFF_MAX_S: Final = 60.0
-
-Timed: TypeAlias = KeyQueue | PullCall | Stream | LateAnswer | EarlyLook | ConfirmedAck | EndStream
-Forward: TypeAlias = "Callable[[SubscriptionQueue, QueueEntry, float], bool]"
-Elsewhere: TypeAlias = "Callable[[SubscriptionQueue], Iterator[QueueEntry]]"
-
-
-class Engine:
-    """What all subscriptions of a server share: deadlines, timers, serial numbers, the behaviour, and the list of effects.
-
-    effects  what the state wants done since somebody last took it.
-    dirty    subscription queues that may have something to send, in the order in which that became known.
-    forward  sends a message to its dead-letter topic; False when that does not exist.
-    elsewhere  what is outstanding on the other subscriptions of its topic.
-    """
-
-    __slots__ = ("_timers", "behaviour", "dirty", "effects", "elsewhere", "forward", "leases", "serial")
-
-    def __init__(self, behaviour: Behaviour, first_serial: int, forward: Forward, elsewhere: Elsewhere) -> None:
-        self.behaviour = behaviour
-        self.leases: LeaseClock[SubscriptionQueue] = LeaseClock()
-        self.effects: list[Effect] = []
-        self.dirty: dict[SubscriptionQueue, None] = {}
-        self.forward = forward
-        self.elsewhere = elsewhere
-        self.serial = first_serial
-        self._timers: list[tuple[float, int, SubscriptionQueue, Timed]] = []
-
-    def next_serial(self) -> int:
-        """A number that was never given out before."""
-        self.serial += 1
-        return self.serial
-
-    def set_timer(self, at: float, queue: SubscriptionQueue, what: Timed) -> None:
-        """Have something looked at again at this time."""
-        heapq.heappush(self._timers, (at, self.next_serial(), queue, what))
-
-    def take_timers(self, now: float) -> list[tuple[SubscriptionQueue, Timed]]:
-        """What has to be looked at again by now."""
-        due = []
-        while self._timers and self._timers[0][0] <= now:
-            _, _, queue, what = heapq.heappop(self._timers)
-            due.append((queue, what))
-        return due
-
-    def next_timer(self) -> float:
-        """When the next timer is due."""
-        return self._timers[0][0] if self._timers else math.inf
 
 
 class SubscriptionQueue:
@@ -93,7 +43,9 @@ class SubscriptionQueue:
     born       sequence number of the last message before the subscription existed.
     """
 
-    def __init__(self, settings: resources.Subscription, accepts: Predicate | None, engine: Engine, born: int, now: float) -> None:
+    def __init__(
+        self, settings: resources.Subscription, accepts: Predicate | None, engine: Engine[SubscriptionQueue], born: int, now: float
+    ) -> None:
         self.settings = settings
         self.accepts = accepts
         self.engine = engine
@@ -106,6 +58,8 @@ class SubscriptionQueue:
         self.streams: dict[str, Stream] = {}
         self.pulls: deque[PullCall] = deque()
         self.pushes: set[str] = set()
+        self.number = engine.next_serial()
+        self.unanswered: dict[str, QueueEntry] = {}  # deliveries that ended with their stream, lately, by acknowledgement id
         self.confirmed: dict[str, None] = {}  # exactly-once: ids acknowledged lately, which may be acknowledged again
         self.active_at = now
         self.oldest = math.inf  # no message here was published before this
@@ -187,7 +141,7 @@ class SubscriptionQueue:
         lease_s = stream.deadline_s if stream is not None else self.settings.ack_deadline_s
         if entry.ack_id:
             self.release(entry)
-        ack_id = f"ack-{self.engine.next_serial():x}"
+        ack_id = f"ack-{self.number:x}-{self.engine.next_serial():x}"
         entry.ack_id = ack_id
         entry.stream = stream
         entry.sent_at, entry.deadline = now, now + lease_s
@@ -342,10 +296,22 @@ class SubscriptionQueue:
                 for entry in entries:
                     self._take_out(entry)
             else:
-                self.rewind(key_queue, min(entry.position for entry in entries))
+                self._end_with_stream(key_queue, entries)
         for key_queue in dict.fromkeys((*held, *waiting)):
             self.after(key_queue, now)
         self._forget_clients()
+
+    def _end_with_stream(self, key_queue: KeyQueue, entries: list[QueueEntry]) -> None:
+        """Outstanding messages of a key come again, unless their acknowledgements come first: a client that shuts down may send them
+        when it has closed its stream.
+        """
+        self.unanswered.update((entry.ack_id, entry) for entry in entries)
+        while len(self.unanswered) > _UNANSWERED_KEPT_MAX:
+            del self.unanswered[next(iter(self.unanswered))]
+        lowest = min(entry.position for entry in entries)
+        acked = {entry.position for entry in key_queue.sent_after(lowest) if entry.settled}
+        self.rewind(key_queue, lowest)
+        key_queue.acked_late = acked
 
     def _forget_clients(self) -> None:
         if len(self.clients) > _CLIENTS_KEPT_MAX:
@@ -372,7 +338,7 @@ class SubscriptionQueue:
             bind(key_queue, None)
             key_queue.entries = []  # a timer that still knows the key queue finds nothing to do
             key_queue.again = None
-        self.key_queues, self.loose = {}, {}
+        self.key_queues, self.loose, self.unanswered = {}, {}, {}
         self.ready.clear()
         for stream in self.streams.values():
             stream.ready.clear()

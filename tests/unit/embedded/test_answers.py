@@ -6,7 +6,7 @@ import pytest
 
 from prober.embedded import errors, resources
 from prober.embedded.state import StreamAnswers
-from tests.unit.embedded.notation import Play, faulty, ordered
+from tests.unit.embedded.notation import SUBSCRIPTION, TOPIC, Play, faulty, ordered
 
 DEAD = "projects/p/topics/dead"
 
@@ -54,17 +54,53 @@ def test_exactly_once_lets_a_client_carry_on_after_it_lost_its_stream() -> None:
     assert play("open:A +k:1,2 close:A open:B open:A2=A +k:3") == "A<k1,k2 A2<k3"
 
 
+@pytest.mark.parametrize(
+    ("script", "out"),
+    [
+        ("open:A +k:1,2 close:A ack:k1,k2 open:B +k:3", "A<k1,k2 B<k3"),
+        ("open:A +k:1,2 close:A ack:k2 ack:k1 open:B +k:3", "A<k1,k2 B<k3"),
+        ("open:A +k:1,2,3 close:A ack:k1 open:B", "A<k1,k2,k3 B<k2,k3"),
+        # what is sent again brings what follows with it
+        ("open:A +k:1,2 close:A ack:k2 open:B", "A<k1,k2 B<k1,k2"),
+        ("open:A +k:1,2,3 ack:k2 close:A ack:k1,k3 open:B +k:4", "A<k1,k2,k3 B<k4"),
+        ("open:A +k:1,2,3 ack:k2 close:A ack:k1 open:B", "A<k1,k2,k3 B<k3"),
+        ("open:A +:1 close:A ack:1 open:B", "A<1"),
+    ],
+)
+def test_an_acknowledgement_that_comes_after_its_stream_closed_counts_until_something_is_sent(script: str, out: str) -> None:
+    assert Play()(script) == out
+
+
+def test_after_a_redelivery_an_old_acknowledgement_has_no_effect() -> None:
+    play = Play()
+    assert play("open:A +k:1,2 open:B") == "A<k1,k2"
+    old = [play.ack_ids[name] for name in ("k1", "k2")]
+    assert play("close:A") == "B<k1,k2"
+    play.state.acknowledge(SUBSCRIPTION, old, 0.0)
+    assert play("close:B open:A") == "A<k1,k2"
+
+
+def test_an_acknowledgement_id_of_another_subscription_is_refused() -> None:
+    play = Play()
+    play("open:A +k:1")
+    other = "projects/p/subscriptions/other"
+    play.state.registry.create_subscription(resources.Subscription(other, TOPIC), 0.0)
+    with pytest.raises(errors.ServiceError, match="INVALID_ARGUMENT"):
+        play.state.acknowledge(other, [play.ack_ids["k1"]], 0.0)
+
+
 def test_a_stream_is_told_what_became_of_its_answers() -> None:
     play = exactly_once()
     play("open:A +k:1,2,3")
     one, two, three = (play.ack_ids[name] for name in ("k1", "k2", "k3"))
-    play.state.answer_stream("A", StreamAnswers([one, three], [two, "ack-0"], [20, 20]), 0.0)
+    over = f"{one.rpartition('-')[0]}-0"
+    play.state.answer_stream("A", StreamAnswers([one, three], [two, over], [20, 20]), 0.0)
     play("@1")
     (confirm,) = play.confirms
     assert confirm.acked == (one,)
     assert confirm.failed == {three: errors.UNORDERED_ACK_ID}
     assert confirm.modified == (two,)
-    assert confirm.modify_failed == {"ack-0": errors.INVALID_ACK_ID}
+    assert confirm.modify_failed == {over: errors.INVALID_ACK_ID}
 
 
 def test_without_exactly_once_nothing_is_confirmed() -> None:

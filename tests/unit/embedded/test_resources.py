@@ -31,6 +31,7 @@ def test_the_limits_of_a_message() -> None:
     assert "message_size" in refused(PublishDraft(b"x" * 10_000_001))
     assert "is empty" in refused(PublishDraft(b"", {}, "k"))
     check_drafts([PublishDraft(b"", {"a": ""})])
+    check_drafts([PublishDraft(b"x", {"googclient_traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})])
 
 
 def test_the_limits_of_a_request() -> None:
@@ -230,3 +231,16 @@ def test_a_subscription_with_a_stream_does_not_expire() -> None:
     play = Play(ordered(expiration_s=86_400.0))
     play("open:A @86300 @86400 @100000")
     assert SUBSCRIPTION in play.state.registry.subscriptions
+
+
+@pytest.mark.parametrize("labels", [{"équipe": "zürich"}, {"チーム": "東京_1"}, {"a": ""}, {"a" * 63: "0" * 63}])
+def test_labels_may_be_in_any_script(labels: dict[str, str]) -> None:
+    assert State().registry.create_topic(resources.Topic(TOPIC, labels)).labels == labels
+
+
+@pytest.mark.parametrize(
+    "labels", [{"": "a"}, {"1a": "a"}, {"Équipe": "a"}, {"a": "A"}, {"a": "a b"}, {"a" * 64: "a"}, {"a": "é" * 64}]
+)
+def test_labels_that_are_refused(labels: dict[str, str]) -> None:
+    with pytest.raises(errors.ServiceError, match="labels"):
+        State().registry.create_topic(resources.Topic(TOPIC, labels))
