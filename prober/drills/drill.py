@@ -62,6 +62,8 @@ _SETTINGS: Final = MappingProxyType(
         ProbeName.HOT_KEY: ProbeSettings(
             schedule=_ONCE, keys=1, messages=50, rate=100, sizes=(9_500,), subscribers=1, ack_deadline=_LEASE
         ),
+        ProbeName.LONG_LIVED: ProbeSettings(schedule=_ONCE, keys=6, messages=5, subscribers=2, ack_deadline=_LEASE),
+        ProbeName.SCALE: ProbeSettings(schedule=_ONCE, keys=27, messages=4, subscribers=2, ack_deadline=_LEASE),
         ProbeName.CONTROL_PLANE: ProbeSettings(schedule=_ONCE, keys=4, messages=5, subscribers=1, ack_deadline=_LEASE),
     }
 )
