@@ -32,8 +32,8 @@ def test_production_by_hand() -> None:
     months = Counter[str]()
     for instance in one.probe_instances:
         months[instance.probe] += round(monthly_cost(instance).messages)
-    assert months["ordering"] == 3 * 2 * 259_200 * 2000
-    assert months["redelivery"] == 3 * 43_200 * (144 + 459)
+    assert months["ordering"] == 3 * 2 * 259_200 * (1020 + 1020)
+    assert months["redelivery"] == 3 * 43_200 * (144 + 627)
     assert months["affinity"] == 3 * 43_200 * (1600 + 1728)
     assert one.messages == months.total()
     assert one.pubsub_usd.most < one.messages * REQUEST_BYTES_MIN / 2**40 * USD_PER_TIB
