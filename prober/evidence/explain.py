@@ -56,7 +56,7 @@ class Wording:
     """The names of messages, holders and times of one finding, as the templates use them."""
 
     def __init__(self, finding: Finding, wall: float | None) -> None:
-        self.facts = finding.facts
+        self.facts, self.has_key = finding.facts, bool(finding.key)
         self.mode = mode_of(finding.kind, finding.facts)
         names = Names(finding.facts)
         self.one = names.one
@@ -198,7 +198,8 @@ def _move(text: Wording) -> str:
 
 def _stuck(text: Wording) -> str:
     seqs = text.several("seqs", "count")
-    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered, and the key stood still {text.wait()}."
+    also = ", and the key stood still" if text.has_key else ""
+    return f"{capital(seqs)} {_were(seqs)} published and confirmed but not delivered{also} {text.wait()}."
 
 
 def _lost(text: Wording) -> str:

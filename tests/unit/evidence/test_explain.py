@@ -152,6 +152,11 @@ class TestEveryKind:
             assert (" UTC (t=" in text) == (wall is not None)
 
 
+    def test_a_message_without_a_key_has_no_key_that_stands_still(self) -> None:
+        finding = replace(found("P1,2 A<1@1 A ack 1@1.1 end @500", Kind.STUCK), key="")
+        assert said(finding).startswith("Message 2 was published and confirmed but not delivered for 120 s")
+
+
 class TestTimes:
     def test_a_wait_says_how_long_and_since_when(self) -> None:
         assert said(found("P1,2 A<1@1 A ack 1@1.1 end @500", Kind.STUCK), MIDNIGHT) == (
