@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
@@ -13,6 +14,9 @@ from prober.errors import ConfigError
 
 def embedded(
     port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8085,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen, IPv4 or IPv6. Beyond loopback everybody may use it.")
+    ] = "127.0.0.1",
     fault: Annotated[
         list[str] | None,
         typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
@@ -23,8 +27,14 @@ def embedded(
     from prober.embedded.server import serve_embedded
 
     try:
-        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port))
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"--host must be an IPv4 or IPv6 address of this machine, such as 127.0.0.1 or ::1, not {host!r}"
+        ) from None
+    try:
+        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port, host))
     except FaultError as error:
         raise ConfigError(str(error)) from error
     except OSError as error:
-        raise ConfigError(f"cannot listen on port {port}: {error}; name another with --port") from error
+        raise ConfigError(f"{error}; choose another --port or --host") from error

@@ -24,6 +24,7 @@ import dataclasses
 import json
 import signal
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -39,7 +40,7 @@ from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
 from prober.embedded.state import State
 
-_HOST: Final = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
 _ITEMS_DEFAULT: Final = 100
 _STOP_GRACE_S: Final = 0.2
 _SERIALS_PER_SECOND: Final = 1_000_000  # more than this server can give out, so that ids never repeat after a restart
@@ -53,8 +54,9 @@ _OPTIONS: Final = (
 
 
 class EmbeddedServer:
-    """One Pub/Sub service on loopback.
+    """One Pub/Sub service, on loopback unless another host is given.
 
+    host        the address of this machine to listen on, IPv4 or IPv6. The service asks nobody who they are.
     port        of the gRPC service; 0 takes a free one, `address` says which.
     faults      what goes wrong from the start; more can be armed later.
     admin_port  of the HTTP endpoint for drills (see above); None: there is none, 0: a free one.
@@ -69,9 +71,11 @@ class EmbeddedServer:
         faults: Iterable[Fault] = (),
         admin_port: int | None = None,
         *,
+        host: str = LOOPBACK,
         now: Callable[[], float] | None = None,
     ) -> None:
-        self.address = f"{_HOST}:{port}"
+        self._host = f"[{host}]" if ":" in host else host
+        self.address = f"{self._host}:{port}"
         self.admin_address = ""
         self._wanted = tuple(faults)
         self._port, self._admin_port = port, admin_port
@@ -95,15 +99,15 @@ class EmbeddedServer:
         self._server = grpc.aio.server(options=_OPTIONS)
         self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump).handlers()))
         try:
-            port = self._server.add_insecure_port(f"{_HOST}:{self._port}")
+            port = self._server.add_insecure_port(f"{self._host}:{self._port}")
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {_HOST}:{self._port}: {error}") from error
+            raise OSError(f"cannot listen on {self._host}:{self._port}: {error}") from error
         await self._server.start()
-        self.address = f"{_HOST}:{port}"
+        self.address = f"{self._host}:{port}"
         self._admin = AdminEndpoint(self)
         if self._admin_port is not None:
             try:
-                self.admin_address = await self._admin.start(_HOST, self._admin_port)
+                self.admin_address = await self._admin.start(LOOPBACK, self._admin_port)
             except OSError:
                 await self.stop()
                 raise
@@ -218,7 +222,11 @@ def _steady_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 
 async def serve_embedded(
-    port: int, faults: Iterable[Fault] = (), admin_port: int | None = None, say: Callable[[str], None] = print
+    port: int,
+    faults: Iterable[Fault] = (),
+    admin_port: int | None = None,
+    host: str = LOOPBACK,
+    say: Callable[[str], None] = print,
 ) -> None:
     """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is taken.
 
@@ -229,7 +237,9 @@ async def serve_embedded(
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
-        async with EmbeddedServer(port, faults, admin_port) as server:
+        async with EmbeddedServer(port, faults, admin_port, host=host) as server:
+            if not ip_address(host).is_loopback:
+                say(f"whoever reaches {host} may use this server: it asks nobody who they are")
             say(f"Pub/Sub on {server.address}: export PUBSUB_EMULATOR_HOST={server.address}")
             if server.admin_address:
                 say(f"Fault injection on http://{server.admin_address}/faults")

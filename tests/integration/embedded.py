@@ -17,7 +17,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from prober.embedded.faults import Fault
-from prober.embedded.server import EmbeddedServer
+from prober.embedded.server import LOOPBACK, EmbeddedServer
 
 WAIT_S = 20.0
 
@@ -43,14 +43,14 @@ class Running:
 
 
 @contextmanager
-def running(faults: Iterable[Fault] = (), *, admin: bool = False) -> Iterator[Running]:
+def running(faults: Iterable[Fault] = (), *, admin: bool = False, host: str = LOOPBACK) -> Iterator[Running]:
     """Start a server on free ports; it is stopped and joined at the end."""
     started = threading.Event()
     box: list[Running] = []
     stop: list[asyncio.Event] = []
 
     async def run() -> None:
-        async with EmbeddedServer(0, faults, 0 if admin else None) as server:
+        async with EmbeddedServer(0, faults, 0 if admin else None, host=host) as server:
             stop.append(asyncio.Event())
             box.append(Running(server, asyncio.get_running_loop()))
             started.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +17,8 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import pubsub_v1
 
+from prober.cli import main
+from prober.cli.process import ExitCode
 from prober.embedded.catalogue import CATALOGUE, describe_faults
 from prober.embedded.faults import parse_fault
 from tests.integration.embedded import WAIT_S, Clients, Collected, running
@@ -60,6 +63,23 @@ def test_a_port_that_is_taken() -> None:
         code = f"import asyncio; from prober.embedded.server import serve_embedded; asyncio.run(serve_embedded({port}))"
         outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=WAIT_S, check=False)
     assert f"OSError: cannot listen on 127.0.0.1:{port}" in outcome.stderr
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_it_listens_on_ipv6() -> None:
+    with running(host="::1") as server:
+        assert server.address.startswith("[::1]:")
+        clients = Clients(server.address)
+        clients.create()
+        assert len(clients.publish("1")) == 1
+        clients.close()
+
+
+def test_a_host_that_is_no_address_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["embedded", "--host", "nowhere"]) == ExitCode.MALFORMED
+    assert capsys.readouterr().err == (
+        "ordering-prober: --host must be an IPv4 or IPv6 address of this machine, such as 127.0.0.1 or ::1, not 'nowhere'\n"
+    )
 
 
 def test_subscribers_survive_broken_streams() -> None:

@@ -151,7 +151,6 @@ class TestEveryKind:
             assert "  " not in text
             assert (" UTC (t=" in text) == (wall is not None)
 
-
     def test_a_message_without_a_key_has_no_key_that_stands_still(self) -> None:
         finding = replace(found("P1,2 A<1@1 A ack 1@1.1 end @500", Kind.STUCK), key="")
         assert said(finding).startswith("Message 2 was published and confirmed but not delivered for 120 s")
