@@ -14,24 +14,11 @@ branch_labels = None
 depends_on = None
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = (
-    "checkpoints",
-    "evidence",
-    "findings",
-    "identity",
-    "incidents",
-    "leases",
-    "probers",
-    "runs",
-    "probe_instances",
-    "slices",
-    "waiting_publishes",
-)
+_TABLES = ("evidence", "findings", "identity", "incidents", "leases", "probers", "runs", "probe_instances", "slices")
 
 
 def upgrade() -> None:
     """From nothing."""
-    _checkpoints()
     _evidence()
     _findings()
     _identity()
@@ -51,26 +38,6 @@ def downgrade() -> None:
 
 def _needed(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=False)
-
-
-def _checkpoints() -> None:
-    op.create_table(
-        "checkpoints",
-        *(_needed(name, sa.Text()) for name in ("name", "topic", "subscription", "epoch")),
-        _needed("left_at", sa.Double()),
-        sa.PrimaryKeyConstraint("name", name="pk_checkpoints"),
-    )
-    op.create_table(
-        "waiting_publishes",
-        _needed("name", sa.Text()),
-        _needed("position", sa.BigInteger()),
-        *(_needed(name, sa.Text()) for name in ("event", "key")),
-        *(_needed(name, sa.BigInteger()) for name in ("seq", "generation")),
-        _needed("message_id", sa.Text()),
-        _needed("size", sa.BigInteger()),
-        _needed("region", sa.Text()),
-        sa.PrimaryKeyConstraint("name", "position", name="pk_waiting_publishes"),
-    )
 
 
 def _evidence() -> None:
