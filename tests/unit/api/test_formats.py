@@ -26,7 +26,7 @@ QUOTED = frozenset({"code", "pre", "script", "style"})
 PROSE = ("/docs", "/runbooks")
 """Pages that nothing measured is written into."""
 ALLOWED = re.compile(
-    r"""\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?  # days and times
+    r"""\d{4}-\d\d(?:-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?)?  # months, days and times
     | \d\d:\d\d(?::\d\d)?
     | version\ \S+
     | (?<!\S)[^\s\d]*[a-z]\S*\d\S*  # names
