@@ -21,6 +21,7 @@ def embedded(
         list[str] | None,
         typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
     ] = None,
+    rest_port: Annotated[int | None, typer.Option(help="Also serve REST clients on this port; 0 takes a free one.")] = None,
     admin_port: Annotated[int | None, typer.Option(help="Also take faults over HTTP on this port; 0 takes a free one.")] = None,
 ) -> None:
     """Run only the embedded Pub/Sub server, with the faults that you inject."""
@@ -33,8 +34,9 @@ def embedded(
             f"--host must be an IPv4 or IPv6 address of this machine, such as 127.0.0.1 or ::1, not {host!r}"
         ) from None
     try:
-        asyncio.run(serve_embedded(port, [parse_fault(text) for text in fault or ()], admin_port, host))
+        faults = [parse_fault(text) for text in fault or ()]
+        asyncio.run(serve_embedded(port, faults, admin_port, host, rest_port=rest_port))
     except FaultError as error:
         raise ConfigError(str(error)) from error
     except OSError as error:
-        raise ConfigError(f"{error}; choose another --port or --host") from error
+        raise ConfigError(f"{error}; choose another --port, --rest-port, --admin-port or --host") from error

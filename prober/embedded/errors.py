@@ -94,6 +94,11 @@ def precondition(message: str) -> ServiceError:
     return ServiceError(Code.FAILED_PRECONDITION, message)
 
 
+def unimplemented(method: str) -> ServiceError:
+    """A method of the service that this server does not have."""
+    return ServiceError(Code.UNIMPLEMENTED, f"The embedded server does not implement {method}.")
+
+
 def unavailable() -> ServiceError:
     """The service could not answer; the client may try again."""
     return ServiceError(Code.UNAVAILABLE, "The service was unable to fulfill your request. Please try again.")

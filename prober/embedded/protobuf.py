@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from google.pubsub_v1 import types
+from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from prober.embedded import errors, resources
 from prober.embedded.messages import Confirm, Delivery, Message, PublishDraft, Send
@@ -84,6 +85,17 @@ def _confirm(response: Any, effect: Confirm) -> None:
 
 def _ids_for(reasons: Mapping[str, str], reason: str) -> Sequence[str]:
     return [ack_id for ack_id, own in reasons.items() if own == reason]
+
+
+def status(error: errors.ServiceError) -> Any:
+    """An error as google.rpc.Status, with the reasons for acknowledgement ids, if any, as google.rpc.ErrorInfo."""
+    built = status_pb2.Status(code=code_pb2.Code.Value(error.code), message=error.message)
+    if error.reasons:
+        info = error_details_pb2.ErrorInfo(
+            reason="EXACTLY_ONCE_ACKID_FAILURE", domain="pubsub.googleapis.com", metadata=dict(error.reasons)
+        )
+        built.details.add().Pack(info)
+    return built
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------------------

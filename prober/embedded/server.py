@@ -32,10 +32,13 @@ import grpc.aio
 from aiohttp import web
 
 from prober.clock import wall_s
+from prober.embedded.calls import Calls
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import Armed, Fault, FaultError, Faults, parse_fault
 from prober.embedded.faulty_behaviour import FaultyBehaviour
+from prober.embedded.listener import Listener, join_address
 from prober.embedded.pump import Pump
+from prober.embedded.rest import RestEndpoint
 from prober.embedded.servicer import Servicer
 from prober.embedded.signing import Signer
 from prober.embedded.state import State
@@ -60,6 +63,7 @@ class EmbeddedServer:
     port        of the gRPC service; 0 takes a free one, `address` says which.
     faults      what goes wrong from the start; more can be armed later.
     admin_port  of the HTTP endpoint for drills (see above); None: there is none, 0: a free one.
+    rest_port   of the same service over REST, for clients without gRPC; None: there is none, 0: a free one.
     now         seconds since the epoch; the default takes the wall clock once and the loop's clock from then on, so it never steps.
 
     Everything is kept in memory and gone when the server stops.
@@ -72,13 +76,14 @@ class EmbeddedServer:
         admin_port: int | None = None,
         *,
         host: str = LOOPBACK,
+        rest_port: int | None = None,
         now: Callable[[], float] | None = None,
     ) -> None:
-        self._host = f"[{host}]" if ":" in host else host
-        self.address = f"{self._host}:{port}"
-        self.admin_address = ""
+        self._host = host
+        self.address = join_address(host, port)
+        self.admin_address = self.rest_address = ""
         self._wanted = tuple(faults)
-        self._port, self._admin_port = port, admin_port
+        self._port, self._admin_port, self._rest_port = port, admin_port, rest_port
         self._now = now
         self.signer = Signer()
         """Signs the tokens of pushes."""
@@ -96,27 +101,32 @@ class EmbeddedServer:
         self.faults = Faults(self._wanted, now())
         self.state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
         self._pump = Pump(self.state, now, self.signer)
+        calls = Calls(self._pump)
         self._server = grpc.aio.server(options=_OPTIONS)
-        self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump).handlers()))
+        self._server.add_generic_rpc_handlers(tuple(Servicer(self._pump, calls).handlers()))
+        wanted = join_address(self._host, self._port)
         try:
-            port = self._server.add_insecure_port(f"{self._host}:{self._port}")
+            port = self._server.add_insecure_port(wanted)
         except RuntimeError as error:
-            raise OSError(f"cannot listen on {self._host}:{self._port}: {error}") from error
+            raise OSError(f"cannot listen on {wanted}: {error}") from error
         await self._server.start()
-        self.address = f"{self._host}:{port}"
-        self._admin = AdminEndpoint(self)
-        if self._admin_port is not None:
-            try:
+        self.address = join_address(self._host, port)
+        self._rest, self._admin = RestEndpoint(calls), AdminEndpoint(self)
+        try:
+            if self._rest_port is not None:
+                self.rest_address = await self._rest.start(self._host, self._rest_port)
+            if self._admin_port is not None:
                 self.admin_address = await self._admin.start(LOOPBACK, self._admin_port)
-            except OSError:
-                await self.stop()
-                raise
+        except OSError:
+            await self.stop()
+            raise
 
     async def stop(self) -> None:
         """Refuse new calls, end the streams, forget everything."""
         self._pump.stop()
         await self._server.stop(_STOP_GRACE_S)
         await self._pump.close()
+        await self._rest.stop()
         await self._admin.stop()
 
     def arm(self, fault: Fault) -> Armed:
@@ -133,15 +143,10 @@ class EmbeddedServer:
         return found
 
 
-class AdminEndpoint:
+class AdminEndpoint(Listener):
     """The HTTP side of the faults of one server."""
 
     def __init__(self, server: EmbeddedServer) -> None:
-        self._server = server
-        self._runner: web.AppRunner | None = None
-
-    async def start(self, host: str, port: int) -> str:
-        """Listen; the address. Raises OSError if the port is taken."""
         application = web.Application()
         application.add_routes(
             [
@@ -154,16 +159,8 @@ class AdminEndpoint:
                 web.get("/catalogue", self._catalogue),
             ]
         )
-        self._runner = web.AppRunner(application, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
-        listening: tuple[str, int] = self._runner.addresses[0]
-        return f"{listening[0]}:{listening[1]}"
-
-    async def stop(self) -> None:
-        """Stop listening."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        super().__init__(application)
+        self._server = server
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
@@ -227,6 +224,8 @@ async def serve_embedded(
     admin_port: int | None = None,
     host: str = LOOPBACK,
     say: Callable[[str], None] = print,
+    *,
+    rest_port: int | None = None,
 ) -> None:
     """Run the embedded server until SIGINT or SIGTERM. Raises OSError if a port is taken.
 
@@ -237,10 +236,12 @@ async def serve_embedded(
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)
     try:
-        async with EmbeddedServer(port, faults, admin_port, host=host) as server:
+        async with EmbeddedServer(port, faults, admin_port, host=host, rest_port=rest_port) as server:
             if not ip_address(host).is_loopback:
                 say(f"whoever reaches {host} may use this server: it asks nobody who they are")
             say(f"Pub/Sub on {server.address}: export PUBSUB_EMULATOR_HOST={server.address}")
+            if server.rest_address:
+                say(f"Pub/Sub over REST on http://{server.rest_address}")
             if server.admin_address:
                 say(f"Fault injection on http://{server.admin_address}/faults")
             await stop.wait()

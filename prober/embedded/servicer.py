@@ -1,4 +1,4 @@
-"""google.pubsub.v1.Publisher and Subscriber over gRPC, around the state.
+"""google.pubsub.v1.Publisher and Subscriber over gRPC: the unary methods of `calls`, and streaming pull.
 
 Handlers translate and nothing else: a request becomes a call on the state, its result a response, a `ServiceError` a status. They are
 registered by name, without generated service classes.
@@ -7,24 +7,20 @@ registered by name, without generated service classes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
-from google.protobuf import any_pb2, empty_pb2
-from google.pubsub_v1 import types
-from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from prober.embedded import errors, protobuf, resources
+from prober.embedded import errors, protobuf
+from prober.embedded.calls import METHODS, PUBLISHER_METHODS, SUBSCRIBER_METHODS, Calls
 from prober.embedded.pump import Outlet, Pump
 from prober.embedded.state import PULL_WAIT_S, StreamAnswers, StreamRequest
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-Method: TypeAlias = Callable[[Any], Any]
 
-_EMPTY: Final = empty_pb2.Empty()
 _KEEPALIVE_S: Final = 30.0
 _STREAM_MESSAGES_MAX: Final = 100_000  # for clients that set no limit of their own
 _STREAM_BYTES_MAX: Final = 1_000_000_000
@@ -36,7 +32,9 @@ _DETAILS: Final = "grpc-status-details-bin"
 class Servicer:
     """The methods of both services."""
 
-    def __init__(self, pump: Pump) -> None:
+    def __init__(self, pump: Pump, calls: Calls) -> None:
+        """`calls` answers the unary methods; of the same pump."""
+        self._calls = calls
         self._pump = pump
         self._state = pump.state
         self._registry = pump.state.registry
@@ -46,7 +44,6 @@ class Servicer:
         """What to register with a server."""
         publisher = self._unary(PUBLISHER_METHODS)
         subscriber = self._unary(SUBSCRIBER_METHODS)
-        subscriber["Pull"] = _handler(self._pull, types.PullRequest.pb())
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
             self._streaming_pull,
             request_deserializer=protobuf.StreamingPullRequest.FromString,
@@ -60,172 +57,17 @@ class Servicer:
             UnimplementedMethods(),
         )
 
-    def _unary(self, names: dict[str, str]) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        methods = {}
-        for name, request in names.items():
-            own = getattr(self, "_" + "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_"))
-            methods[name] = _handler(self._answering(name, own), getattr(types, request).pb())
-        return methods
+    def _unary(self, names: Iterable[str]) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        return {name: _handler(self._answering(name), METHODS[name]) for name in names}
 
-    def _answering(self, name: str, method: Method) -> Callable[[Any, Context], Awaitable[Any]]:
-        """A method of the state as a handler: it cannot wait, so everything it asks for happens at once. A fault may delay the answer."""
-
+    def _answering(self, name: str) -> Callable[[Any, Context], Awaitable[Any]]:
         async def handle(request: Any, context: Context) -> Any:
             try:
-                self._refuse(name)
-                response = method(request)
+                return await self._calls.call(name, request, _patience_s(context))
             except errors.ServiceError as error:
-                self._pump.ask()
                 await _abort(context, error)
-            self._pump.ask()
-            late_s = self._answered_after(name, request)
-            if late_s:
-                await asyncio.sleep(late_s)
-            return response
 
         return handle
-
-    def _refuse(self, name: str) -> None:
-        """A fault may make an administrative call fail."""
-        error = self._state.behaviour.refuse(name, self._pump.now()) if name not in _DATA_METHODS else None
-        if error is not None:
-            raise error
-
-    def _answered_after(self, name: str, request: Any) -> float:
-        """By how many seconds a fault delays an answer."""
-        if name == "Publish":
-            return self._state.behaviour.answer_after(name, request.topic, request.messages[0].ordering_key, self._pump.now())
-        return 0.0 if name in _DATA_METHODS else self._state.behaviour.answer_after(name, name, "", self._pump.now())
-
-    # --- Publisher --------------------------------------------------------------------------------------------------------------
-
-    def _publish(self, request: Any) -> Any:
-        ids = self._state.publish(request.topic, protobuf.drafts(request), self._pump.now())
-        return protobuf.PublishResponse(message_ids=ids)
-
-    def _create_topic(self, request: Any) -> Any:
-        return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
-
-    def _get_topic(self, request: Any) -> Any:
-        return protobuf.topic_to(self._registry.topic(request.topic).settings)
-
-    def _update_topic(self, request: Any) -> Any:
-        known = protobuf.topic_to(self._registry.topic(request.topic.name).settings)
-        wanted = protobuf.topic_from(protobuf.merged(known, request.topic, request.update_mask))
-        return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
-
-    def _delete_topic(self, request: Any) -> Any:
-        self._registry.delete_topic(request.topic)
-        return _EMPTY
-
-    def _list_topics(self, request: Any) -> Any:
-        names = self._registry.in_project(self._registry.topics, request.project)
-        page, token = self._registry.page(names, request.page_size, request.page_token)
-        topics = [protobuf.topic_to(self._registry.topics[name].settings) for name in page]
-        return types.ListTopicsResponse.pb()(topics=topics, next_page_token=token)
-
-    def _list_topic_subscriptions(self, request: Any) -> Any:
-        page, token = self._registry.page(self._registry.topic(request.topic).subscriptions, request.page_size, request.page_token)
-        return types.ListTopicSubscriptionsResponse.pb()(subscriptions=page, next_page_token=token)
-
-    def _list_topic_snapshots(self, request: Any) -> Any:
-        page, token = self._registry.page(self._registry.topic(request.topic).snapshots, request.page_size, request.page_token)
-        return types.ListTopicSnapshotsResponse.pb()(snapshots=page, next_page_token=token)
-
-    def _detach_subscription(self, request: Any) -> Any:
-        self._registry.detach_subscription(request.subscription, self._pump.now())
-        return _EMPTY
-
-    # --- Subscriber: resources --------------------------------------------------------------------------------------------------
-
-    def _create_subscription(self, request: Any) -> Any:
-        settings = protobuf.subscription_from(request)
-        return self._shown(self._registry.create_subscription(settings, self._pump.now()))
-
-    def _get_subscription(self, request: Any) -> Any:
-        return self._shown(self._registry.subscription(request.subscription).settings)
-
-    def _update_subscription(self, request: Any) -> Any:
-        known = self._shown(self._registry.subscription(request.subscription.name).settings)
-        wanted = protobuf.subscription_from(protobuf.merged(known, request.subscription, request.update_mask))
-        return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
-
-    def _modify_push_config(self, request: Any) -> Any:
-        queue = self._registry.subscription(request.subscription)
-        config = protobuf.push_config_from(request.push_config)
-        wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
-        self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
-        return _EMPTY
-
-    def _delete_subscription(self, request: Any) -> Any:
-        self._registry.delete_subscription(request.subscription, self._pump.now())
-        return _EMPTY
-
-    def _list_subscriptions(self, request: Any) -> Any:
-        names = self._registry.in_project(self._registry.subscriptions, request.project)
-        page, token = self._registry.page(names, request.page_size, request.page_token)
-        found = [self._shown(self._registry.subscriptions[name].settings) for name in page]
-        return types.ListSubscriptionsResponse.pb()(subscriptions=found, next_page_token=token)
-
-    def _shown(self, settings: resources.Subscription) -> Any:
-        topic = self._registry.topics.get(settings.topic)
-        return protobuf.subscription_to(settings, topic.settings if topic is not None else None)
-
-    # --- Subscriber: snapshots --------------------------------------------------------------------------------------------------
-
-    def _create_snapshot(self, request: Any) -> Any:
-        made = self._registry.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
-        return protobuf.snapshot_to(made)
-
-    def _get_snapshot(self, request: Any) -> Any:
-        return protobuf.snapshot_to(self._registry.snapshot(request.snapshot).description)
-
-    def _update_snapshot(self, request: Any) -> Any:
-        wanted = protobuf.snapshot_from(request.snapshot)
-        return protobuf.snapshot_to(self._registry.update_snapshot(wanted, request.update_mask.paths))
-
-    def _delete_snapshot(self, request: Any) -> Any:
-        self._registry.delete_snapshot(request.snapshot)
-        return _EMPTY
-
-    def _list_snapshots(self, request: Any) -> Any:
-        names = self._registry.in_project(self._registry.snapshots, request.project)
-        page, token = self._registry.page(names, request.page_size, request.page_token)
-        found = [protobuf.snapshot_to(self._registry.snapshots[name].description) for name in page]
-        return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
-
-    def _seek(self, request: Any) -> Any:
-        if request.WhichOneof("target") == "snapshot":
-            self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
-        elif request.WhichOneof("target") is None:
-            raise errors.invalid("target")
-        else:
-            self._registry.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
-        return _EMPTY
-
-    # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
-
-    def _acknowledge(self, request: Any) -> Any:
-        self._state.acknowledge(request.subscription, request.ack_ids, self._pump.now())
-        return _EMPTY
-
-    def _modify_ack_deadline(self, request: Any) -> Any:
-        self._state.modify_ack_deadline(request.subscription, request.ack_ids, request.ack_deadline_seconds, self._pump.now())
-        return _EMPTY
-
-    async def _pull(self, request: Any, context: Context) -> Any:
-        pull = f"pull {next(self._numbers)}"
-        wait_s = 0.0 if request.return_immediately else _patience_s(context)
-        answer = self._pump.await_pull(pull)
-        try:
-            self._state.pull(pull, request.subscription, request.max_messages, self._pump.now(), wait_s=wait_s)
-            self._pump.ask()
-            return protobuf.PullResponse(received_messages=protobuf.received(await answer))
-        except errors.ServiceError as error:
-            await _abort(context, error)
-        finally:
-            answer.cancel()
-            self._state.cancel_pull(pull)
 
     async def _streaming_pull(self, requests: AsyncIterator[Any], context: Context) -> None:
         stream = f"stream {next(self._numbers)}"
@@ -297,38 +139,6 @@ class Servicer:
             await context.write(protobuf.stream_response(effect, queue.settings))
 
 
-_DATA_METHODS: Final = frozenset({"Publish", "Acknowledge", "ModifyAckDeadline"})
-
-# Method: name of its request message. The handler is the method of that name above.
-PUBLISHER_METHODS: Final = {
-    "Publish": "PublishRequest",
-    "CreateTopic": "Topic",
-    "GetTopic": "GetTopicRequest",
-    "UpdateTopic": "UpdateTopicRequest",
-    "DeleteTopic": "DeleteTopicRequest",
-    "ListTopics": "ListTopicsRequest",
-    "ListTopicSubscriptions": "ListTopicSubscriptionsRequest",
-    "ListTopicSnapshots": "ListTopicSnapshotsRequest",
-    "DetachSubscription": "DetachSubscriptionRequest",
-}
-SUBSCRIBER_METHODS: Final = {
-    "CreateSubscription": "Subscription",
-    "GetSubscription": "GetSubscriptionRequest",
-    "UpdateSubscription": "UpdateSubscriptionRequest",
-    "ModifyPushConfig": "ModifyPushConfigRequest",
-    "DeleteSubscription": "DeleteSubscriptionRequest",
-    "ListSubscriptions": "ListSubscriptionsRequest",
-    "CreateSnapshot": "CreateSnapshotRequest",
-    "GetSnapshot": "GetSnapshotRequest",
-    "UpdateSnapshot": "UpdateSnapshotRequest",
-    "DeleteSnapshot": "DeleteSnapshotRequest",
-    "ListSnapshots": "ListSnapshotsRequest",
-    "Seek": "SeekRequest",
-    "Acknowledge": "AcknowledgeRequest",
-    "ModifyAckDeadline": "ModifyAckDeadlineRequest",
-}
-
-
 class UnimplementedMethods(grpc.GenericRpcHandler):
     """Whatever else is called, schemas for instance, is UNIMPLEMENTED and says so."""
 
@@ -337,9 +147,7 @@ class UnimplementedMethods(grpc.GenericRpcHandler):
         method = handler_call_details.method
 
         async def refuse(request: bytes, context: Context) -> bytes:
-            await _abort(
-                context, errors.ServiceError(errors.Code.UNIMPLEMENTED, f"The embedded server does not implement {method}.")
-            )
+            await _abort(context, errors.unimplemented(method))
 
         return grpc.unary_unary_rpc_method_handler(refuse)
 
@@ -365,10 +173,4 @@ async def _abort(context: Context, error: errors.ServiceError) -> NoReturn:
     code: grpc.StatusCode = grpc.StatusCode[error.code]
     if not error.reasons:
         await context.abort(code, error.message)
-    info = error_details_pb2.ErrorInfo(
-        reason="EXACTLY_ONCE_ACKID_FAILURE", domain="pubsub.googleapis.com", metadata=dict(error.reasons)
-    )
-    details = any_pb2.Any()
-    details.Pack(info)
-    status = status_pb2.Status(code=code.value[0], message=error.message, details=[details])
-    await context.abort(code, error.message, ((_DETAILS, status.SerializeToString()),))
+    await context.abort(code, error.message, ((_DETAILS, protobuf.status(error).SerializeToString()),))

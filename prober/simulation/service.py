@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from random import Random
 from typing import Final
 
+from prober.embedded.calls import Calls
 from prober.embedded.faults import Fault, Faults
 from prober.embedded.faulty_behaviour import FaultyBehaviour
 from prober.embedded.pump import Pump
@@ -34,7 +35,7 @@ class SimulatedService:
         self.network = Network(conditions, chance)
         state = State(int(now() * _SERIALS_PER_SECOND), FaultyBehaviour(self.faults))
         self._pump = Pump(state, now, Signer(), SimulatedPosts(self.network, app))
-        self.network.serve(Servicer(self._pump).handlers())
+        self.network.serve(Servicer(self._pump, Calls(self._pump)).handlers())
 
     async def stop(self) -> None:
         """Ends everything that goes on here."""

@@ -16,7 +16,13 @@ from tests.architecture import tree
 
 # A library is imported by these modules (and what is below them), so that replacing it touches one place.
 HOMES = {
-    "aiohttp": ("prober.drills", "prober.embedded.pump", "prober.embedded.server"),
+    "aiohttp": (
+        "prober.drills",
+        "prober.embedded.listener",
+        "prober.embedded.pump",
+        "prober.embedded.rest",
+        "prober.embedded.server",
+    ),
     "anyio": ("prober.serving",),
     "alembic": ("prober.sinks.status",),
     "apscheduler": ("prober.schedule.scheduler",),
@@ -27,8 +33,10 @@ HOMES = {
     "fastapi": ("api", "prober.brokers.push", "prober.serving"),
     "google": (
         "prober.brokers",
+        "prober.embedded.calls",
+        "prober.embedded.http_rules",
         "prober.embedded.protobuf",
-        "prober.embedded.servicer",
+        "prober.embedded.rest",
         "prober.embedded.signing",
         "prober.exports",
         "prober.monitoring.cloud",

@@ -43,14 +43,22 @@ class Running:
 
 
 @contextmanager
-def running(faults: Iterable[Fault] = (), *, admin: bool = False, host: str = LOOPBACK) -> Iterator[Running]:
+def running(
+    faults: Iterable[Fault] = (),
+    *,
+    admin: bool = False,
+    rest: bool = False,
+    host: str = LOOPBACK,
+    now: Callable[[], float] | None = None,
+) -> Iterator[Running]:
     """Start a server on free ports; it is stopped and joined at the end."""
     started = threading.Event()
     box: list[Running] = []
     stop: list[asyncio.Event] = []
 
     async def run() -> None:
-        async with EmbeddedServer(0, faults, 0 if admin else None, host=host) as server:
+        admin_port, rest_port = (0 if admin else None), (0 if rest else None)
+        async with EmbeddedServer(0, faults, admin_port, host=host, rest_port=rest_port, now=now) as server:
             stop.append(asyncio.Event())
             box.append(Running(server, asyncio.get_running_loop()))
             started.set()

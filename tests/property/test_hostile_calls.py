@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from prober.brokers.endpoint import local_endpoint
 from prober.brokers.push.endpoint import PushEndpoint
-from prober.embedded.servicer import PUBLISHER_METHODS, SUBSCRIBER_METHODS
+from prober.embedded.calls import PUBLISHER_METHODS, SUBSCRIBER_METHODS
 from prober.simulation.network import StreamCall
 from prober.simulation.network_conditions import CALM
 from prober.simulation.prober import ADDRESS
@@ -35,7 +35,6 @@ STREAMING: Final = f"{SUBSCRIBER}/StreamingPull"
 REQUESTS: Final[Mapping[str, Any]] = {
     **{f"{PUBLISHER}/{method}": getattr(types, request).pb() for method, request in PUBLISHER_METHODS.items()},
     **{f"{SUBSCRIBER}/{method}": getattr(types, request).pb() for method, request in SUBSCRIBER_METHODS.items()},
-    f"{SUBSCRIBER}/Pull": types.PullRequest.pb(),
     STREAMING: types.StreamingPullRequest.pb(),
 }
 PATIENCE_S: Final = 5.0

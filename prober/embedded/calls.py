@@ -1,0 +1,230 @@
+"""The unary methods of google.pubsub.v1.Publisher and Subscriber, whichever protocol a request came by.
+
+They translate and nothing else: a request message becomes a call on the state, its result a response message. `servicer` offers them over
+gRPC, `rest` over HTTP, so a fault or a limit is the same by both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Final
+
+from google.protobuf import empty_pb2
+from google.pubsub_v1 import types
+
+from prober.embedded import errors, protobuf, resources
+from prober.embedded.pump import Pump
+from prober.embedded.state import PULL_WAIT_S
+
+_EMPTY: Final = empty_pb2.Empty()
+
+
+class Calls:
+    """The methods by name, around the state of one pump."""
+
+    def __init__(self, pump: Pump) -> None:
+        self._pump = pump
+        self._state = pump.state
+        self._registry = pump.state.registry
+        self._numbers = count(1)
+        self._methods: dict[str, Callable[[Any], Any]] = {name: getattr(self, _own(name)) for name in METHODS if name != "Pull"}
+
+    async def call(self, name: str, request: Any, pull_wait_s: float = PULL_WAIT_S) -> Any:
+        """Answer one request to a method of `METHODS` with a response message. Raises ServiceError if it is refused.
+
+        A pull waits for messages for at most `pull_wait_s` seconds. No other method waits, so everything it asks for happens at once; a
+        fault may refuse it, or delay the answer.
+        """
+        if name == "Pull":
+            return await self._pull(request, pull_wait_s)
+        try:
+            self._refuse(name)
+            response = self._methods[name](request)
+        finally:
+            self._pump.ask()
+        late_s = self._answered_after(name, request)
+        if late_s:
+            await asyncio.sleep(late_s)
+        return response
+
+    def _refuse(self, name: str) -> None:
+        """A fault may make an administrative call fail."""
+        error = self._state.behaviour.refuse(name, self._pump.now()) if name not in _DATA_METHODS else None
+        if error is not None:
+            raise error
+
+    def _answered_after(self, name: str, request: Any) -> float:
+        """By how many seconds a fault delays an answer."""
+        if name == "Publish":
+            return self._state.behaviour.answer_after(name, request.topic, request.messages[0].ordering_key, self._pump.now())
+        return 0.0 if name in _DATA_METHODS else self._state.behaviour.answer_after(name, name, "", self._pump.now())
+
+    # --- Publisher --------------------------------------------------------------------------------------------------------------
+
+    def _publish(self, request: Any) -> Any:
+        ids = self._state.publish(request.topic, protobuf.drafts(request), self._pump.now())
+        return protobuf.PublishResponse(message_ids=ids)
+
+    def _create_topic(self, request: Any) -> Any:
+        return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
+
+    def _get_topic(self, request: Any) -> Any:
+        return protobuf.topic_to(self._registry.topic(request.topic).settings)
+
+    def _update_topic(self, request: Any) -> Any:
+        known = protobuf.topic_to(self._registry.topic(request.topic.name).settings)
+        wanted = protobuf.topic_from(protobuf.merged(known, request.topic, request.update_mask))
+        return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
+
+    def _delete_topic(self, request: Any) -> Any:
+        self._registry.delete_topic(request.topic)
+        return _EMPTY
+
+    def _list_topics(self, request: Any) -> Any:
+        names = self._registry.in_project(self._registry.topics, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        topics = [protobuf.topic_to(self._registry.topics[name].settings) for name in page]
+        return types.ListTopicsResponse.pb()(topics=topics, next_page_token=token)
+
+    def _list_topic_subscriptions(self, request: Any) -> Any:
+        page, token = self._registry.page(self._registry.topic(request.topic).subscriptions, request.page_size, request.page_token)
+        return types.ListTopicSubscriptionsResponse.pb()(subscriptions=page, next_page_token=token)
+
+    def _list_topic_snapshots(self, request: Any) -> Any:
+        page, token = self._registry.page(self._registry.topic(request.topic).snapshots, request.page_size, request.page_token)
+        return types.ListTopicSnapshotsResponse.pb()(snapshots=page, next_page_token=token)
+
+    def _detach_subscription(self, request: Any) -> Any:
+        self._registry.detach_subscription(request.subscription, self._pump.now())
+        return _EMPTY
+
+    # --- Subscriber: resources --------------------------------------------------------------------------------------------------
+
+    def _create_subscription(self, request: Any) -> Any:
+        settings = protobuf.subscription_from(request)
+        return self._shown(self._registry.create_subscription(settings, self._pump.now()))
+
+    def _get_subscription(self, request: Any) -> Any:
+        return self._shown(self._registry.subscription(request.subscription).settings)
+
+    def _update_subscription(self, request: Any) -> Any:
+        known = self._shown(self._registry.subscription(request.subscription.name).settings)
+        wanted = protobuf.subscription_from(protobuf.merged(known, request.subscription, request.update_mask))
+        return self._shown(self._registry.update_subscription(wanted, request.update_mask.paths, self._pump.now()))
+
+    def _modify_push_config(self, request: Any) -> Any:
+        queue = self._registry.subscription(request.subscription)
+        config = protobuf.push_config_from(request.push_config)
+        wanted = resources.Subscription(queue.name, queue.settings.topic, push_config=config)
+        self._registry.update_subscription(wanted, ["push_config"], self._pump.now())
+        return _EMPTY
+
+    def _delete_subscription(self, request: Any) -> Any:
+        self._registry.delete_subscription(request.subscription, self._pump.now())
+        return _EMPTY
+
+    def _list_subscriptions(self, request: Any) -> Any:
+        names = self._registry.in_project(self._registry.subscriptions, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [self._shown(self._registry.subscriptions[name].settings) for name in page]
+        return types.ListSubscriptionsResponse.pb()(subscriptions=found, next_page_token=token)
+
+    def _shown(self, settings: resources.Subscription) -> Any:
+        topic = self._registry.topics.get(settings.topic)
+        return protobuf.subscription_to(settings, topic.settings if topic is not None else None)
+
+    # --- Subscriber: snapshots --------------------------------------------------------------------------------------------------
+
+    def _create_snapshot(self, request: Any) -> Any:
+        made = self._registry.create_snapshot(request.name, request.subscription, dict(request.labels), self._pump.now())
+        return protobuf.snapshot_to(made)
+
+    def _get_snapshot(self, request: Any) -> Any:
+        return protobuf.snapshot_to(self._registry.snapshot(request.snapshot).description)
+
+    def _update_snapshot(self, request: Any) -> Any:
+        wanted = protobuf.snapshot_from(request.snapshot)
+        return protobuf.snapshot_to(self._registry.update_snapshot(wanted, request.update_mask.paths))
+
+    def _delete_snapshot(self, request: Any) -> Any:
+        self._registry.delete_snapshot(request.snapshot)
+        return _EMPTY
+
+    def _list_snapshots(self, request: Any) -> Any:
+        names = self._registry.in_project(self._registry.snapshots, request.project)
+        page, token = self._registry.page(names, request.page_size, request.page_token)
+        found = [protobuf.snapshot_to(self._registry.snapshots[name].description) for name in page]
+        return types.ListSnapshotsResponse.pb()(snapshots=found, next_page_token=token)
+
+    def _seek(self, request: Any) -> Any:
+        if request.WhichOneof("target") == "snapshot":
+            self._registry.seek_to_snapshot(request.subscription, request.snapshot, self._pump.now())
+        elif request.WhichOneof("target") is None:
+            raise errors.invalid("target")
+        else:
+            self._registry.seek_to_time(request.subscription, protobuf.timestamp(request.time), self._pump.now())
+        return _EMPTY
+
+    # --- Subscriber: messages ---------------------------------------------------------------------------------------------------
+
+    def _acknowledge(self, request: Any) -> Any:
+        self._state.acknowledge(request.subscription, request.ack_ids, self._pump.now())
+        return _EMPTY
+
+    def _modify_ack_deadline(self, request: Any) -> Any:
+        self._state.modify_ack_deadline(request.subscription, request.ack_ids, request.ack_deadline_seconds, self._pump.now())
+        return _EMPTY
+
+    async def _pull(self, request: Any, wait_s: float) -> Any:
+        pull = f"pull {next(self._numbers)}"
+        answer = self._pump.await_pull(pull)
+        try:
+            patience_s = 0.0 if request.return_immediately else wait_s
+            self._state.pull(pull, request.subscription, request.max_messages, self._pump.now(), wait_s=patience_s)
+            self._pump.ask()
+            return protobuf.PullResponse(received_messages=protobuf.received(await answer))
+        finally:
+            answer.cancel()
+            self._state.cancel_pull(pull)
+
+
+def _own(method: str) -> str:
+    """`_get_topic` of `GetTopic`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in method)
+
+
+_DATA_METHODS: Final = frozenset({"Publish", "Acknowledge", "ModifyAckDeadline"})
+
+# Method: name of its request message. The method of that name above answers it.
+PUBLISHER_METHODS: Final = {
+    "Publish": "PublishRequest",
+    "CreateTopic": "Topic",
+    "GetTopic": "GetTopicRequest",
+    "UpdateTopic": "UpdateTopicRequest",
+    "DeleteTopic": "DeleteTopicRequest",
+    "ListTopics": "ListTopicsRequest",
+    "ListTopicSubscriptions": "ListTopicSubscriptionsRequest",
+    "ListTopicSnapshots": "ListTopicSnapshotsRequest",
+    "DetachSubscription": "DetachSubscriptionRequest",
+}
+SUBSCRIBER_METHODS: Final = {
+    "CreateSubscription": "Subscription",
+    "GetSubscription": "GetSubscriptionRequest",
+    "UpdateSubscription": "UpdateSubscriptionRequest",
+    "ModifyPushConfig": "ModifyPushConfigRequest",
+    "DeleteSubscription": "DeleteSubscriptionRequest",
+    "ListSubscriptions": "ListSubscriptionsRequest",
+    "CreateSnapshot": "CreateSnapshotRequest",
+    "GetSnapshot": "GetSnapshotRequest",
+    "UpdateSnapshot": "UpdateSnapshotRequest",
+    "DeleteSnapshot": "DeleteSnapshotRequest",
+    "ListSnapshots": "ListSnapshotsRequest",
+    "Seek": "SeekRequest",
+    "Acknowledge": "AcknowledgeRequest",
+    "ModifyAckDeadline": "ModifyAckDeadlineRequest",
+    "Pull": "PullRequest",
+}
+METHODS: Final = {name: getattr(types, request).pb() for name, request in (PUBLISHER_METHODS | SUBSCRIBER_METHODS).items()}
+"""Method: class of its request messages."""

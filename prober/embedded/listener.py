@@ -1,0 +1,31 @@
+"""An HTTP endpoint of the embedded server: an aiohttp application on one port."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+_STOP_GRACE_S: Final = 0.2
+
+
+class Listener:
+    """Listens for one application. A request whose client is gone is cancelled."""
+
+    def __init__(self, application: web.Application) -> None:
+        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=_STOP_GRACE_S)
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; the address. Port 0 takes a free one. Raises OSError if the port is taken."""
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port).start()
+        return join_address(*self._runner.addresses[0][:2])
+
+    async def stop(self) -> None:
+        """Stop listening; requests get a moment to end."""
+        await self._runner.cleanup()
+
+
+def join_address(host: str, port: int) -> str:
+    """HOST:PORT, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
