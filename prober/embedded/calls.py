@@ -1,4 +1,4 @@
-"""The unary methods of google.pubsub.v1.Publisher and Subscriber, whichever protocol a request came by.
+"""The unary methods of google.pubsub.v1 and google.iam.v1.IAMPolicy, whichever protocol a request came by.
 
 They translate and nothing else: a request message becomes a call on the state, its result a response message. `servicer` offers them over
 gRPC, `rest` over HTTP, so a fault or a limit is the same by both.
@@ -7,15 +7,17 @@ gRPC, `rest` over HTTP, so a fault or a limit is the same by both.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Final
 
 from google.protobuf import empty_pb2
 from google.pubsub_v1 import types
 
-from prober.embedded import errors, protobuf, resources
+from prober.embedded import errors, iam, protobuf, resources, schema_calls
 from prober.embedded.pump import Pump
+from prober.embedded.schema_types import compile_definition
+from prober.embedded.schemas import Schemas
 from prober.embedded.state import PULL_WAIT_S
 
 _EMPTY: Final = empty_pb2.Empty()
@@ -29,7 +31,12 @@ class Calls:
         self._state = pump.state
         self._registry = pump.state.registry
         self._numbers = count(1)
-        self._methods: dict[str, Callable[[Any], Any]] = {name: getattr(self, _own(name)) for name in METHODS if name != "Pull"}
+        self._schemas = Schemas(compile_definition)
+        self._methods: dict[str, Callable[[Any], Any]] = {
+            **{name: getattr(self, _own(name)) for name in PUBLISHER_METHODS | SUBSCRIBER_METHODS if name != "Pull"},
+            **schema_calls.SchemaCalls(self._schemas, self._registry, pump.now).methods,
+            **iam.Iam(self._registry, self._schemas).methods,
+        }
 
     async def call(self, name: str, request: Any, pull_wait_s: float = PULL_WAIT_S) -> Any:
         """Answer one request to a method of `METHODS` with a response message. Raises ServiceError if it is refused.
@@ -64,18 +71,24 @@ class Calls:
     # --- Publisher --------------------------------------------------------------------------------------------------------------
 
     def _publish(self, request: Any) -> Any:
-        ids = self._state.publish(request.topic, protobuf.drafts(request), self._pump.now())
+        settings = self._registry.topic(request.topic).settings
+        drafts = self._schemas.stamped(settings.schema, protobuf.drafts(request))
+        ids = self._state.publish(request.topic, drafts, self._pump.now())
         return protobuf.PublishResponse(message_ids=ids)
 
     def _create_topic(self, request: Any) -> Any:
-        return protobuf.topic_to(self._registry.create_topic(protobuf.topic_from(request)))
+        settings = protobuf.topic_from(request)
+        self._schemas.check_settings(settings.schema)
+        return protobuf.topic_to(self._registry.create_topic(settings))
 
     def _get_topic(self, request: Any) -> Any:
         return protobuf.topic_to(self._registry.topic(request.topic).settings)
 
     def _update_topic(self, request: Any) -> Any:
-        known = protobuf.topic_to(self._registry.topic(request.topic.name).settings)
-        wanted = protobuf.topic_from(protobuf.merged(known, request.topic, request.update_mask))
+        known = self._registry.topic(request.topic.name).settings
+        wanted = protobuf.topic_from(protobuf.merged(protobuf.topic_to(known), request.topic, request.update_mask))
+        if wanted.schema != known.schema:  # what it refers to may be deleted meanwhile
+            self._schemas.check_settings(wanted.schema)
         return protobuf.topic_to(self._registry.update_topic(wanted, request.update_mask.paths))
 
     def _delete_topic(self, request: Any) -> Any:
@@ -226,5 +239,9 @@ SUBSCRIBER_METHODS: Final = {
     "ModifyAckDeadline": "ModifyAckDeadlineRequest",
     "Pull": "PullRequest",
 }
-METHODS: Final = {name: getattr(types, request).pb() for name, request in (PUBLISHER_METHODS | SUBSCRIBER_METHODS).items()}
+METHODS: Final[Mapping[str, Any]] = {
+    **{name: getattr(types, request).pb() for name, request in (PUBLISHER_METHODS | SUBSCRIBER_METHODS).items()},
+    **schema_calls.METHODS,
+    **iam.METHODS,
+}
 """Method: class of its request messages."""

@@ -22,6 +22,7 @@ Subscription: Final[Any] = types.Subscription.pb()
 Snapshot: Final[Any] = types.Snapshot.pb()
 
 _ACTIVE: Final = 1
+_ENCODINGS: Final[Mapping[int, str]] = {int(types.Encoding.JSON): "JSON", int(types.Encoding.BINARY): "BINARY"}
 _TOPIC_OTHERS: Final = ("kms_key_name", "message_storage_policy", "tags")
 _ACK_DEADLINE_EXACTLY_ONCE_S: Final = 60  # documentation, "Exactly-once delivery": the default deadline there
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
@@ -111,9 +112,10 @@ def merged(known: Any, wanted: Any, mask: Any) -> Any:
 
 def topic_from(message: Any) -> resources.Topic:
     """A Topic message as settings."""
-    _refuse(message, ("ingestion_data_source_settings", "message_transforms"))
+    refuse(message, ("ingestion_data_source_settings", "message_transforms"))
     retention = _seconds(message, "message_retention_duration")
-    return resources.Topic(message.name, dict(message.labels), retention, _others(message, Topic(), _TOPIC_OTHERS))
+    others = _others(message, Topic(), _TOPIC_OTHERS)
+    return resources.Topic(message.name, dict(message.labels), retention, others, _schema_settings_from(message))
 
 
 def topic_to(topic: resources.Topic) -> Any:
@@ -122,12 +124,29 @@ def topic_to(topic: resources.Topic) -> Any:
     message.MergeFromString(topic.others)
     if topic.message_retention_s is not None:
         _set_seconds(message.message_retention_duration, topic.message_retention_s)
+    if topic.schema is not None:
+        message.schema_settings.schema = topic.schema.schema
+        message.schema_settings.encoding = topic.schema.encoding
+        message.schema_settings.first_revision_id = topic.schema.first_revision_id
+        message.schema_settings.last_revision_id = topic.schema.last_revision_id
     return message
+
+
+def _schema_settings_from(message: Any) -> resources.SchemaSettings | None:
+    if not message.HasField("schema_settings"):
+        return None
+    given = message.schema_settings
+    return resources.SchemaSettings(given.schema, encoding_from(given.encoding), given.first_revision_id, given.last_revision_id)
+
+
+def encoding_from(number: int) -> str:
+    """`JSON` or `BINARY`; empty for no encoding, or one that is not known."""
+    return _ENCODINGS.get(number, "")
 
 
 def subscription_from(message: Any) -> resources.Subscription:
     """A Subscription message as settings, with the documented defaults for what is not set."""
-    _refuse(message, ("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms"))
+    refuse(message, ("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms"))
     default_deadline = _ACK_DEADLINE_EXACTLY_ONCE_S if message.enable_exactly_once_delivery else resources.ACK_DEADLINE_DEFAULT_S
     retention = _seconds(message, "message_retention_duration")
     expiration: float | None = resources.EXPIRATION_DEFAULT_S
@@ -151,7 +170,7 @@ def subscription_from(message: Any) -> resources.Subscription:
     )
 
 
-def _refuse(message: Any, fields: Iterable[str]) -> None:
+def refuse(message: Any, fields: Iterable[str]) -> None:
     """UNIMPLEMENTED if one of these is set, with which the service would behave otherwise than this server does."""
     given = {field.name for field, _ in message.ListFields()}
     for field in fields:

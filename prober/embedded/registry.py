@@ -31,6 +31,7 @@ _TOPIC_FIELDS: Final = {
     "message_retention_duration": "message_retention_s",
     "kms_key_name": "others",
     "message_storage_policy": "others",
+    "schema_settings": "schema",
 }
 _SUBSCRIPTION_FIELDS: Final = {
     "push_config": "push_config",
@@ -171,6 +172,14 @@ class Registry:
             queue.settings = dataclasses.replace(queue.settings, topic=resources.DELETED_TOPIC)
         for snapshot in topic.snapshots.values():
             snapshot.description = dataclasses.replace(snapshot.description, topic=resources.DELETED_TOPIC)
+
+    def forget_schema(self, name: str) -> None:
+        """A schema is deleted: its topics show `_deleted-schema_` instead (proto, SchemaSettings)."""
+        for topic in self.topics.values():
+            schema = topic.settings.schema
+            if schema is not None and schema.schema == name:
+                gone = dataclasses.replace(schema, schema=resources.DELETED_SCHEMA)
+                topic.settings = dataclasses.replace(topic.settings, schema=gone)
 
     # --- subscriptions ----------------------------------------------------------------------------------------------------------
 

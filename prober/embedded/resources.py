@@ -15,6 +15,7 @@ from typing import Final
 from prober.embedded import errors
 
 DELETED_TOPIC: Final = "_deleted-topic_"
+DELETED_SCHEMA: Final = "_deleted-schema_"
 
 DAY_S: Final = 86_400.0
 ACK_DEADLINE_DEFAULT_S: Final = 10
@@ -28,6 +29,20 @@ MAXIMUM_BACKOFF_DEFAULT_S: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaSettings:
+    """What the messages of a topic must match (proto, SchemaSettings).
+
+    encoding            `JSON` or `BINARY`.
+    first_revision_id   oldest revision that counts, `last_revision_id` the newest; empty: there is no such bound.
+    """
+
+    schema: str
+    encoding: str
+    first_revision_id: str = ""
+    last_revision_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """A topic's settings. `message_retention_s` None: the topic itself retains nothing.
 
@@ -38,6 +53,7 @@ class Topic:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     message_retention_s: float | None = None
     others: bytes = b""
+    schema: SchemaSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""google.pubsub.v1.Publisher and Subscriber over gRPC: the unary methods of `calls`, and streaming pull.
+"""google.pubsub.v1, google.iam.v1.IAMPolicy and grpc.health.v1 over gRPC: the unary methods of `calls`, and streaming pull.
 
 Handlers translate and nothing else: a request becomes a call on the state, its result a response, a `ServiceError` a status. They are
 registered by name, without generated service classes.
@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import grpc
 import grpc.aio
 
-from prober.embedded import errors, protobuf
+from prober.embedded import errors, iam, protobuf, schema_calls
 from prober.embedded.calls import METHODS, PUBLISHER_METHODS, SUBSCRIBER_METHODS, Calls
 from prober.embedded.pump import Outlet, Pump
 from prober.embedded.state import PULL_WAIT_S, StreamAnswers, StreamRequest
@@ -30,7 +30,7 @@ _DETAILS: Final = "grpc-status-details-bin"
 
 
 class Servicer:
-    """The methods of both services."""
+    """The methods of all services."""
 
     def __init__(self, pump: Pump, calls: Calls) -> None:
         """`calls` answers the unary methods; of the same pump."""
@@ -49,10 +49,15 @@ class Servicer:
             request_deserializer=protobuf.StreamingPullRequest.FromString,
             response_serializer=protobuf.StreamingPullResponse.SerializeToString,
         )
-        health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Check": grpc.unary_unary_rpc_method_handler(_healthy)}
+        health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            "Check": grpc.unary_unary_rpc_method_handler(_healthy),
+            "Watch": grpc.unary_stream_rpc_method_handler(_watched),
+        }
         return (
             grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", publisher),
             grpc.method_handlers_generic_handler("google.pubsub.v1.Subscriber", subscriber),
+            grpc.method_handlers_generic_handler("google.pubsub.v1.SchemaService", self._unary(schema_calls.METHODS)),
+            grpc.method_handlers_generic_handler("google.iam.v1.IAMPolicy", self._unary(iam.METHODS)),
             grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
             UnimplementedMethods(),
         )
@@ -140,7 +145,7 @@ class Servicer:
 
 
 class UnimplementedMethods(grpc.GenericRpcHandler):
-    """Whatever else is called, schemas for instance, is UNIMPLEMENTED and says so."""
+    """Whatever else is called, reflection for instance, is UNIMPLEMENTED and says so."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler that refuses."""
@@ -160,6 +165,12 @@ def _handler(method: Callable[[Any, Context], Awaitable[Any]], request: Any) -> 
 
 async def _healthy(request: bytes, context: Context) -> bytes:
     return _HEALTHY
+
+
+async def _watched(request: bytes, context: Context) -> AsyncIterator[bytes]:
+    """The server is healthy as long as it runs, so nothing follows; the client or the end of the server ends the stream."""
+    yield _HEALTHY
+    await asyncio.Event().wait()
 
 
 def _patience_s(context: Context) -> float:

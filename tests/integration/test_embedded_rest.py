@@ -21,13 +21,17 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import pubsub_v1
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
+from google.pubsub_v1.services.schema_service import SchemaServiceClient
+from google.pubsub_v1.services.schema_service.transports import SchemaServiceGrpcTransport, SchemaServiceRestTransport
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport, SubscriberRestTransport
 
-from prober.embedded import calls
+from prober.embedded import calls, iam, schema_calls
 from prober.embedded.faults import parse_fault
 from prober.embedded.http_rules import HTTP_RULES
 from prober.embedded.rest import BODY_BYTES_MAX
+from prober.embedded.schema_types import compile_definition
+from prober.embedded.schemas import Schemas
 from prober.embedded.server import EmbeddedServer
 from tests.integration.embedded import WAIT_S, Running, running
 
@@ -35,6 +39,9 @@ NOW_S: Final = 1_800_000_000.0
 TOPIC, SUBSCRIPTION, SNAPSHOT = "projects/p/topics/a+b%c~", "projects/p/subscriptions/orders", "projects/p/snapshots/before"
 IMPATIENT_S: Final = 0.5
 ENDPOINT: Final = "http://127.0.0.1:9/push"
+SCHEMA: Final = "projects/p/schemas/record"
+DEFINITION: Final = '{"type": "record", "name": "R", "fields": []}'
+REVISION: Final = Schemas(compile_definition).create(SCHEMA, "AVRO", DEFINITION, NOW_S).id
 MESSAGE: Final = {"data": b"\x00\xffx", "attributes": {"a": "b"}, "ordering_key": "k"}
 
 REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -72,21 +79,37 @@ REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Acknowledge": {"subscription": SUBSCRIPTION, "ack_ids": ()},
     "ModifyAckDeadline": {"subscription": SUBSCRIPTION, "ack_ids": (), "ack_deadline_seconds": 30},
     "Pull": {"subscription": SUBSCRIPTION, "max_messages": 5},
+    "CreateSchema": {"parent": "projects/p", "schema_id": "new", "schema": {"type_": "AVRO", "definition": DEFINITION}},
+    "GetSchema": {"name": f"{SCHEMA}@{REVISION}"},
+    "ListSchemas": {"parent": "projects/p", "view": "FULL"},
+    "ListSchemaRevisions": {"name": SCHEMA, "page_size": 1},
+    "CommitSchema": {"name": SCHEMA, "schema": {"type_": "AVRO", "definition": DEFINITION}},
+    "RollbackSchema": {"name": SCHEMA, "revision_id": REVISION},
+    "DeleteSchemaRevision": {"name": f"{SCHEMA}@{REVISION}"},
+    "DeleteSchema": {"name": SCHEMA},
+    "ValidateSchema": {"parent": "projects/p", "schema": {"type_": "AVRO", "definition": DEFINITION}},
+    "ValidateMessage": {"parent": "projects/p", "name": SCHEMA, "message": b"{}", "encoding": "JSON"},
+    "SetIamPolicy": {"resource": TOPIC, "policy": {"bindings": [{"role": "roles/viewer", "members": ["allUsers"]}]}},
+    "GetIamPolicy": {"resource": SUBSCRIPTION},
+    "TestIamPermissions": {"resource": SNAPSHOT, "permissions": ["pubsub.snapshots.seek"]},
 }
 """Method: a request. Acknowledgement ids are filled in."""
 
 
 class Service:
-    """Both services through the generated clients of one transport."""
+    """All services through the generated clients of one transport; each of these has the methods of access policies too."""
 
-    def __init__(self, publisher: Any, subscriber: Any) -> None:
-        self._clients = (publisher, subscriber)
+    def __init__(self, publisher: Any, subscriber: Any, schemas: Any) -> None:
+        self._clients = {
+            **dict.fromkeys((*calls.PUBLISHER_METHODS, *iam.METHODS), publisher),
+            **dict.fromkeys(calls.SUBSCRIBER_METHODS, subscriber),
+            **dict.fromkeys(schema_calls.METHODS, schemas),
+        }
 
     def call(self, method: str, **request: Any) -> Any:
         """The response; of a method that lists, the first page; None for an empty one."""
         own = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in method).lstrip("_")
-        client = self._clients[method in calls.SUBSCRIBER_METHODS]
-        response = getattr(client, own)(request=request, retry=None, timeout=WAIT_S)
+        response = getattr(self._clients[method], own)(request=request, retry=None, timeout=WAIT_S)
         return next(response.pages) if hasattr(response, "pages") else response
 
     def outcome(self, method: str, request: Mapping[str, Any]) -> object:
@@ -97,11 +120,13 @@ class Service:
             return error.code, re.sub(r"^[A-Z]+ http\S+: ", "", error.message)
 
     def prepare(self) -> str:
-        """A topic with a subscription, its snapshot, one message outstanding and one to deliver; the id to acknowledge the first."""
+        """Make one resource of each kind, one message outstanding and one to deliver; the id to acknowledge the first."""
         self.call("CreateTopic", name=TOPIC)
         self.call("CreateSubscription", name=SUBSCRIPTION, topic=TOPIC, enable_message_ordering=True)
         self.call("CreateSnapshot", name=SNAPSHOT, subscription=SUBSCRIPTION)
         self.call("Publish", topic=TOPIC, messages=[MESSAGE])
+        self.call("CreateSchema", parent="projects/p", schema_id="record", schema={"type_": "AVRO", "definition": DEFINITION})
+        self.call("CommitSchema", name=SCHEMA, schema={"type_": "AVRO", "definition": DEFINITION})
         (received,) = self.call("Pull", subscription=SUBSCRIPTION, max_messages=5).received_messages
         self.call("Publish", topic=TOPIC, messages=[MESSAGE | {"ordering_key": "other"}])
         ack_id: str = received.ack_id
@@ -109,10 +134,11 @@ class Service:
 
     def resources(self) -> list[Any]:
         """What a call may have changed."""
-        return [self.call(f"List{kind}", project="projects/p") for kind in ("Topics", "Subscriptions", "Snapshots")]
+        lists = [self.call(f"List{kind}", project="projects/p") for kind in ("Topics", "Subscriptions", "Snapshots")]
+        return [*lists, self.call("ListSchemas", parent="projects/p")]
 
     def close(self) -> None:
-        for client in self._clients:
+        for client in set(self._clients.values()):
             client.transport.close()
 
 
@@ -120,6 +146,7 @@ def by_grpc(server: Running) -> Service:
     return Service(
         PublisherClient(transport=PublisherGrpcTransport(channel=grpc.insecure_channel(server.address))),
         SubscriberClient(transport=SubscriberGrpcTransport(channel=grpc.insecure_channel(server.address))),
+        SchemaServiceClient(transport=SchemaServiceGrpcTransport(channel=grpc.insecure_channel(server.address))),
     )
 
 
@@ -128,6 +155,7 @@ def by_rest(server: Running) -> Service:
     return Service(
         PublisherClient(transport=PublisherRestTransport(host=host, credentials=nobody)),
         SubscriberClient(transport=SubscriberRestTransport(host=host, credentials=nobody)),
+        SchemaServiceClient(transport=SchemaServiceRestTransport(host=host, credentials=nobody)),
     )
 
 
@@ -154,7 +182,7 @@ def test_a_method_has_the_same_result_over_rest(method: str) -> None:
 
 
 def test_every_unary_method_has_a_rule() -> None:
-    assert set(calls.METHODS) <= {rule.method for rule in HTTP_RULES}
+    assert set(calls.METHODS) == {rule.method for rule in HTTP_RULES}
     assert REQUESTS.keys() == calls.METHODS.keys()
 
 
@@ -224,8 +252,6 @@ def test_a_pull_whose_client_is_gone_takes_no_message(server: Running) -> None:
         ("GET /", None, 404, "NOT_FOUND", "No method of Pub/Sub is GET /."),
         ("PATCH /v1/projects/p/topics", {}, 404, "NOT_FOUND", "No method of Pub/Sub is PATCH /v1/projects/p/topics."),
         (f"POST {PATH_T}:frobnicate", {}, 404, "NOT_FOUND", f"No method of Pub/Sub is POST {PATH_T}:frobnicate."),
-        ("GET /v1/projects/p/schemas", None, 501, "UNIMPLEMENTED", "The embedded server does not implement ListSchemas."),
-        (f"GET {PATH_T}:getIamPolicy", None, 501, "UNIMPLEMENTED", "The embedded server does not implement GetIamPolicy."),
         (f"GET {PATH_T}", None, 404, "NOT_FOUND", "Resource not found (resource=orders)."),
         (
             f"PUT {PATH_S}",

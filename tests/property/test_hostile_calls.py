@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from prober.brokers.endpoint import local_endpoint
 from prober.brokers.push.endpoint import PushEndpoint
+from prober.embedded import iam, schema_calls
 from prober.embedded.calls import PUBLISHER_METHODS, SUBSCRIBER_METHODS
 from prober.simulation.network import StreamCall
 from prober.simulation.network_conditions import CALM
@@ -35,16 +36,38 @@ STREAMING: Final = f"{SUBSCRIBER}/StreamingPull"
 REQUESTS: Final[Mapping[str, Any]] = {
     **{f"{PUBLISHER}/{method}": getattr(types, request).pb() for method, request in PUBLISHER_METHODS.items()},
     **{f"{SUBSCRIBER}/{method}": getattr(types, request).pb() for method, request in SUBSCRIBER_METHODS.items()},
+    **{f"/google.pubsub.v1.SchemaService/{method}": kind for method, kind in schema_calls.METHODS.items()},
+    **{f"/google.iam.v1.IAMPolicy/{method}": kind for method, kind in iam.METHODS.items()},
     STREAMING: types.StreamingPullRequest.pb(),
 }
 PATIENCE_S: Final = 5.0
 
-KNOWN: Final = {"topic": TOPIC, "subscription": SUBSCRIPTION, "snapshot": SNAPSHOT, "project": "projects/p"}
+KNOWN: Final = {
+    "topic": TOPIC,
+    "subscription": SUBSCRIPTION,
+    "snapshot": SNAPSHOT,
+    "project": "projects/p",
+    "parent": "projects/p",
+    "schema_id": "schema",
+    "schema": "projects/p/schemas/schema",
+    "definition": '{"type": "record", "name": "R", "fields": []}',
+    "resource": TOPIC,
+}
 """What stands in a field of this name, or in the name of a message of this type, so that most requests get beyond it."""
 
 TEXTS = st.sampled_from((TOPIC, SUBSCRIPTION, SNAPSHOT, "projects/p", "k", "")) | st.text(max_size=8)
 PATHS = st.sampled_from(
-    ("labels", "ack_deadline_seconds", "filter", "push_config", "enable_message_ordering", "nothing", "", "name.x")
+    (
+        "labels",
+        "ack_deadline_seconds",
+        "filter",
+        "push_config",
+        "schema_settings",
+        "enable_message_ordering",
+        "nothing",
+        "",
+        "name.x",
+    )
 )
 WHOLE: Final = {
     FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),

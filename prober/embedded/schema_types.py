@@ -1,0 +1,132 @@
+"""Avro and protocol buffer schemas as validators, by fastavro and by the compiler and runtime of protocol buffers.
+
+The libraries are an extra of this package: without fastavro there are no Avro schemas, without grpcio-tools no protocol buffer schemas.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message, message_factory
+
+from prober.embedded import errors
+from prober.embedded.schemas import MismatchError, Validator
+
+EXTRA: Final = "schemas"
+_PROTOC_TIMEOUT_S: Final = 30.0
+
+
+def compile_definition(kind: str, definition: str) -> Validator:
+    """A validator of the data of messages.
+
+    INVALID_ARGUMENT for a definition that is not valid or has not exactly one top-level type, UNIMPLEMENTED if the library is missing.
+    """
+    if kind == "AVRO":
+        return _avro(definition)
+    if kind == "PROTOCOL_BUFFER":
+        return _protocol_buffer(definition)
+    raise errors.invalid("schema.type")
+
+
+def _need(module: str, distribution: str, what: str) -> None:
+    if find_spec(module) is None:
+        raise errors.ServiceError(
+            errors.Code.UNIMPLEMENTED,
+            f"The embedded server needs {distribution} for {what}: pip install 'ordering-keys-prober[{EXTRA}]'.",
+        )
+
+
+def _refused(problem: object) -> errors.ServiceError:
+    return errors.ServiceError(errors.Code.INVALID_ARGUMENT, f"Invalid schema definition: {problem}")
+
+
+# --- Avro -------------------------------------------------------------------------------------------------------------------------
+
+
+def _avro(definition: str) -> Validator:
+    """JSON is Avro's JSON encoding: values of a union name their type. Fields that the schema does not have are ignored there."""
+    _need("fastavro", "fastavro", "Avro schemas")
+    fastavro: Any = import_module("fastavro")
+    try:
+        parsed = json.loads(definition)
+        if not isinstance(parsed, dict):
+            raise _refused("it has not exactly one top-level type")
+        schema = fastavro.parse_schema(parsed)
+    except (fastavro.schema.SchemaParseException, fastavro.schema.UnknownType, ValueError, TypeError, KeyError) as error:
+        raise _refused(_line(error)) from None
+
+    def validate(data: bytes, encoding: str) -> None:
+        try:
+            value = _avro_json(fastavro, schema, data) if encoding == "JSON" else _avro_binary(fastavro, schema, data)
+            fastavro.validate(value, schema, raise_errors=True)
+        except Exception as error:  # fastavro raises whatever the data leads it into, AttributeError and IndexError for instance
+            raise MismatchError(_line(error)) from None
+
+    return validate
+
+
+def _avro_json(fastavro: Any, schema: Any, data: bytes) -> Any:
+    one_line = json.dumps(json.loads(data))  # fastavro takes each line for a value
+    return next(fastavro.json_reader(io.StringIO(one_line), schema))
+
+
+def _avro_binary(fastavro: Any, schema: Any, data: bytes) -> Any:
+    stream = io.BytesIO(data)
+    value = fastavro.schemaless_reader(stream, schema, None)
+    if stream.tell() != len(data):
+        raise MismatchError(f"{len(data) - stream.tell()} bytes after the end of the value")
+    return value
+
+
+# --- protocol buffers -------------------------------------------------------------------------------------------------------------
+
+
+def _protocol_buffer(definition: str) -> Validator:
+    file = _file_descriptor(definition)
+    if len(file.message_type) != 1 or file.enum_type:
+        raise _refused("it has not exactly one top-level message")
+    if file.dependency:
+        raise _refused("imports are not supported")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    name = f"{file.package}.{file.message_type[0].name}".lstrip(".")
+    kind: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+    def validate(data: bytes, encoding: str) -> None:
+        parsed = kind()
+        try:
+            if encoding == "JSON":
+                json_format.Parse(data, parsed)
+            else:
+                parsed.ParseFromString(data)
+        except (json_format.ParseError, message.DecodeError, UnicodeDecodeError) as error:
+            raise MismatchError(_line(error)) from None
+        if not parsed.IsInitialized():
+            raise MismatchError(f"required fields are missing: {', '.join(parsed.FindInitializationErrors())}")
+
+    return validate
+
+
+def _file_descriptor(definition: str) -> Any:
+    """What protoc makes of a definition; in a process of its own, since in this one it would write its complaints to stderr."""
+    _need("grpc_tools", "grpcio-tools", "protocol buffer schemas")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "schema.proto"), Path(folder, "schema.bin")
+        source.write_text(definition, encoding="utf-8")
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"--descriptor_set_out={target}", source.name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROTOC_TIMEOUT_S, check=False)
+        if done.returncode:
+            raise _refused(_line(done.stderr))
+        return descriptor_pb2.FileDescriptorSet.FromString(target.read_bytes()).file[0]
+
+
+def _line(problem: object) -> str:
+    return " ".join(str(problem).split()) or type(problem).__name__

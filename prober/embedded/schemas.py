@@ -1,0 +1,196 @@
+"""Schemas by name, their revisions, and what a topic with schema settings asks of a message (proto, service SchemaService).
+
+A schema is a list of revisions, the oldest first. A revision never changes: a commit and a rollback add one. Definitions are compiled by a
+function that is given, so that nothing here knows Avro or protocol buffers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from prober.embedded import errors, resources
+from prober.embedded.messages import CLIENT_ATTRIBUTES, PublishDraft
+
+REVISIONS_MAX: Final = 20
+"""Revisions of one schema (documentation, "Schema overview")."""
+DEFINITION_BYTES_MAX: Final = 300_000
+
+Validator: TypeAlias = Callable[[bytes, str], None]
+"""Takes the data of a message and its encoding, `JSON` or `BINARY`; raises `MismatchError`."""
+Compile: TypeAlias = Callable[[str, str], Validator]
+"""Takes a type, `AVRO` or `PROTOCOL_BUFFER`, and a definition; raises INVALID_ARGUMENT, or UNIMPLEMENTED where a library is missing."""
+
+
+class MismatchError(Exception):
+    """The data of a message does not match a schema; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One revision of a schema. `created` in seconds since the epoch; `number` ascends within the schema and is never used twice."""
+
+    name: str
+    kind: str
+    definition: str
+    id: str
+    created: float
+    number: int
+    validate: Validator
+
+
+@dataclass(slots=True, eq=False)
+class Schema:
+    """A schema: its revisions, the oldest first, and the number of each id that it ever had."""
+
+    revisions: list[Revision]
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def bounds(self, settings: resources.SchemaSettings) -> tuple[int, int]:
+        """Numbers of the first and the last revision that may validate; both count."""
+        return self.numbers.get(settings.first_revision_id, 0), self.numbers.get(settings.last_revision_id, len(self.numbers))
+
+
+class Schemas:
+    """All schemas of the service. Every operation raises `ServiceError` and then changes nothing, as in `registry`."""
+
+    def __init__(self, compile_definition: Compile) -> None:
+        self._compile = compile_definition
+        self.schemas: dict[str, Schema] = {}
+
+    # --- schemas ----------------------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, kind: str, definition: str, now: float) -> Revision:
+        """The first revision of a new schema. ALREADY_EXISTS if there is one of that name."""
+        resources.check_name(name, "schemas")
+        validate = self.compile(kind, definition)
+        if name in self.schemas:
+            raise errors.already_exists(name)
+        self.schemas[name] = Schema([])
+        return self._append(name, kind, definition, now, validate)
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a name without a revision; NOT_FOUND if there is none."""
+        found = self.schemas.get(name)
+        if found is None:
+            resources.check_name(name, "schemas")
+            raise errors.not_found(name)
+        return found
+
+    def revision(self, name: str) -> Revision:
+        """The revision that `projects/P/schemas/ID@REVISION` names, the latest without `@REVISION`; NOT_FOUND if there is none."""
+        schema, _, wanted = name.partition("@")
+        revisions = self.schema(schema).revisions
+        if not wanted:
+            return revisions[-1]
+        for revision in revisions:
+            if revision.id == wanted:
+                return revision
+        raise errors.not_found(name)
+
+    def delete(self, name: str) -> None:
+        """Delete a schema with all revisions. Its topics are the caller's concern."""
+        self.schema(name)
+        del self.schemas[name]
+
+    # --- revisions --------------------------------------------------------------------------------------------------------------
+
+    def commit(self, name: str, kind: str, definition: str, now: float) -> Revision:
+        """Add a revision. INVALID_ARGUMENT for another type than before, RESOURCE_EXHAUSTED if there are 20 already."""
+        latest = self.schema(name).revisions[-1]
+        if kind != latest.kind:
+            raise errors.invalid("schema.type")
+        return self._append(name, kind, definition, now, self.compile(kind, definition))
+
+    def roll_back(self, name: str, revision_id: str, now: float) -> Revision:
+        """Add a revision with the definition of an earlier one (proto, RollbackSchema). Errors as for `commit`."""
+        self.schema(name)
+        if not revision_id:
+            raise errors.invalid("revision_id")
+        earlier = self.revision(f"{name}@{revision_id}")
+        return self._append(name, earlier.kind, earlier.definition, now, earlier.validate)
+
+    def delete_revision(self, name: str) -> Revision:
+        """Delete the revision that the name names; the latest that is left. FAILED_PRECONDITION if there would be none."""
+        schema, _, wanted = name.partition("@")
+        if not wanted:
+            raise errors.invalid("name")
+        revision, revisions = self.revision(name), self.schemas[schema].revisions
+        if len(revisions) == 1:
+            raise errors.precondition("The only revision of a schema cannot be deleted. Delete the schema.")
+        revisions.remove(revision)
+        return revisions[-1]
+
+    def compile(self, kind: str, definition: str) -> Validator:
+        """A definition that is acceptable, as a validator; INVALID_ARGUMENT, or UNIMPLEMENTED where a library is missing."""
+        size = len(definition.encode())
+        if not size:
+            raise errors.invalid("schema.definition")
+        if size > DEFINITION_BYTES_MAX:
+            raise errors.too_large("schema.definition", size, DEFINITION_BYTES_MAX)
+        return self._compile(kind, definition)
+
+    def _append(self, name: str, kind: str, definition: str, now: float, validate: Validator) -> Revision:
+        schema = self.schemas[name]
+        if len(schema.revisions) >= REVISIONS_MAX:
+            raise errors.ServiceError(
+                errors.Code.RESOURCE_EXHAUSTED, f"A schema has at most {REVISIONS_MAX} revisions. Delete one to add another."
+            )
+        number = len(schema.numbers)
+        own_id = hashlib.sha256(f"{name} {now} {number}".encode()).hexdigest()[:8]
+        revision = Revision(name, kind, definition, own_id, now, number, validate)
+        schema.revisions.append(revision)
+        schema.numbers[own_id] = number
+        return revision
+
+    # --- topics -----------------------------------------------------------------------------------------------------------------
+
+    def check_settings(self, settings: resources.SchemaSettings | None) -> None:
+        """What a topic asks for exists; NOT_FOUND, or INVALID_ARGUMENT for no encoding, or revisions in the wrong order."""
+        if settings is None:
+            return
+        first, last = self.schema(settings.schema).bounds(settings)
+        if not settings.encoding:
+            raise errors.invalid("schema_settings.encoding")
+        for revision_id in (settings.first_revision_id, settings.last_revision_id):
+            if revision_id:
+                self.revision(f"{settings.schema}@{revision_id}")
+        if first > last:
+            raise errors.invalid("schema_settings.first_revision_id")
+
+    def stamped(self, settings: resources.SchemaSettings | None, drafts: Sequence[PublishDraft]) -> Sequence[PublishDraft]:
+        """Messages for a topic with these settings, each with the attributes that name the schema and the revision that it matched.
+
+        INVALID_ARGUMENT if one matches no revision of the topic's range, tried from the latest to the earliest; then none is published.
+        """
+        if settings is None:
+            return drafts
+        if settings.schema == resources.DELETED_SCHEMA:
+            raise errors.precondition("The schema of the topic is deleted.")
+        allowed = self._allowed(settings)
+        return [self._stamped(settings, allowed, draft) for draft in drafts]
+
+    def _allowed(self, settings: resources.SchemaSettings) -> list[Revision]:
+        schema = self.schemas[settings.schema]
+        first, last = schema.bounds(settings)
+        return [revision for revision in reversed(schema.revisions) if first <= revision.number <= last]
+
+    def _stamped(self, settings: resources.SchemaSettings, allowed: list[Revision], draft: PublishDraft) -> PublishDraft:
+        problem = "no revision is allowed"
+        for revision in allowed:
+            try:
+                revision.validate(draft.data, settings.encoding)
+            except MismatchError as error:
+                problem = f"last checked revision: revision_id={revision.id} failed with status: {error}"
+                continue
+            own = {"encoding": settings.encoding, "name": settings.schema, "revisionid": revision.id}
+            attributes = {f"{CLIENT_ATTRIBUTES}schema{name}": value for name, value in own.items()}
+            return replace(draft, attributes={**draft.attributes, **attributes})
+        raise mismatch(f"Could not validate message with any schema revision for schema: {settings.schema}, {problem}")
+
+
+def mismatch(detail: str) -> errors.ServiceError:
+    """INVALID_ARGUMENT for a message that does not match."""
+    return errors.ServiceError(errors.Code.INVALID_ARGUMENT, f"Invalid data in message: Message failed schema validation. {detail}")

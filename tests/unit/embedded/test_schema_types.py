@@ -1,0 +1,114 @@
+"""Definitions of schemas as validators: Avro and protocol buffers, in both encodings."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import fastavro
+import pytest
+
+from prober.embedded import errors, schema_types
+from prober.embedded.schema_types import compile_definition
+from prober.embedded.schemas import MismatchError
+
+AVRO = {
+    "type": "record",
+    "name": "State",
+    "fields": [
+        {"name": "name", "type": "string"},
+        {"name": "code", "type": ["null", "int"], "default": None},
+    ],
+}
+PROTO = 'syntax = "proto3"; package a.b; message State { string name = 1; int32 code = 2; enum Kind { NONE = 0; } }'
+
+
+def in_avro(record: dict[str, object]) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(AVRO), record)
+    return stream.getvalue()
+
+
+def test_avro_data_that_matches() -> None:
+    validate = compile_definition("AVRO", json.dumps(AVRO))
+    validate(in_avro({"name": "Alaska", "code": None}), "BINARY")
+    validate(b'{"name": "Alaska",\n "code": {"int": 3}}', "JSON")
+    validate(b'{"name": "Alaska"}', "JSON")
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"", "BINARY"),
+        (in_avro({"name": "Alaska"}) + b"x", "BINARY"),
+        (in_avro({"name": "Alaska"})[:-1], "BINARY"),
+        (b"", "JSON"),
+        (b"nothing", "JSON"),
+        (b"\xff", "JSON"),
+        (b"[]", "JSON"),
+        (b'{"code": null}', "JSON"),
+        (b'{"name": 1, "code": null}', "JSON"),
+        (b'{"name": "Alaska", "code": 3}', "JSON"),
+        (b'{"name": "Alaska", "code": {"int": 3000000000}}', "JSON"),
+    ],
+)
+def test_avro_data_that_does_not_match(data: bytes, encoding: str) -> None:
+    validate = compile_definition("AVRO", json.dumps(AVRO))
+    with pytest.raises(MismatchError):
+        validate(data, encoding)
+
+
+def test_protocol_buffers_that_match() -> None:
+    validate = compile_definition("PROTOCOL_BUFFER", PROTO)
+    validate(b"\x0a\x06Alaska\x10\x03", "BINARY")
+    validate(b'{"name": "Alaska", "code": 3}', "JSON")
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (b"\x0a\x06Alas", "BINARY"),
+        (b"nothing", "JSON"),
+        (b"\xff", "JSON"),
+        (b'{"name": 1}', "JSON"),
+        (b'{"other": 1}', "JSON"),
+    ],
+)
+def test_protocol_buffers_that_do_not_match(data: bytes, encoding: str) -> None:
+    validate = compile_definition("PROTOCOL_BUFFER", PROTO)
+    with pytest.raises(MismatchError):
+        validate(data, encoding)
+
+
+def test_required_fields_of_proto2() -> None:
+    validate = compile_definition("PROTOCOL_BUFFER", 'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2; }')
+    with pytest.raises(MismatchError, match="required fields are missing: a"):
+        validate(b"\x10\x01", "BINARY")
+
+
+@pytest.mark.parametrize(
+    ("kind", "definition"),
+    [
+        ("", "{}"),
+        ("AVRO", "nothing"),
+        ("AVRO", "[]"),
+        ("AVRO", '"string"'),
+        ("AVRO", '{"type": "record"}'),
+        ("AVRO", '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "unknown"}]}'),
+        ("PROTOCOL_BUFFER", "nothing"),
+        ("PROTOCOL_BUFFER", 'syntax = "proto3";'),
+        ("PROTOCOL_BUFFER", 'syntax = "proto3"; message A {} message B {}'),
+        ("PROTOCOL_BUFFER", 'syntax = "proto3"; message A {} enum B { NONE = 0; }'),
+        ("PROTOCOL_BUFFER", 'syntax = "proto3"; import "google/protobuf/any.proto"; message A { google.protobuf.Any a = 1; }'),
+    ],
+)
+def test_definitions_that_are_refused(kind: str, definition: str) -> None:
+    with pytest.raises(errors.ServiceError, match="INVALID_ARGUMENT"):
+        compile_definition(kind, definition)
+
+
+@pytest.mark.parametrize(("kind", "library"), [("AVRO", "fastavro"), ("PROTOCOL_BUFFER", "grpcio-tools")])
+def test_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch, kind: str, library: str) -> None:
+    monkeypatch.setattr(schema_types, "find_spec", lambda module: None)
+    with pytest.raises(errors.ServiceError, match=f"UNIMPLEMENTED: .* needs {library} .*ordering-keys-prober.schemas"):
+        compile_definition(kind, "{}")
