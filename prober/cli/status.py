@@ -43,6 +43,19 @@ class Subject(StrEnum):
     METRICS = "metrics"
 
 
+_TAKEN: Final[Mapping[Subject | None, tuple[str, ...]]] = {
+    None: ("target", "probe", "kind"),
+    Subject.FINDINGS: ("target", "probe", "kind"),
+    Subject.SLOS: ("slo",),
+    Subject.HOT_KEYS: ("target",),
+    Subject.REPORTS: (),
+    Subject.COMPARISONS: (),
+    Subject.UPTIME: (),
+    Subject.METRICS: ("target", "metric"),
+}
+"""The options that have an effect, by subject; None: the summary."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The part of the service to report on; an empty string stands for everything."""
@@ -52,6 +65,14 @@ class Chosen:
     kind: str = ""
     slo: str = ""
     metric: str = ""
+
+    def check(self, subject: Subject | None) -> None:
+        """Raises ConfigError for an option that has no effect on a subject (None: the summary)."""
+        takes = _TAKEN[subject]
+        for option in ("target", "probe", "kind", "slo", "metric"):
+            if getattr(self, option) and option not in takes:
+                known = f"only {', '.join(f'--{name}' for name in takes)}" if takes else "no option that selects"
+                raise ConfigError(f"`status{f' {subject}' if subject else ''}` takes {known}: leave --{option} out")
 
     def includes(self, instance: Answer) -> bool:
         """Whether a probe instance belongs to it."""
@@ -85,6 +106,7 @@ def status(
     api = load(config, os.environ, opens_store=False).api
     service = Service((url or address_of(api)).rstrip("/"), None if api.token is None else api.token.get_secret_value())
     chosen = Chosen(target, probe, kind, slo, metric)
+    chosen.check(subject)
     if subject is Subject.METRICS:
         print("\n".join(series(service.get("/metrics"), chosen)))
     elif subject is not None:

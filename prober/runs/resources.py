@@ -114,7 +114,7 @@ class Provisioner:
         if not self._lasting:
             self._move()
             self._clear()
-        self._there &= passed or self._lifetime.stays
+        self._there &= passed
         age_s = self._now() - self._made_at
         owed = bool(written_off or joined(self.backlogs.values()).undelivered)
         settled = passed and not owed
@@ -141,11 +141,10 @@ class Provisioner:
             self._left += [self.resources] if self._made else []
             self.resources = replace(self.resources, topic=topic, subscription=subscription)
             self._made_at, self._renewed_at, self._before = made, made + self._lifetime.renewed_after_s, None
-            self._there = self._made = False
+            self._there, self._made = False, True
         if not self._there:
             try:
-                await admin.look(subscription)
-                await self._create(admin, NOWHERE)
+                await self._look(admin, NOWHERE)
             except (NotThere, NotOurs):
                 self._move()
                 return False
@@ -193,6 +192,8 @@ class Provisioner:
     async def _look(self, admin: Admin, pushes: PushReceiver) -> None:
         """Makes them unless they are there. If the administration alone is down, those that were there once may still serve."""
         try:
+            if self._lifetime.stays and self._made:  # one that was deleted is not made again: what waited there is gone
+                await admin.look(self.resources.subscription)
             await self._create(admin, pushes)
         except BrokerUnavailable:
             if not self._made:

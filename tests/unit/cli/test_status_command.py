@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from prober.cli import main
+from prober.cli.process import ExitCode
 from prober.cli.status import Chosen, Subject, address_of, condition, path_of, series, summary
 from prober.config.models import Api
 from prober.core.verdict import Verdict
@@ -168,3 +169,16 @@ def test_a_service_that_is_down(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--url", "localhost"]) == 2
     assert "write one like http://localhost:8080" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("uptime", "--target", "x"), "`status uptime` takes no option that selects: leave --target out"),
+        (("slos", "--kind", "STUCK"), "`status slos` takes only --slo: leave --kind out"),
+        (("--slo", "x"), "`status` takes only --target, --probe, --kind: leave --slo out"),
+    ],
+)
+def test_an_option_without_effect_is_refused(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", *arguments]) == ExitCode.MALFORMED
+    assert said in capsys.readouterr().err

@@ -159,6 +159,24 @@ def test_what_was_deleted_meanwhile_is_made_anew_and_nothing_is_missing(what: st
     simulated(scenario)
 
 
+@pytest.mark.parametrize(("what", "said"), [("topic", "confirmed no publish"), ("subscription", "NOT_FOUND")])
+def test_what_is_deleted_while_the_prober_runs_is_made_anew_after_one_run_that_says_so(what: str, said: str) -> None:
+    async def scenario(world: World) -> None:
+        async def delete() -> None:
+            await asyncio.sleep(1.5 * MINUTE_S)
+            await world.delete(getattr(world.results[0], what))
+
+        results, _ = await asyncio.gather(world.probe_for(5.5 * MINUTE_S), delete())
+        verdicts = [each.verdict for each in results]
+        assert verdicts == [Verdict.PASS, Verdict.PASS, Verdict.UNKNOWN, *[Verdict.PASS] * (len(verdicts) - 3)]
+        assert len(verdicts) >= 5
+        assert said in results[2].reason
+        assert results[-1].subscription != results[0].subscription
+        assert results[-1].counters[TAKEN_OVER] == WAITING
+
+    simulated(scenario)
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_keys_that_are_a_week_old_are_left_for_new_ones(restart: bool) -> None:
     async def scenario(world: World) -> None:
