@@ -280,3 +280,5 @@ EVENT_TYPES: Final[Mapping[str, type[Event]]] = MappingProxyType(
     }
 )
 """The events by the name that they have on disk, in the history and in trace files."""
+EVENT_NAMES: Final[Mapping[type[Event], str]] = MappingProxyType({kind: name for name, kind in EVENT_TYPES.items()})
+"""The name on disk of each event."""

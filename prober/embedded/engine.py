@@ -1,4 +1,4 @@
-"""What all subscriptions of a server share."""
+"""The state that all subscriptions of a server share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Engine(Generic[Owner]):
         heapq.heappush(self._timers, (at, self.next_serial(), queue, what))
 
     def take_timers(self, now: float) -> list[tuple[Owner, Timed]]:
-        """What has to be looked at again by now."""
+        """The timers that are due by now."""
         due = []
         while self._timers and self._timers[0][0] <= now:
             _, _, queue, what = heapq.heappop(self._timers)

@@ -19,7 +19,7 @@ MESSAGE_BYTES_MAX: Final = 10_000_000
 REQUEST_BYTES_MAX: Final = 10_000_000
 REQUEST_MESSAGES_MAX: Final = 1_000
 CLIENT_ATTRIBUTES: Final = "googclient_"
-"""What attributes begin with that client libraries add, of tracing and schemas; all others that begin with `goog` are refused."""
+"""The prefix of attributes that client libraries add, of tracing and schemas; all others that begin with `goog` are refused."""
 ATTRIBUTES_MAX: Final = 100
 ATTRIBUTE_KEY_BYTES_MAX: Final = 256
 ATTRIBUTE_VALUE_BYTES_MAX: Final = 1_024

@@ -179,7 +179,7 @@ def refuse(message: Any, fields: Iterable[str]) -> None:
 
 
 def _others(message: Any, empty: Any, fields: Iterable[str]) -> bytes:
-    """What is kept and shown, and has no effect here."""
+    """The fields that are kept and shown, and have no effect here, serialized."""
     empty.CopyFrom(message)
     for field, _ in message.ListFields():
         if field.name not in fields:

@@ -150,11 +150,7 @@ class Registry:
 
     def topic(self, name: str) -> TopicState:
         """The topic; NOT_FOUND if there is none."""
-        found = self.topics.get(name)
-        if found is None:
-            resources.check_name(name, "topics")
-            raise errors.not_found(name)
-        return found
+        return resources.find(self.topics, name, "topics")
 
     def update_topic(self, wanted: resources.Topic, mask: Sequence[str]) -> resources.Topic:
         """Take the masked fields from `wanted`; the complete settings. INVALID_ARGUMENT for a mask with a field that cannot change."""
@@ -196,11 +192,7 @@ class Registry:
 
     def subscription(self, name: str) -> SubscriptionQueue:
         """The subscription; NOT_FOUND if there is none."""
-        found = self.subscriptions.get(name)
-        if found is None:
-            resources.check_name(name, "subscriptions")
-            raise errors.not_found(name)
-        return found
+        return resources.find(self.subscriptions, name, "subscriptions")
 
     def update_subscription(self, wanted: resources.Subscription, mask: Sequence[str], now: float) -> resources.Subscription:
         """Take the masked fields from `wanted`; the complete settings. Whether there is ordering, and the filter, cannot change.
@@ -270,11 +262,7 @@ class Registry:
 
     def snapshot(self, name: str) -> SnapshotState:
         """The snapshot; NOT_FOUND if there is none."""
-        found = self.snapshots.get(name)
-        if found is None:
-            resources.check_name(name, "snapshots")
-            raise errors.not_found(name)
-        return found
+        return resources.find(self.snapshots, name, "snapshots")
 
     def update_snapshot(self, wanted: resources.Snapshot, mask: Sequence[str]) -> resources.Snapshot:
         """Take the masked fields from `wanted`."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from prober.embedded import errors
+
+Kept = TypeVar("Kept")
+"""A resource as its registry keeps it."""
 
 DELETED_TOPIC: Final = "_deleted-topic_"
 DELETED_SCHEMA: Final = "_deleted-schema_"
@@ -152,6 +155,15 @@ def check_name(name: str, collection: str) -> None:
         raise errors.invalid_name(name)
     if not _PROJECT.fullmatch(parts[1]) or not _IDENTIFIER.fullmatch(parts[3]):
         raise errors.invalid_name(name)
+
+
+def find(kept: Mapping[str, Kept], name: str, collection: str) -> Kept:
+    """The resource of a name; NOT_FOUND if there is none, INVALID_ARGUMENT if nothing can have that name."""
+    found = kept.get(name)
+    if found is None:
+        check_name(name, collection)
+        raise errors.not_found(name)
+    return found
 
 
 def check_project(name: str) -> None:

@@ -73,11 +73,7 @@ class Schemas:
 
     def schema(self, name: str) -> Schema:
         """The schema of a name without a revision; NOT_FOUND if there is none."""
-        found = self.schemas.get(name)
-        if found is None:
-            resources.check_name(name, "schemas")
-            raise errors.not_found(name)
-        return found
+        return resources.find(self.schemas, name, "schemas")
 
     def revision(self, name: str) -> Revision:
         """The revision that `projects/P/schemas/ID@REVISION` names, the latest without `@REVISION`; NOT_FOUND if there is none."""

@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from prober.core.events import EVENT_TYPES, Event
+from prober.core.events import EVENT_NAMES, Event
 from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.evidence.explain import explain
@@ -52,7 +52,6 @@ The last is JSON: the columns that all its events share, and the clock offset th
 """
 CLOCK_OFFSET: Final = "clock_offset_s"
 
-_NAME_OF: Final[Mapping[type[Event], str]] = {event_type: name for name, event_type in EVENT_TYPES.items()}
 MESSAGES_AT_ONCE: Final = 5000
 _NUMBER: Final = pa.field("number", pa.int64(), nullable=False)
 _INT64_MAX: Final = 2**63 - 1
@@ -147,7 +146,7 @@ class _Form:
     """How one kind of event of one run becomes a batch."""
 
     def __init__(self, kind: type[Event], metadata: Mapping[bytes, bytes]) -> None:
-        name = _NAME_OF[kind]
+        name = EVENT_NAMES[kind]
         types = {column.name: ARROW_TYPES[column.type] for column in EVENTS.columns}
         columns = EVENT_FIELDS[name]
         self.schema = pa.schema(

@@ -9,14 +9,13 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import delete, select, update
 
-from prober.core.events import EVENT_TYPES, PublishEvent
+from prober.core.events import EVENT_NAMES, EVENT_TYPES, PublishEvent
 from prober.errors import CheckpointUnavailable
 from prober.runs.handover import Checkpoint
 from prober.sinks.status.columns import storable, values_of
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.prober_records import CheckpointRecord, WaitingPublish
 
-_NAMES: Final = {kind: name for name, kind in EVENT_TYPES.items()}
 _FIELDS: Final = ("key", "seq", "generation", "message_id", "size", "region")
 _Answer = TypeVar("_Answer")
 
@@ -73,7 +72,7 @@ class StoredCheckpoints:
 def _row(name: str, position: int, event: PublishEvent) -> WaitingPublish:
     empty: dict[str, Any] = {"message_id": "", "size": 0, "region": ""}
     known: dict[str, Any] = {field: getattr(event, field, empty.get(field)) for field in _FIELDS}
-    return WaitingPublish(name=name, position=position, event=_NAMES[type(event)], **known)
+    return WaitingPublish(name=name, position=position, event=EVENT_NAMES[type(event)], **known)
 
 
 def _event(row: dict[str, Any], epoch: str) -> PublishEvent:
