@@ -40,6 +40,7 @@ class TimeRange(StrEnum):
     HOURS = "6h"
     DAY = "24h"
     WEEK = "7d"
+    MONTHS = "90d"
 
     @property
     def seconds(self) -> float:
@@ -56,12 +57,18 @@ class TimeRange(StrEnum):
         """How far the times are apart that are written below."""
         return _RANGES[self][2]
 
+    @property
+    def cell_s(self) -> int:
+        """How much time a cell of the timeline is."""
+        return _RANGES[self][3]
+
 
 _RANGES: Final = {
-    TimeRange.HOUR: (HOUR_S, 300, 15 * MINUTE_S),
-    TimeRange.HOURS: (6 * HOUR_S, 300, 2 * HOUR_S),
-    TimeRange.DAY: (DAY_S, 900, 6 * HOUR_S),
-    TimeRange.WEEK: (7 * DAY_S, 7200, 2 * DAY_S),
+    TimeRange.HOUR: (HOUR_S, 300, 15 * MINUTE_S, 60),
+    TimeRange.HOURS: (6 * HOUR_S, 300, 2 * HOUR_S, 450),
+    TimeRange.DAY: (DAY_S, 900, 6 * HOUR_S, 1800),
+    TimeRange.WEEK: (7 * DAY_S, 7200, 2 * DAY_S, 14_400),
+    TimeRange.MONTHS: (90 * DAY_S, 86_400, 15 * DAY_S, 86_400),
 }
 
 

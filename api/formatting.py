@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import Final
 
 from api.swim_lanes.lettering import clean
-from api.words import amount, counted, duration, number, share, size
+from api.words import amount, duration, number, share, size
 from prober.core.verdict import Verdict
 from prober.monitoring.comparison import Late
 from prober.monitoring.top_keys import Interval
@@ -194,17 +193,6 @@ def interval(value: Interval, written: Callable[[float], str]) -> str:
     """What lies between two ends; one value where both are written alike."""
     low, high = written(value.low), written(value.high)
     return low if low == high else f"{low} to {high}"
-
-
-def strip(instance: InstanceSnapshot) -> str:
-    """The history in words, for those who do not see it."""
-    if not instance.history:
-        return "no runs yet"
-    verdicts = Counter(run.verdict for run in instance.history)
-    kinds = ", ".join(
-        f"{verdicts[verdict]} {verdict}" for verdict in (Verdict.PASS, Verdict.FAIL, Verdict.UNKNOWN) if verdicts[verdict]
-    )
-    return f"last {counted(len(instance.history), 'run')}: {kinds}; the newest {instance.history[-1].verdict}"
 
 
 def _overdue(instance: InstanceSnapshot) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from api.charts import TITLES, Chart, ChartSpan, charts
+from api.timeline import Timeline, timeline_of
 from api.view import Archive
 from prober.clock import monotonic_s
 from prober.reports.values import HotKeysReport
@@ -24,6 +25,10 @@ from prober.slo.uptime import MonthlyUptime
 
 CHARTS_FRESH_MIN_S: Final = 10.0
 CHARTS_FRESH_MAX_S: Final = 60.0
+TIMELINE_FRESH_MIN_S: Final = 4.0
+TIMELINE_FRESH_MAX_S: Final = 300.0
+CELL_PARTS: Final = 200
+"""The timeline is asked for again after such a part of a cell."""
 HOT_KEYS_FRESH_S: Final = 60.0
 UPTIME_FRESH_S: Final = 300.0
 ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
@@ -58,15 +63,16 @@ class Recent:
         self._archive = archive
         self._answers: dict[object, tuple[float, object]] = {}
 
-    def charts(self, snapshot: StatusSnapshot, span: ChartSpan) -> dict[InstanceKey, tuple[Chart, ...]]:
-        """The charts of every probe instance. Probe instances that the store cannot be asked about are missing."""
+    def timeline(self, snapshot: StatusSnapshot, span: ChartSpan) -> Timeline:
+        """The timeline of every probe instance; without a row where the store cannot be asked."""
         self._forget({instance.probe_instance.key for instance in snapshot.probe_instances})
+        ask = partial(OverTime(self._archive.queries.database).verdicts, span.since, span.now, span.reach.cell_s)
+        fresh_s = min(max(span.reach.cell_s / CELL_PARTS, TIMELINE_FRESH_MIN_S), TIMELINE_FRESH_MAX_S)
         try:
-            return {
-                instance.probe_instance.key: self.charts_of(instance.probe_instance, span) for instance in snapshot.probe_instances
-            }
+            found = self._fresh(f"timeline {span.reach}", fresh_s, ask)
         except StatusError:
-            return {}
+            return Timeline(span, {})
+        return timeline_of((instance.probe_instance.key for instance in snapshot.probe_instances), found, span)
 
     def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
         """The charts of one probe instance. Raises what the store raises."""

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api import charts, formatting, headline, operations, words
+from api import charts, formatting, headline, operations, timeline, words
 from api.runbooks import runbook_address
 from prober.comparison import comparison as comparing
 
@@ -23,7 +23,9 @@ _TITLES: Final = {404: "Not here", 400: "This cannot be asked", 503: "No answer"
 _ENVIRONMENT: Final = Environment(
     loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.globals.update(charts=charts, formatting=formatting, headlines=headline, operations=operations, words=words)
+_ENVIRONMENT.globals.update(
+    charts=charts, formatting=formatting, headlines=headline, operations=operations, timelines=timeline, words=words
+)
 _ENVIRONMENT.globals["comparing"] = comparing
 _ENVIRONMENT.tests["observed"] = formatting.is_observed
 _ENVIRONMENT.globals["runbook_address"] = runbook_address

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from starlette.exceptions import HTTPException
 
 from api.burn_windows import counted_windows
-from api.charts import ChartSpan, CountChart, count_chart
+from api.charts import ChartSpan, CountChart, TimeRange, count_chart
 from api.finding_case import case_of
 from api.lookups import finding_of, incident_of, objective_of, run_of
 from api.models.base import API
@@ -25,6 +25,7 @@ from api.query_parameters import (
 )
 from api.recent import Recent, slices_of
 from api.runbooks import INDEX, SUFFIX, Reader, runbooks
+from api.timeline import RANGE, Timeline, timeline_span
 from api.view import Archive
 from prober.config.models import Api
 from prober.core.chances import chances_of
@@ -66,14 +67,12 @@ class PageContents:
         self._runbooks, self._writes = settings.runbooks, settings.token is not None
 
     def status(self, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:
-        """How everything stands, with charts and hot keys."""
-        span = asked.span(snapshot)
+        """How everything stands, with the timeline and hot keys."""
         return {
             "runbooks": self._runbooks,
             "snapshot": snapshot,
             "linked": snapshot.stored,
-            "span": span,
-            "charts_of": self._recent.charts(snapshot, span),
+            "timeline": self._timeline(snapshot, asked.range),
             "hot": self._recent.hot_keys(),
         }
 
@@ -123,7 +122,13 @@ class PageContents:
 
     def probe_instances(self, snapshot: StatusSnapshot) -> Values:
         """Every probe instance."""
-        return {"now": snapshot.at, "probe": None, "probe_instances": snapshot.probe_instances}
+        return {
+            "now": snapshot.at,
+            "linked": snapshot.stored,
+            "probe": None,
+            "probe_instances": snapshot.probe_instances,
+            "timeline": self._timeline(snapshot),
+        }
 
     def probe(self, probe: str, asked: InstanceParameters, snapshot: StatusSnapshot) -> Values:
         """The probe instances of a probe that agree with what is asked; if it is one, all about it."""
@@ -134,13 +139,22 @@ class PageContents:
         )
         if not found:
             raise HTTPException(404, "there is no such probe, or it does not run there; the page of all probes has those that do")
-        values = {"now": snapshot.at, "probe": probe, "probe_instances": found}
+        values = {
+            "now": snapshot.at,
+            "linked": snapshot.stored,
+            "probe": probe,
+            "probe_instances": found,
+            "timeline": self._timeline(snapshot),
+        }
         if len(found) > 1:
             return values
         span = asked.span(snapshot)
         drawn = self._recent.charts_of(found[0].probe_instance, span)
         others = "".join(f"{urlencode({name: value})}&" for name, value in asked if name != "range" and value is not None)
         return {**values, **self._instance(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
+
+    def _timeline(self, snapshot: StatusSnapshot, reach: TimeRange | None = None) -> Timeline:
+        return self._recent.timeline(snapshot, timeline_span(snapshot.at, reach or RANGE))
 
     def _instance(self, shown: InstanceSnapshot, snapshot: StatusSnapshot) -> Values:
         """One probe instance: its incidents, newest runs and findings, and the objectives that it counts for."""
@@ -149,7 +163,6 @@ class PageContents:
         runs = RunFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)
         findings = FindingFilter(probe=instance.probe, target=instance.target, vantage=instance.vantage, part=instance.part)
         return {
-            "linked": snapshot.stored,
             "shown": shown,
             "probe_instance": instance,
             "runbooks": self._runbooks,

@@ -5,15 +5,18 @@ A bin without an entry is one in which nothing ended, or nothing was counted. Qu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import JSON, ColumnElement, case, cast, func, literal, select, type_coerce
+from sqlalchemy import JSON, ColumnElement, and_, case, cast, func, literal, select, type_coerce
 from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlalchemy.types import Integer
 
+from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey
+from prober.sinks.live.condition import Condition, of_run, worst_of
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import of_instance
 from prober.sinks.status.prober_records import Slice
@@ -50,6 +53,20 @@ class BinOfRuns:
     durations: Mapping[Indicator, WorstDurations]
 
 
+@dataclass(frozen=True, slots=True)
+class RunsOfCell:
+    """The runs of a probe instance that began in a stretch of time: how many had each condition, and the newest one with the worst."""
+
+    runs: Mapping[Condition, int]
+    run_id: str
+    reason: str
+
+    @property
+    def worst(self) -> Condition:
+        """The worst condition of its runs."""
+        return worst_of(self.runs)
+
+
 class OverTime:
     """Reads. Every method raises `StoreUnavailable`. For any thread."""
 
@@ -70,6 +87,23 @@ class OverTime:
         query = select(*columns).where(*inside).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
+
+    def verdicts(self, since: float, until: float, cell_s: float) -> dict[InstanceKey, dict[int, RunsOfCell]]:
+        """The runs of every probe instance that began in that time, by the number of their cell since 1970."""
+        kinds = case((RunRecord.verdict == Verdict.FAIL, RunRecord.reason), else_="")
+        same = (*_PLACE, RunRecord.verdict, kinds.label("kinds"), _bin_of(RunRecord.started_at, cell_s).label("cell"))
+        counted = (func.count().label("runs"), func.max(RunRecord.started_at).label("newest"))
+        inside = RunRecord.started_at >= since, RunRecord.started_at < until
+        alike = select(*same, *counted).where(*inside).group_by(*same).subquery()
+        is_newest = (RunRecord.started_at == alike.c.newest, RunRecord.verdict == alike.c.verdict)
+        in_place = (column == alike.c[column.key] for column in _PLACE)
+        query = select(alike, RunRecord.run_id, RunRecord.reason).join(RunRecord, and_(*in_place, *is_newest))
+        found: dict[InstanceKey, dict[int, list[Mapping[Any, Any]]]] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query.order_by(alike.c.newest)).mappings():
+                place = InstanceKey(*(row[column.key] for column in _PLACE))
+                found.setdefault(place, {}).setdefault(row["cell"], []).append(row)
+        return {place: {number: _cell_of(rows) for number, rows in cells.items()} for place, cells in found.items()}
 
     def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
         """Count every objective over the last `window_s` seconds; series without a count are missing.
@@ -112,10 +146,23 @@ class OverTime:
         return found
 
 
+_PLACE: Final = (RunRecord.target, RunRecord.probe, RunRecord.vantage, RunRecord.part)
 _HOURS: Final = ("hours", "first_hour", "last_hour")
 
 
 _COUNTS: Final = tuple(func.sum(column).label(column.key) for column in (Slice.good, Slice.bad, Slice.undecided))
+
+
+def _cell_of(rows: Sequence[Mapping[Any, Any]]) -> RunsOfCell:
+    """The cell of its groups of runs, the oldest newest run first. Runs of a group that began at once are several rows."""
+    runs: Counter[Condition] = Counter()
+    newest: dict[Condition, Mapping[Any, Any]] = {}
+    for row in {(row["verdict"], row["kinds"]): row for row in rows}.values():
+        condition = of_run(row["verdict"], row["reason"])
+        runs[condition] += row["runs"]
+        newest[condition] = row
+    shown = newest[worst_of(runs)]
+    return RunsOfCell(runs, shown["run_id"], shown["reason"])
 
 
 def _counts_from_row(row: Mapping[Any, Any]) -> SliCounts:

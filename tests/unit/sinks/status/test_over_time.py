@@ -8,8 +8,9 @@ import pytest
 
 from prober.core.verdict import Verdict
 from prober.runs.result import Durations
+from prober.sinks.live.condition import Condition
 from prober.sinks.status.database import Database
-from prober.sinks.status.over_time import BinOfRuns, OverTime, WorstDurations
+from prober.sinks.status.over_time import BinOfRuns, OverTime, RunsOfCell, WorstDurations
 from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.records import Entry
 from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
@@ -60,9 +61,36 @@ def test_however_many_runs_there_were_the_bins_are_few(store: StatusStore, over_
     assert (len(found), sum(one.runs for one in found)) == (3, 100)
 
 
+def test_a_cell_counts_its_runs_and_names_the_newest_of_the_worst(store: StatusStore, over_time: OverTime) -> None:
+    broken, usual = Verdict.FAIL, "AFFINITY_SPLIT"
+    runs = [
+        ("old", BEGIN - 1.0, Verdict.PASS, ""),
+        ("pass", BEGIN, Verdict.PASS, ""),
+        ("gap", BEGIN + 10.0, broken, "ORDER_GAP"),
+        ("gap-again", BEGIN + 20.0, broken, "ORDER_GAP"),
+        ("split", BEGIN + 30.0, broken, usual),
+        ("lost", BEGIN + 70.0, Verdict.UNKNOWN, "no answer for 12 s"),
+        ("lost-again", BEGIN + 80.0, Verdict.UNKNOWN, "no answer for 15 s"),
+    ]
+    entries = [entry(name, at=at, verdict=verdict) for name, at, verdict, _ in runs]
+    reasons = {name: reason for name, _, _, reason in runs}
+    store.record([replace(one, run=replace(one.run, reason=reasons[one.run.run_id])) for one in entries])
+    store.record([entry("elsewhere", at=BEGIN + 130.0, verdict=Verdict.PASS, probe_instance=LIBRARY)])
+    first = int(BEGIN // 60.0)
+    assert over_time.verdicts(BEGIN, BEGIN + 600.0, 60.0) == {
+        INSTANCE.key: {
+            first: RunsOfCell({Condition.PASS: 1, Condition.FAIL: 2, Condition.WARN: 1}, "gap-again", "ORDER_GAP"),
+            first + 1: RunsOfCell({Condition.UNKNOWN: 2}, "lost-again", "no answer for 15 s"),
+        },
+        LIBRARY.key: {first + 2: RunsOfCell({Condition.PASS: 1}, "elsewhere", "")},
+    }
+    assert over_time.verdicts(BEGIN, BEGIN + 600.0, 60.0)[INSTANCE.key][first].worst is Condition.FAIL
+
+
 def test_nothing_is_nothing(over_time: OverTime) -> None:
     assert over_time.runs(INSTANCE.key, BEGIN, 60.0, (LATENCY,)) == ()
     assert over_time.counts(ORDER, BEGIN, BEGIN + 60.0, SHORT_S) == {}
+    assert over_time.verdicts(BEGIN, BEGIN + 60.0, 60.0) == {}
 
 
 def test_counts_add_up_by_target_and_bin(store: StatusStore, over_time: OverTime) -> None:
