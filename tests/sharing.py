@@ -25,6 +25,7 @@ SLOW: Final = (
         for folder in (
             "spark",
             "integration",
+            "compat",
             "dashboards",
             "browser",
             "helm",
@@ -41,7 +42,7 @@ TOGETHER: Final = ("tests/spark/test_simulated.py", "tests/spark/", "tests/brows
 """Tests that share what takes longer to start than most of them take: Spark, a browser and what it looks at. Those of whole nights have a
 Spark of their own: together with all others of Spark they would take longer than everything else."""
 SINGLY: Final = tuple(
-    f"tests/{folder}/" for folder in ("integration", "contract", "exhaustive", "simulation", "property", "alerts")
+    f"tests/{folder}/" for folder in ("integration", "compat", "contract", "exhaustive", "simulation", "property", "alerts")
 )
 """Other tests that are handed out one by one, unless those of a file share a fixture. Those of other files take less time than that."""
 

@@ -87,9 +87,9 @@ class Clients:
         self.publisher = self.new_publisher()
         self.subscriber = self.new_subscriber()
 
-    def new_publisher(self) -> Any:
-        """A PublisherClient with ordering, as PUBSUB_EMULATOR_HOST makes it."""
-        options = pubsub_v1.types.PublisherOptions(enable_message_ordering=True)
+    def new_publisher(self, **settings: Any) -> Any:
+        """A PublisherClient with ordering and other settings of PublisherOptions."""
+        options = pubsub_v1.types.PublisherOptions(enable_message_ordering=True, **settings)
         channel = self._channel()
         client = pubsub_v1.PublisherClient(publisher_options=options, transport=PublisherGrpcTransport(channel=channel))
         self._closing += [client.stop, channel.close]
@@ -100,6 +100,16 @@ class Clients:
         client = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=self._channel()))
         self._closing.append(client.close)
         return client
+
+    @contextmanager
+    def subscribed(self, receive: Callable[[Any], object], **settings: Any) -> Iterator[None]:
+        """A subscriber with this callback, closed at the end of the block."""
+        future = self.new_subscriber().subscribe(self.subscription, receive, **settings)
+        try:
+            yield
+        finally:
+            future.cancel()
+            future.result(WAIT_S)
 
     def _channel(self) -> Any:
         return grpc.insecure_channel(self._address, options=[("grpc.max_receive_message_length", -1)])  # as for the real service

@@ -16,9 +16,7 @@ from typing import Any, Final
 import grpc
 import pytest
 from google.api_core import exceptions
-from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import pubsub_v1
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
 from google.pubsub_v1.services.schema_service import SchemaServiceClient
@@ -325,29 +323,6 @@ def test_faults_apply() -> None:
             assert (status, answer["error"]["status"]) == (503, "UNAVAILABLE")
             assert http(server, call, document)[0] == 200
         assert server.server.faults.ledger.counts == {"admin_error": 1, "publish_unavailable": 1}
-
-
-def test_the_client_of_google_publishes_pulls_and_acknowledges(server: Running) -> None:
-    options = ClientOptions(api_endpoint=f"http://{server.server.rest_address}")
-    nobody = AnonymousCredentials()  # type: ignore[no-untyped-call]
-    ordered = pubsub_v1.types.PublisherOptions(enable_message_ordering=True)
-    publisher = pubsub_v1.PublisherClient(publisher_options=ordered, transport="rest", client_options=options, credentials=nobody)
-    subscriber = pubsub_v1.SubscriberClient(transport="rest", client_options=options, credentials=nobody)
-    topic, subscription = "projects/p/topics/orders", "projects/p/subscriptions/orders"
-    publisher.create_topic(name=topic)
-    subscriber.create_subscription(request={"name": subscription, "topic": topic, "enable_message_ordering": True})
-    limits = {"retry": None, "timeout": WAIT_S}  # with a retry the client sets a timeout of 2**32 s, which sockets take for 0
-    futures = [publisher.publish(topic, b"%d" % number, ordering_key="k", **limits) for number in range(20)]
-    ids = [future.result(WAIT_S) for future in futures]
-    received: list[Any] = []
-    while len(received) < len(ids):
-        pulled = subscriber.pull(subscription=subscription, max_messages=7, timeout=WAIT_S).received_messages
-        subscriber.acknowledge(subscription=subscription, ack_ids=[one.ack_id for one in pulled])
-        received += pulled
-    assert [(one.message.message_id, int(one.message.data)) for one in received] == list(zip(ids, range(20), strict=True))
-    publisher.stop()
-    publisher.transport.close()
-    subscriber.transport.close()  # `subscriber.close()` of 2.44.0 closes a gRPC channel that it does not have
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")

@@ -24,7 +24,7 @@ def test_what_is_named_is_there(name: str) -> None:
         ("tests/spark/test_burn.py::test_a", "tests/spark/test_scan.py::test_b[x/y::z]", True),
         ("tests/spark/test_simulated.py::test_a", "tests/spark/test_simulated.py::test_b", True),
         ("tests/spark/test_simulated.py::test_a", "tests/spark/test_scan.py::test_b", False),
-        ("tests/integration/test_embedded_node.py::test_a", "tests/integration/test_embedded_node.py::test_b", True),
+        ("tests/compat/test_node.py::test_a", "tests/compat/test_node.py::test_b", True),
         ("tests/dashboards/test_live.py::test_a", "tests/dashboards/test_live.py::test_b", True),
         ("tests/integration/test_check.py::test_a", "tests/integration/test_check.py::test_b", False),
         ("tests/unit/test_logs.py::test_a", "tests/unit/test_logs.py::test_b", True),
