@@ -5,14 +5,15 @@
     comparison = "attributes", ":", key                               the attribute exists
                | "attributes", ".", key, ( "=" | "!=" ), string       its value; `!=` also holds where it is missing
                | "hasPrefix", "(", "attributes", ".", key, ",", string, ")"
-    key        = identifier | string
+    key        = letters, digits, underscores and hyphens (not first) | string
+    string     = in double quotes, with the escape sequences of `_ESCAPE`
 
 A filter has at most 256 bytes. `compile_filter` gives a function of a message's attributes.
 """
 
 from __future__ import annotations
 
-import json
+import ast
 import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
@@ -23,8 +24,11 @@ Attributes: TypeAlias = Mapping[str, str]
 Predicate: TypeAlias = Callable[[Attributes], bool]
 
 FILTER_BYTES_MAX: Final = 256
+_ESCAPE: Final = r"""\\(?: [\\"'abfnrtv] | [0-7]{1,3} | x[0-9A-Fa-f]{2} | u[0-9A-Fa-f]{4} | U[0-9A-Fa-f]{8} )"""
+"""Characters, and octal, hexadecimal and Unicode numbers. Each has the same meaning in a literal of Python."""
 _TOKEN: Final = re.compile(
-    r"""\s*(?: (?P<string>"(?:[^"\\]|\\.)*") | (?P<word>[A-Za-z_][A-Za-z0-9_-]*) | (?P<mark>!=|[=:.,()-]) )""", re.VERBOSE
+    rf"""\s*(?: (?P<string>"(?: [^"\\\n\r] | {_ESCAPE} )*") | (?P<word>[A-Za-z0-9_][A-Za-z0-9_-]*) | (?P<mark>!=|[=:.,()-]) )""",
+    re.VERBOSE,
 )
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT"})
 
@@ -128,8 +132,8 @@ class _Parser:
         text = self._tokens[self._at][1]
         self._at += 1
         try:
-            return str(json.loads(text))
-        except json.JSONDecodeError:
+            return str(ast.literal_eval(text))
+        except (SyntaxError, ValueError):  # a Unicode number that is too large, a null character
             raise errors.invalid("filter") from None
 
     def _peek(self) -> str:
