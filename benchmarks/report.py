@@ -32,6 +32,7 @@ PAGE: Final = FOLDER.parent / "docs" / "performance.md"
 GROUPS: Final = {
     "checker": "The checker",
     "end_to_end": "A probed message",
+    "emulators": "The embedded server beside Google's emulator",
     "spark_jobs": "The nightly jobs",
     "api": "The API",
 }
