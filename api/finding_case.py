@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,8 +20,6 @@ from prober.sinks.status.records import Evidence, FindingRecord, RunRecord, Show
 from prober.traces.trace import FIRST_EVENT_LINE
 
 KEY_NOT_KEPT: Final = "everything on its key was not kept when it was found"
-ROWS_MAX: Final[Mapping[Shown, int]] = {Shown.SMALLEST: EVENTS_MAX, Shown.KEY: 200}
-"""Events that are drawn."""
 MESSAGES_MAX: Final = 20
 NOT_PROVEN: Final = "These events alone do not prove it again."
 
@@ -114,7 +111,7 @@ class FindingCase:
     @staticmethod
     def _of_key(evidence: Evidence) -> str:
         count, left_out = _events(evidence), evidence.among - _events(evidence)
-        undrawn = count - ROWS_MAX[Shown.KEY]
+        undrawn = count - EVENTS_MAX
         said = [f"{counted(count, 'event')} on its subscription, from the prober's record."]
         if left_out:
             said.append(f"{number(left_out)} earlier ones are not kept.")
@@ -172,11 +169,11 @@ def showing(record: FindingRecord, shown: Shown) -> FindingRecord:
 
 def case_of(record: FindingRecord, run: RunRecord | None, alike: FindingGroup | None, shown: Shown = Shown.SMALLEST) -> FindingCase:
     """The page's content. Draws the diagram, so ask from a thread."""
-    drawn, rows_max = showing(record, shown), ROWS_MAX[shown]
+    drawn = showing(record, shown)
     try:
         history, finding, rules, opened = read_evidence(drawn)
-        text = diagram_as_text(history, finding, rules, opened=opened, events_max=rows_max)
-        wide, narrow = (swim_lanes(drawn, standalone=False, sheet=sheet, rows_max=rows_max) for sheet in (WIDE, NARROW))
+        text = diagram_as_text(history, finding, rules, opened=opened, events_max=EVENTS_MAX)
+        wide, narrow = (swim_lanes(drawn, standalone=False, sheet=sheet) for sheet in (WIDE, NARROW))
         return FindingCase(drawn, run, alike, wide, narrow, "", text, shown)
     except NoDiagram as reason:
         return FindingCase(drawn, run, alike, "", "", str(reason), "", shown)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from api.dependencies import Stored
-from api.finding_case import ROWS_MAX, case_of, showing
+from api.finding_case import case_of, showing
 from api.headers import DRAWING_POLICY
 from api.lookups import finding_of, page_asked
 from api.models.findings import FindingDetail, FindingPage, trace_file_name
@@ -65,7 +65,7 @@ def trace(archive: Stored, finding_id: FindingName, asked: Annotated[EvidencePar
 def drawing(archive: Stored, finding_id: FindingName, asked: Annotated[EvidenceParameters, Query()]) -> Response:
     """The evidence as a drawing: publisher, service and subscribers, what went between them, and what is wrong."""
     try:
-        drawn = swim_lanes(_shown(archive, finding_id, asked.show), rows_max=ROWS_MAX[asked.show])
+        drawn = swim_lanes(_shown(archive, finding_id, asked.show))
     except NoDiagram as why:
         raise HTTPException(404, f"there is no drawing of {finding_id}: {why}") from None
     return Response(drawn, headers={"Content-Security-Policy": DRAWING_POLICY}, media_type=DRAWING)

@@ -18,12 +18,13 @@ from api.swim_lanes.layout import NARROW, WIDE, Sheet
 from prober.core.events import Opened
 from prober.core.findings import Finding
 from prober.core.rules import Rules
+from prober.evidence.diagram.collapse import collapsed
 from prober.evidence.diagram.rows import diagram_of
 from prober.evidence.minimise import Numbered
 from prober.sinks.status.records import FindingRecord
 from prober.traces.trace import FIRST_EVENT_LINE, TraceError, read_trace
 
-EVENTS_MAX: Final = 80
+EVENTS_MAX: Final = 200
 STYLE: Final = (Path(__file__).parents[1] / "pages" / "static" / "lanes.css").read_text(encoding="utf-8")
 """How a diagram looks, in the light and in the dark. The pages load it as a style sheet; a file carries it inside."""
 
@@ -43,7 +44,7 @@ class DrawnEvidence(NamedTuple):
     opened: list[Opened]
 
 
-def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet = WIDE, rows_max: int = EVENTS_MAX) -> str:
+def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet = WIDE) -> str:
     """The evidence of a finding as an SVG document that fits on a sheet.
 
     A `standalone` one has its style inside, and its sentence above it (`caption`).
@@ -52,8 +53,8 @@ def swim_lanes(record: FindingRecord, *, standalone: bool = True, sheet: Sheet =
     the finding has no evidence, or one that cannot be read.
     """
     history, finding, rules, opened = read_evidence(record)
-    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=sheet.subscribers_max, rows_max=rows_max)
-    return as_svg(diagram, caption(record), STYLE if standalone else "", sheet)
+    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=sheet.subscribers_max, rows_max=EVENTS_MAX)
+    return as_svg(collapsed(diagram), caption(record), STYLE if standalone else "", sheet)
 
 
 def read_evidence(record: FindingRecord) -> DrawnEvidence:

@@ -17,6 +17,8 @@ from prober.evidence.diagram.rows import Arrow, Banner, Diagram, Mark, Note, Omi
 CAPTION: Final = 16.0
 CAPTION_LINES_MAX: Final = 4
 NOTE_LINES_MAX: Final = 3
+SHORT_NAME_MAX: Final = 4
+"""A name that is no longer stands behind its role: `subscriber 2`."""
 BOX: Final = 20.0
 """The height of the box around a message's number."""
 ABOVE: Final = 19.0
@@ -75,7 +77,7 @@ def as_svg(diagram: Diagram, said: Caption, style: str, sheet: Sheet) -> str:
 
 def _describe(root: Element, diagram: Diagram, said: Caption) -> None:
     SubElement(root, "title").text = clean(f"{diagram.finding.kind} on key {clean(diagram.finding.key, 80)}")
-    count = sum(bool(row.number) for row in diagram.rows)
+    count = sum(row.events for row in diagram.rows if row.number)
     wrong = ", ".join(str(row.number) for row in diagram.rows if row.mark is Mark.WRONG)
     about = f"Sequence diagram of {count} events, time downwards; what is wrong stands in line {wrong} of the trace."
     SubElement(root, "desc").text = clean(f"{said.sentence} {about}", 1_000)
@@ -107,10 +109,13 @@ def _column(root: Element, plan: Layout, number: int, column: DiagramColumn) -> 
     x, room, is_stacked = plan.at[number], plan.room_of_name(number), plan.sheet.is_stacked
     top = plan.top + 8.0 + (34.0 if is_stacked and number % 2 else 0.0)
     _line(root, "life", x, top + 26.0 if is_stacked else plan.edges[0] - 12.0, x, plan.bottom)
-    above = fitted(" of ".join(filter(None, (column.role, column.subscription.rpartition("/")[2]))), room, 11.0)
+    numbered = f"{column.role} {column.short}"
+    is_short = 0 < len(column.short) <= SHORT_NAME_MAX and width(numbered) * LETTER * BOLD <= room
+    role, name = ("", numbered) if is_short else (column.role, column.short or column.name)
+    above = fitted(" of ".join(filter(None, (role, column.subscription.rpartition("/")[2]))), room, 11.0)
     _text(root, "role", x, top, above, anchor="middle")
     full = f"{column.subscription} {column.name}"
-    _text(root, "name", x, top + 18.0, fitted(column.name, room, LETTER * BOLD), anchor="middle", title=full)
+    _text(root, "name", x, top + 18.0, fitted(name, room, LETTER * BOLD), anchor="middle", title=full)
 
 
 def _band(root: Element, plan: Layout, row: Row, index: int) -> None:
@@ -123,7 +128,10 @@ def _row(root: Element, plan: Layout, row: Row, index: int, certain: bool) -> No
     y = plan.y[index]
     group = SubElement(root, "g", {"class": f"row {row.mark}".strip()})
     if row.number and row.t is not None:
-        SubElement(group, "title").text = f"line {row.number} of the trace, t = {row.t:.6f} s"
+        lines = (
+            f"{row.events:,} events from line {row.number} of the trace on" if row.events > 1 else f"line {row.number} of the trace"
+        )
+        SubElement(group, "title").text = f"{lines}, t = {row.t:.6f} s"
     if row.t is not None:
         _text(group, "time", plan.times_end, y + 4.5, plan.time(row.t), anchor="end")
     match row.shape:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from api.swim_lanes import NARROW, WIDE, NoDiagram, swim_lanes
 from prober.core.events import Delivered, Event, Nacked, Opened, Published, PublishInvoked
@@ -116,3 +116,28 @@ def test_what_is_wrong_is_in_sight_without_scrolling(browser: Browser, world: Wo
         seen = look.page.evaluate(IN_SIGHT)
     assert seen["hidden"] == []
     assert seen["least"] >= 11.0
+
+
+def test_a_diagram_is_copied_as_svg_and_as_a_picture(browser: Browser, world: World) -> None:
+    with looking(browser, world.url) as look:
+        look.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        look.open(PAGES["violation"])
+        copied = look.page.get_by_role("status").filter(has_text="Copied: the diagram")
+        look.page.get_by_role("button", name="Copy the diagram as SVG").click()
+        expect(copied).to_have_count(1)
+        assert str(look.page.evaluate("navigator.clipboard.readText()")).startswith("<svg")
+        look.page.get_by_role("button", name="Copy the diagram as PNG").click()
+        expect(copied).to_contain_text("as PNG")
+        types = look.page.evaluate("navigator.clipboard.read().then(items => items.flatMap(item => item.types))")
+        assert types == ["image/png"]
+        assert look.complaints == []
+
+
+def test_without_a_clipboard_for_pictures_the_diagram_is_saved(browser: Browser, world: World) -> None:
+    with looking(browser, world.url) as look:
+        look.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+        look.open(PAGES["violation"])
+        with look.page.expect_download() as saving:
+            look.page.get_by_role("button", name="Copy the diagram as PNG").click()
+        assert saving.value.path().read_bytes().startswith(b"\x89PNG")
+        assert saving.value.suggested_filename.endswith(".png")

@@ -43,30 +43,33 @@ async function copy(text) {
   if (!isDone) throw new Error("refused");
 }
 
+// Puts a button behind an element; `work` copies and returns what to say of it.
+function addButton(behind, text, name, work) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = text;
+  button.setAttribute("aria-label", `Copy ${name}`);
+  button.addEventListener("click", async () => {
+    let outcome = "Not copied";
+    try {
+      outcome = (await work()) ?? "Copied";
+    } catch {}
+    button.textContent = outcome;
+    button.focus();
+    document.getElementById("said").textContent = `${outcome}: ${name}`;
+    setTimeout(() => {
+      button.textContent = text;
+      document.getElementById("said").textContent = "";
+    }, COPIED_MS);
+  });
+  behind.after(button);
+}
+
 function addCopyButtons() {
   for (const source of document.querySelectorAll("[data-copy]:not([data-has-button])")) {
     source.dataset.hasButton = "";
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy";
-    button.setAttribute("aria-label", `Copy ${source.dataset.copy}`);
-    button.addEventListener("click", async () => {
-      let outcome = "Copied";
-      try {
-        await copy(source.textContent.trim());
-      } catch {
-        outcome = "Not copied";
-      }
-      button.textContent = outcome;
-      button.focus();
-      document.getElementById("said").textContent = `${outcome}: ${source.dataset.copy}`;
-      setTimeout(() => {
-        button.textContent = "Copy";
-        document.getElementById("said").textContent = "";
-      }, COPIED_MS);
-    });
-    source.after(button);
+    addButton(source, "Copy", source.dataset.copy, () => copy(source.textContent.trim()));
   }
 }
 

@@ -46,11 +46,15 @@ OnSession: TypeAlias = SessionEvent | Delivered | Answer
 
 @dataclass(frozen=True, slots=True)
 class DiagramColumn:
-    """`role` is what it is, `name` which one; `subscription` is empty unless there are several."""
+    """`role` is what it is, `name` which one; `subscription` is empty unless there are several.
+
+    `short`: the name without that of the run before it, which many subscribers share.
+    """
 
     role: str
     name: str
     subscription: str = ""
+    short: str = ""
 
 
 class Columns:
@@ -77,11 +81,14 @@ class Columns:
             first = sorted(owners, key=lambda owner: owner not in needed)[: subscribers_max - 1]
             alone = [owner for owner in owners if owner in first]
         self._places = {owner: place for place, owner in enumerate(alone, SERVICE + 1)}
-        named = [DiagramColumn(HOLDERS[mode], name, subscription if several else "") for subscription, name in alone]
+        epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
+        named = [
+            DiagramColumn(HOLDERS[mode], name, subscription if several else "", _without_run(name, epochs))
+            for subscription, name in alone
+        ]
         rest = len(owners) - len(alone)
         others = [DiagramColumn(f"{HOLDERS[mode]}s", f"{rest:,} more")] if rest else []
         self.all = (DiagramColumn("", "publisher"), DiagramColumn("", "Pub/Sub"), *named, *others)
-        epochs = dict.fromkeys(event.epoch for event in shown if isinstance(event, PublishEvent | Delivered))
         self.epochs = _short_names(epochs) if len(epochs) > 1 else {}
         self._numbers: dict[str, set[str]] = {}
         self._ids: dict[str, set[str]] = {}
@@ -123,6 +130,10 @@ class Columns:
 
     def _owner(self, subscription: str, session: str) -> str:
         return self._subscribers.get((subscription, session), session)
+
+
+def _without_run(name: str, epochs: Iterable[str]) -> str:
+    return next((name.removeprefix(f"{epoch}-") for epoch in epochs if name.startswith(f"{epoch}-")), name)
 
 
 def _short_names(epochs: Iterable[str]) -> Mapping[str, str]:

@@ -112,12 +112,16 @@ Shape: TypeAlias = Arrow | Note | Banner | Pause | Omission
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line. `number` is that of the event, 0 for what is none; `t` is None for what has no time of its own."""
+    """One line. `number` is that of the event, 0 for what is none; `t` is None for what has no time of its own.
+
+    `events`: how many it stands for. Of several alike, `number` and `t` are those of the first.
+    """
 
     shape: Shape
     t: float | None = None
     number: int = 0
     mark: Mark = Mark.NONE
+    events: int = 1
 
 
 class Absent(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Final
 from prober.core.events import Opened
 from prober.core.findings import Finding, Status
 from prober.core.rules import Rules
+from prober.evidence.diagram.collapse import collapsed
 from prober.evidence.diagram.columns import Columns, DiagramColumn
 from prober.evidence.diagram.rows import Arrow, Banner, Mark, Note, Omission, Pause, Row, Sign, Sort, diagram_of
 from prober.evidence.minimise import Numbered
@@ -53,7 +54,7 @@ def diagram_as_text(
     """
     if not history:
         return ""
-    diagram = diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=events_max)
+    diagram = collapsed(diagram_of(history, finding, rules, opened=opened, subscribers_max=SUBSCRIBERS_MAX, rows_max=events_max))
     canvas = _Canvas(diagram.columns)
     marks = {Mark.NONE: "", Mark.WITNESS: "<-- witness", Mark.SETTLES: "<-- settles", Mark.WRONG: _WRONG[finding.status]}
     lines = [canvas.line(row, marks[row.mark]) for row in diagram.rows if _is_told(row)]

@@ -69,9 +69,19 @@ class TestWhatIsShown:
         ]
 
     def test_who_has_a_lane(self) -> None:
-        assert Drawing(found("P1,2,3 A<1@1 A<2@1.1 B<3@2 stop @3")).texts("name") == ["publisher", "Pub/Sub", "A", "B"]
+        assert Drawing(found("P1,2,3 A<1@1 A<2@1.1 B<3@2 stop @3")).texts("name") == [
+            "publisher",
+            "Pub/Sub",
+            "subscriber A",
+            "subscriber B",
+        ]
         pulled = found("P1,2 pull b1@1 b1<1@1 pull b2@1.5 b2<2@1.6 stop @3", Mode.PULL)
-        assert Drawing(pulled).texts("role") == ["", "", "pull response", "pull response"]
+        assert Drawing(pulled).texts("name")[2:] == ["pull response b1", "pull response b2"]
+        events = [Delivered(1.0, "s", "k", f"{run}#1", "run-7", 1, "m1") for run in ("run-7-2", "other-3")]
+        opened = [OpenSession("s", f"{name}#1", name) for name in ("run-7-2", "other-3")]
+        drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), *opened))
+        assert drawn.texts("name")[2:] == ["subscriber 2", "other-3"]
+        assert drawn.texts("role") == ["", "", "", "subscriber"]
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -109,7 +119,7 @@ class TestWhatIsShown:
     def test_a_session_that_began_before_belongs_to_its_subscriber(self) -> None:
         events = [Delivered(1.0, "s", "k", "stream-7", "e1", 1, "m1")]
         drawn = Drawing(drawn_of(events, replace(SPLIT, witnesses=(1,)), OpenSession("s", "stream-7", "A")))
-        assert drawn.texts("name") == ["publisher", "Pub/Sub", "A"]
+        assert drawn.texts("name") == ["publisher", "Pub/Sub", "subscriber A"]
 
     def test_several_sessions_of_a_subscriber_are_told_apart(self) -> None:
         opened = [OpenSession("s", name, "run-7-2") for name in ("run-7-2#3", "run-7-2-of-a-very-long-name", "other")]
@@ -182,7 +192,8 @@ class TestBounds:
     def test_a_long_history_is_shown_around_what_matters(self) -> None:
         events = [PublishInvoked(number / 10, "k", "e", number) for number in range(1, 5001)]
         drawn = many(events, 2500, 4000)
-        assert len(drawn.rows("publish")) == EVENTS_MAX
+        assert drawn.rows("publish")[0] == "0.000 publish x34 1-34"
+        assert f"Sequence diagram of {EVENTS_MAX} events" in drawn.source
         assert sum("events left out" in line for line in drawn.rows()) >= 2
         assert f"{5000 - EVENTS_MAX:,} events of the trace that are further away are left out." in drawn.texts("note")
         assert len(drawn.source) < 100_000
@@ -192,7 +203,13 @@ class TestBounds:
         events: list[Event] = [Opened(0.0, "s", f"c{number}", f"c{number}") for number in range(20)]
         events += [Delivered(1.0 + number, "s", "k", f"c{number}", "e", number, f"m{number}") for number in range(20)]
         drawn = many(events, 38, 40)
-        assert drawn.texts("name") == ["publisher", "Pub/Sub", "c0", "c1", "c2", "c17", "c19", "15 more"]
+        assert drawn.texts("name") == [
+            "publisher",
+            "Pub/Sub",
+            *("subscriber c0", "subscriber c1", "subscriber c2"),
+            *("c17", "c19"),  # with their role they are too long
+            "15 more",
+        ]
 
     def test_many_leases_take_one_line(self) -> None:
         events: list[Event] = [Delivered(number / 10, "s", "k", "A", "e", number, f"m{number}") for number in range(1, 40)]
