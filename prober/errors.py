@@ -5,6 +5,9 @@ What the service did wrong is a finding, what we did wrong is a bug; neither is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class ProberError(Exception):
     """The text says what is wrong and what to do, in one line."""
@@ -56,3 +59,16 @@ class CheckpointUnavailable(ProberError):
 
 class NotOurs(BrokerError):
     """Something of that name exists, but it is not ours or not what was asked for."""
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A suggestion if one is close, or else `otherwise`, by default everything there is."""
+    known = sorted(known)
+    if close := get_close_matches(word, known, n=1, cutoff=0.6):
+        return f"did you mean {close[0]}?"
+    return otherwise or f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+
+
+def no_such(what: str, name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The sentence about a name that does not exist, such as that of a fault, with a suggestion."""
+    return f"no {what} is called {name or repr(name)}; {did_you_mean(name, known, otherwise)}"

@@ -99,6 +99,11 @@ def local_endpoint(address: str, *, paired: bool = False) -> Endpoint:
     return replace(endpoint, peer=endpoint) if paired else endpoint
 
 
+def named_by(environment: Mapping[str, str], override: str = "") -> str:
+    """Which place wins over the configuration as the name of an endpoint; empty if none does."""
+    return "--endpoint" if override else EMULATOR_VARIABLE if environment.get(EMULATOR_VARIABLE) else ""
+
+
 def resolve_endpoint(configured: str, environment: Mapping[str, str], override: str = "", peer: str = "") -> Endpoint:
     """Which of the places that may name an endpoint wins: the command line, then PUBSUB_EMULATOR_HOST, then the configuration.
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -65,24 +65,29 @@ def while_judging() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]
         yield watched
 
 
-@contextmanager
-def while_running() -> Iterator[Callable[[str, int], None]]:
-    """A bar on standard error while one thing runs after another, only on a terminal; what is printed meanwhile does not tear it.
+class Show(Protocol):
+    """Shows what runs now."""
 
-    Tell it before each what runs, and how many make one round.
-    """
+    def __call__(self, running: str, total: int, done: int | None = None) -> None:
+        """`total`: the runs of a round. `done`: how many of them have ended; None: all that were shown before in this round."""
+
+
+@contextmanager
+def while_running() -> Iterator[Show]:
+    """A bar on standard error while a round of runs is under way, only on a terminal; what is printed meanwhile does not tear it."""
     if not sys.stderr.isatty():
-        yield lambda _running, _round: None
+        yield lambda running, total, done=None: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     # What is printed goes above the bar if both are on the terminal, and only then through it.
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
-        task = bar.add_task("connecting", total=None)
+        task = bar.add_task("connecting", total=None, count="")
         begun = 0
 
-        def show(running: str, a_round: int) -> None:
+        def show(running: str, total: int, done: int | None = None) -> None:
             nonlocal begun
-            bar.update(task, description=running, total=a_round, completed=begun % a_round)
+            done = begun % total if done is None else done
+            bar.update(task, description=running, total=total, completed=done, count=f"{done} of {total}")
             begun += 1
 
         yield show

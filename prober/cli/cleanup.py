@@ -21,6 +21,7 @@ import typer
 
 from prober.brokers.base import Admin, Vantage
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
+from prober.cli.options import EndpointOption, Targets
 from prober.cli.process import ExitCode, must_know
 from prober.clock import wall_s
 from prober.durations import duration_s, write_duration
@@ -58,9 +59,8 @@ class Found:
 
 def cleanup(
     config: Annotated[str, typer.Option(metavar="FILE", help="The configuration that says where to clean up.")],
-    target: Annotated[
-        list[str] | None, typer.Option("--target", metavar="NAME", help="Only of this target; may be given several times.")
-    ] = None,
+    target: Targets = None,
+    endpoint: EndpointOption = "",
     older_than: Annotated[
         str, typer.Option(metavar="DURATION", help="Leave what is younger; 0s leaves nothing for its age.")
     ] = DEFAULT_AGE,
@@ -76,7 +76,7 @@ def cleanup(
     from prober.config.loading import load
 
     settings = load(config, os.environ, opens_store=False)
-    places = projects_of(settings, target or [], os.environ)
+    places = projects_of(settings, target or [], os.environ, endpoint)
     bounds = CleanupBounds(duration_s(older_than), _living(settings), in_use)
     failures: list[BrokerError] = []
     found = asyncio.run(_find_all(settings, places, bounds, failures))
@@ -91,17 +91,17 @@ def cleanup(
     raise typer.Exit(int(ExitCode.UNKNOWN if failures else ExitCode.PASS))
 
 
-def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str]) -> list[Project]:
+def projects_of(config: Config, wanted: Sequence[str], environ: Mapping[str, str], override: str = "") -> list[Project]:
     """Where to look, each project once: all of Google's endpoints show the same. Raises ConfigError if there is nothing to look at."""
     from prober.schedule.instances import is_embedded
 
     must_know("target", wanted, [one.name for one in config.targets])
-    remote = [one for one in config.targets if not is_embedded(one, environ) and (not wanted or one.name in wanted)]
+    remote = [one for one in config.targets if not is_embedded(one, environ, override) and (not wanted or one.name in wanted)]
     if not remote:
         raise ConfigError("there is no target to clean up: what is on the embedded server ends with it")
     found: dict[tuple[str, str], Project] = {}
     for one in remote:
-        endpoint = resolve_endpoint(one.endpoint, environ)
+        endpoint = resolve_endpoint(one.endpoint, environ, override)
         server = "" if endpoint.secure else endpoint.address
         place = found.setdefault((server, one.project), Project(endpoint, one.project))
         place.targets.update({one.name} if wanted else ())

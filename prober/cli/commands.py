@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
-from prober.cli.process import Format, warn
+from prober.cli.process import Format, help_without_command, warn
 from prober.durations import duration_s, write_duration
 from prober.embedded.catalogue import describe_faults
 from prober.errors import ConfigError
@@ -78,7 +78,9 @@ def slos(
     print(objectives_as_json(objectives) if output is Format.JSON else objectives_as_text(objectives))
 
 
-config_app = typer.Typer(help="Show or validate the configuration.", rich_markup_mode=None)
+config_app = typer.Typer(
+    help="Show or validate the configuration.", callback=help_without_command, invoke_without_command=True, rich_markup_mode=None
+)
 
 
 @config_app.command("show")

@@ -23,6 +23,7 @@ import typer
 
 from prober.brokers.push.nowhere import NOWHERE
 from prober.cli.bars import while_running
+from prober.cli.options import Output, Probes, Seed
 from prober.cli.process import ExitCode, Format, must_know, warn
 from prober.clock import monotonic_s, wall_s
 from prober.durations import duration_s
@@ -54,14 +55,12 @@ def compare(
     baseline: Annotated[str, typer.Option(metavar="NAME", help="The target that is the measure.")],
     candidate: Annotated[str, typer.Option(metavar="NAME", help="The target that must be no worse.")],
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="Compare runs of so long, such as 30m.")] = "",
-    probe: Annotated[
-        list[str] | None, typer.Option("--probe", metavar="NAME", help="Only this probe; may be given several times.")
-    ] = None,
+    probe: Probes = None,
     stored: Annotated[
         bool, typer.Option("--stored", help="Probe nothing: compare what a service recorded, in the time until now.")
     ] = False,
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
-    seed: Annotated[int, typer.Option(help="Seed of everything random in the experiments.")] = 0,
+    output: Output = Format.TEXT,
+    seed: Seed = 0,
 ) -> None:
     """Compare two targets: is the candidate no worse than the baseline?
 

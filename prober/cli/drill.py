@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.cli.bars import while_running
-from prober.cli.process import Format, code_of, overall_verdict, own_version
+from prober.cli.options import Faults, Output, Seed
+from prober.cli.process import Format, code_of, must_know, overall_verdict, own_version
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
+from prober.embedded.catalogue import LISTED
 from prober.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,9 +32,7 @@ def drill(
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="The configuration; only its section `drills` is used.")
     ] = None,
-    fault: Annotated[
-        list[str] | None, typer.Option("--fault", metavar="NAME", help="Only this drill; may be given several times.")
-    ] = None,
+    fault: Faults = None,
     every: Annotated[
         bool, typer.Option("--all", help="Drill every fault; by default one of each sort except availability, and the control.")
     ] = False,
@@ -43,8 +43,8 @@ def drill(
     port: Annotated[
         int | None, typer.Option(help="Serve /metrics for Prometheus and /pages for Alertmanager on this port.")
     ] = None,
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    output: Output = Format.TEXT,
+    seed: Seed = 0,
 ) -> None:
     """Break promises on purpose, on a server of its own, and follow each to the page that somebody should get.
 
@@ -54,6 +54,7 @@ def drill(
     from prober.config.sections import overlaid
     from prober.drills.plans import PLANS, chosen
 
+    must_know("fault", fault or (), PLANS, LISTED)
     if every and fault:
         raise ConfigError("write --all or --fault, not both")
     given = {"faults": fault, "prometheus": prometheus, "alertmanager": alertmanager, "port": port}

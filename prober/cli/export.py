@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.cli.findings import printable
-from prober.cli.process import Format, Since, Until, code_of, time_of
+from prober.cli.options import Since, Until
+from prober.cli.process import Format, code_of, time_of
 from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of
 from prober.core.findings import Status
 from prober.durations import duration_s

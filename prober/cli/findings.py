@@ -31,10 +31,16 @@ def finding_row(finding: Finding, offset_s: float | None, witnesses: Sequence[in
     }
 
 
-def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", group: str = "") -> Iterator[str]:
-    """A finding in two lines. `blamed`: the side with the cause, in place of the status. `group`: which messages of the key."""
+def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", group: str = "", count: int = 1) -> Iterator[str]:
+    """A finding in two lines.
+
+    blamed  the side with the cause, in place of the status.
+    group   which messages of the key.
+    count   how many findings of its kind and status it stands for.
+    """
     where = f"key {shortened(finding.key)}" if finding.key else "without a key"
-    yield printable(f"  {finding.kind} ({blamed or finding.status}), {where}{group}")
+    times = f"{count:,} times, for example " if count > 1 else ""
+    yield printable(f"  {finding.kind} ({blamed or finding.status}), {times}{where}{group}")
     yield printable(f"    {explain(finding, offset_s)}")
 
 

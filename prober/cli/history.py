@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prober.cli.bars import while_judging
-from prober.cli.process import ExitCode, Format, Since, Until, time_of
+from prober.cli.options import Since, Until
+from prober.cli.process import ExitCode, Format, help_without_command, time_of
 from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
 from prober.core.verdict import Verdict
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from prober.sinks.history.reader import TimeSpan
     from prober.sinks.history.rejudge import HistorySelection, Rejudged
 
-history_app = typer.Typer(help="Export trace files from a history.", rich_markup_mode=None)
+history_app = typer.Typer(
+    help="Export trace files from a history.", callback=help_without_command, invoke_without_command=True, rich_markup_mode=None
+)
 
 
 def span_of(since: str | None, until: str | None) -> TimeSpan:

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NatsStream, is_nats
+from prober.cli.options import Output
 from prober.cli.process import Format, save_trace
 from prober.clock import wall_s
 from prober.core.events import Event, Opened
@@ -102,7 +103,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ] = "",
     late_after: Annotated[str, typer.Option(metavar="DURATION", help="How old its oldest message may be.")] = "60s",
     trace: Annotated[str, typer.Option(metavar="FILE", help="Write what was recorded to a trace file, for verify.")] = "",
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+    output: Output = Format.TEXT,
 ) -> None:
     """Read a stream that others publish, through a subscription of its own, and print what can be proven about its order.
 

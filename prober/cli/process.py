@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import typer
 
 from prober.core.verdict import Verdict, worst
-from prober.errors import ConfigError
+from prober.errors import ConfigError, no_such
 
 if TYPE_CHECKING:
     from prober.core.events import Event
@@ -25,8 +25,6 @@ SWITCH_S: Final = 0.001
 """How long another thread may go on computing while the event loop of a service wants to: the default, 5 ms, is paid several times for one
 message.
 """
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on: 2026-11-20T08:00:00Z.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Up to this time.")]
 
 
 def own_version() -> str:
@@ -78,17 +76,23 @@ def overall_verdict(results: Iterable[Judged]) -> Verdict:
     return worst(result.verdict for result in results)
 
 
+def help_without_command(ctx: typer.Context) -> None:
+    """Print the help of a group that was called without a command. Callback of each group."""
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+        raise typer.Exit(int(ExitCode.MALFORMED))
+
+
 def warn(warnings: Iterable[str]) -> None:
     """Tells what is worth a second look, on standard error."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def must_know(what: str, names: Iterable[str], known: Collection[str]) -> None:
+def must_know(what: str, names: Iterable[str], known: Collection[str], otherwise: str = "") -> None:
     """Raises ConfigError for names of a `what`, such as a target, that the user gave and that are not known."""
-    if unknown := set(names) - set(known):
-        there = "there is" if len(known) == 1 else "there are"
-        raise ConfigError(f"no {what} is called {', '.join(sorted(unknown))}; {there} {', '.join(known)}")
+    if unknown := sorted(set(names) - set(known)):
+        raise ConfigError("; ".join(no_such(what, name, known, otherwise) for name in unknown))
 
 
 def favour_the_loop() -> None:

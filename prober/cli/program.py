@@ -1,4 +1,4 @@
-"""The command line, `ordering-prober`: what the commands are called and take. What they do stands elsewhere.
+"""The command line, `ordering-prober`: names and lazy imports of the commands, and the exit codes of errors.
 
 `COMMAND --help` answers in less than half a second. So a command's module imports at its top only modules that load quickly; functions
 import the configuration, the brokers, the store and the servers.
@@ -19,14 +19,15 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from prober.cli.process import ExitCode, own_version
+from prober.cli.process import ExitCode, help_without_command, own_version
 from prober.cycles import collect_rarely
 from prober.errors import BrokerError, ProberError
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
+WIDTH_MAX: Final = 120  # columns of a help text
 
-_COMMANDS: Final = {
+COMMANDS: Final = {
     "run": ("run:run", "Run the service: probes, metrics, API, status page."),
     "status": ("status:status", "Show how the running service stands."),
     "verify": ("verify:verify", "Judge trace files, or a history."),
@@ -45,6 +46,7 @@ _COMMANDS: Final = {
     "cleanup": ("cleanup:cleanup", "Delete what probers left behind."),
     "history": ("history:history_app", "Export trace files from a history."),
     "config": ("commands:config_app", "Show or validate the configuration."),
+    "help": ("help:show_help", "Explain a command or a topic."),
 }
 """Of each command: a module next to this one with a function or an application in it, and the line in the list of all commands."""
 
@@ -54,14 +56,14 @@ class _Commands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        names: dict[str, Any] = dict.fromkeys(_COMMANDS)  # nobody but `get_command` asks for what is behind them
+        names: dict[str, Any] = dict.fromkeys(COMMANDS)  # nobody but `get_command` asks for what is behind them
         self.commands = names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # its types are private to typer
         """The command of a name; None if there is none."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         found = getattr(import_module(f"prober.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
@@ -72,10 +74,14 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list of all commands, for which none is imported."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-app = typer.Typer(cls=_Commands, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH_MAX}
+"""Every command inherits them."""
+app = typer.Typer(
+    cls=_Commands, invoke_without_command=True, context_settings=SETTINGS, rich_markup_mode=None, pretty_exceptions_enable=False
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -87,11 +93,16 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _program(
+    ctx: typer.Context,
     _shown: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Checks what Google Cloud Pub/Sub promises about ordering keys."""
+    """Check what Google Cloud Pub/Sub guarantees about ordering keys.
+
+    Exit codes: 0 pass, 1 violation, 2 wrong usage or configuration, 3 undecided or unreachable. `help TOPIC` explains more.
+    """
+    help_without_command(ctx)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,7 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{PROGRAM}: {wrong}", file=sys.stderr)
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:
-        print(f"{PROGRAM}: {' '.join(wrong.format_message().split())} (see {PROGRAM} --help)", file=sys.stderr)
+        command = getattr(getattr(wrong, "ctx", None), "command_path", PROGRAM)
+        print(f"{PROGRAM}: {' '.join(wrong.format_message().split())} (see {command} --help)", file=sys.stderr)
         return ExitCode.MALFORMED
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED

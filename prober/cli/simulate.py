@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prober.cli.bars import while_running
+from prober.cli.options import Faults, Output
 from prober.cli.process import ExitCode, Format, must_know
-from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.catalogue import CATALOGUE, LISTED
 from prober.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,16 +27,13 @@ from prober.simulation.seeds import HOURS_DEFAULT, read_seeds
 def simulate_seeds(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="Which simulations.")] = "1..200",
     hours: Annotated[float, typer.Option(help="Simulated hours of each.")] = HOURS_DEFAULT,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option("--fault", metavar="NAME", help="Inject only this fault, and nothing else; may be given several times."),
-    ] = None,
-    history: Annotated[str | None, typer.Option(metavar="DIR", help="Write what happens as a history, too.")] = None,
+    fault: Faults = None,
+    history: Annotated[str | None, typer.Option(metavar="FOLDER", help="Also write what happens as a history.")] = None,
     results: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the sum of all simulations, and go on from there at the next start.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
-    output: Annotated[Format, typer.Option("--format", help="Text, or one JSON document.")] = Format.TEXT,
+    output: Output = Format.TEXT,
 ) -> None:
     """Simulate the whole prober on the embedded service in virtual time, and tell which faults were found.
 
@@ -45,7 +43,7 @@ def simulate_seeds(
     from prober.simulation.many import Order, prepare, simulated
     from prober.simulation.results import Results
 
-    must_know("fault", fault or (), CATALOGUE)
+    must_know("fault", fault or (), CATALOGUE, LISTED)
     if not 0.0 < hours < float("inf"):
         raise ConfigError(f"--hours is {hours:g}: write how many hours each simulation takes, such as {HOURS_DEFAULT:g}")
     order = Order(read_seeds(seeds), hours, tuple(fault or ()), history)

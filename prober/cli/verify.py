@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 import typer
 
 from prober.cli.bars import while_reading
-from prober.cli.process import ExitCode, Format, Since, Until
+from prober.cli.options import Since, Until
+from prober.cli.process import ExitCode, Format
 from prober.cli.reorder import Measuring, Timeouts
 from prober.cli.verify_report import EXAMPLES_MAX, judgement_as_json, judgement_as_text, worst_code
 from prober.core.findings import Status

@@ -8,9 +8,10 @@ from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, model_validator
 
-from prober.config.problems import Problem, did_you_mean
+from prober.config.problems import Problem
 from prober.config.values import DnsLabel, Positive, Section, Written, read_ratio
 from prober.durations import read_duration, write_duration
+from prober.errors import no_such
 from prober.slo.comparison import ASPECTS, Aspect
 
 WINDOW_MIN: Final = timedelta(minutes=1)
@@ -125,7 +126,7 @@ def comparison_problems(comparisons: Sequence[ComparisonSettings], targets: Iter
     for number, comparison in enumerate(comparisons):
         for key in ("baseline", "candidate"):
             if (name := getattr(comparison, key)) not in known:
-                yield Problem(("comparisons", number, key), f"no target has the name {name}; {did_you_mean(name, known)}")
+                yield Problem(("comparisons", number, key), no_such("target", name, known))
         pair = comparison.baseline, comparison.candidate
         if pair in seen:
             yield Problem(("comparisons", number), f"{pair[0]} and {pair[1]} are compared already")

@@ -22,6 +22,7 @@ from prober.config.values import EMBEDDED
 from prober.config.workloads import MESSAGES_PER_S, busy_share, workload_of
 from prober.core.rules import Mode
 from prober.durations import write_duration
+from prober.errors import no_such
 from prober.probes.catalogue import DECLARED, ProbeName
 from prober.probes.context import PULL_TIMEOUT_S
 from prober.probes.hot_key import KEY_BYTES_PER_S_MAX
@@ -179,7 +180,7 @@ def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Ite
         if target is None and len(targets) > 1:
             yield Problem(("monitoring", key, at, "target"), f"is missing: write which it is compared with, of {there}")
         elif target is not None and target not in targets:
-            yield Problem(("monitoring", key, at, "target"), f"{target!r} is no target; there are {there}")
+            yield Problem(("monitoring", key, at, "target"), no_such("target", target, targets))
 
 
 def port_problems(api: Api, push: PushSettings, embedded: Embedded, drills: Drills) -> Iterator[Problem]:

@@ -44,12 +44,12 @@ from prober.config.contradictions import (
 from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over, region_of
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.models import Api, Config, Embedded, Maintenance, Sharding, Slo, TargetSettings
-from prober.config.problems import Path, Problem, annotation_at, did_you_mean, from_pydantic, place, report
+from prober.config.problems import Path, Problem, annotation_at, from_pydantic, place, report
 from prober.config.sections import Drills, HistorySettings, Monitoring, PushSettings, StatusSettings, is_here
 from prober.config.values import EMBEDDED
 from prober.config.workloads import capacity_problems, feeding, feeds_by_default, rate_problems, vacuous_problems, workload_problems
 from prober.core.rules import Mode
-from prober.errors import ConfigError
+from prober.errors import ConfigError, did_you_mean
 from prober.probes.catalogue import DECLARED, ProbeName
 from prober.probes.experiment import Experiment
 from prober.slo.objectives import DEFAULTS

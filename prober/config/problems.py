@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -12,7 +11,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from prober.errors import ConfigError
+from prober.errors import ConfigError, did_you_mean
 
 Path: TypeAlias = tuple[str | int, ...]
 Lines: TypeAlias = Mapping[Path, int]
@@ -64,13 +63,6 @@ def _line_of(path: Path, lines: Lines) -> int | None:
     if in_target and path not in lines and (path[:4] not in lines or path[2:] in lines) and path[2:4] in lines:
         path = path[2:]
     return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
-
-
-def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A suggestion if one is close, or else `otherwise`, by default everything there is."""
-    known = sorted(known)
-    close = get_close_matches(word, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else otherwise or f"there is {', '.join(known)}"
 
 
 def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Problem]:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, Validati
 from prober.brokers.endpoint import GOOGLE_CERTIFICATES, parse_endpoint
 from prober.brokers.fields import parse_path
 from prober.config.cron import Cron
-from prober.config.problems import did_you_mean, from_pydantic, report
+from prober.config.problems import from_pydantic, report
 from prober.config.values import (
     EMBEDDED,
     Cronline,
@@ -40,7 +40,7 @@ from prober.config.values import (
     write_size,
 )
 from prober.durations import write_duration
-from prober.errors import ConfigError
+from prober.errors import ConfigError, no_such
 from prober.probes.observe import KeysKept, StreamPlan
 
 
@@ -243,11 +243,11 @@ GAP_MAX: Final = timedelta(days=7)
 
 def _drill(name: str) -> str:
     # Here and not above: who configures no drill, such as the API in a process of its own, needs nothing of the server.
-    from prober.embedded.catalogue import CATALOGUE
+    from prober.embedded.catalogue import CATALOGUE, LISTED
 
     known = {*CATALOGUE, CONTROL}
     if name not in known:
-        raise ValueError(f"{name!r} is not a drill; {did_you_mean(name, known, 'see ordering-prober faults')}")
+        raise ValueError(no_such("fault", name, known, LISTED))
     return name
 
 

@@ -341,6 +341,7 @@ _DESCRIPTIONS: Final = (
     ),
 )
 
+LISTED: Final = "`ordering-prober faults` lists them"
 CATALOGUE: Final = {description.name: description for description in _DESCRIPTIONS}
 
 

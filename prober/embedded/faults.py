@@ -1,14 +1,4 @@
-"""Faults: how one is written, when it strikes, and the record of what was injected. Which there are stands in `catalogue`.
-
-A fault is written `NAME:p=0.1,count=3,key=order-*,start=5,for=10,seed=7`, every part after the name optional:
-
-    p      chance that it strikes, each time it could (1)
-    count  how often at most (no limit)
-    key    only for ordering keys that match this pattern (`*`; empty: only for messages without a key)
-    start  seconds from when it was armed until it may strike (0)
-    for    seconds that it may strike from then on (no limit); what it has silenced is heard again afterwards
-    seed   of its own dice (0): the same requests in the same order meet the same faults
-"""
+"""Faults: how one is written (`SYNTAX`), when it strikes, and the record of what was injected. `catalogue` has all of them."""
 
 from __future__ import annotations
 
@@ -20,9 +10,23 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from prober.embedded.catalogue import CATALOGUE
+from prober.embedded.catalogue import CATALOGUE, LISTED
+from prober.errors import no_such
 
 _LEDGER_MAX: Final = 10_000  # injections
+
+SYNTAX: Final = """\
+A fault of the embedded server, in `embedded --fault` and `embedded.faults`: NAME or NAME:OPTION=VALUE,...
+
+  p=0.1         probability of each opportunity (1)
+  count=3       maximum number of injections (no limit)
+  key=orders-*  only ordering keys that match this pattern (*); empty: only messages without a key
+  start=5       seconds from arming until the first injection (0)
+  for=10        seconds of injections from then on (no limit); afterwards the fault has no effect on anything
+  seed=7        seed of its random decisions (0): the same requests in the same order meet the same faults
+
+Each option has a default, in parentheses. `ordering-prober faults` lists the names.
+"""
 
 
 class FaultError(ValueError):
@@ -43,7 +47,7 @@ class Fault:
 
     def __post_init__(self) -> None:
         if self.name not in CATALOGUE:
-            raise FaultError(f"there is no fault {self.name!r}; there are {', '.join(sorted(CATALOGUE))}")
+            raise FaultError(no_such("fault", self.name, CATALOGUE, LISTED))
         if not 0 <= self.probability <= 1:
             raise FaultError(f"{self.name}: p is a chance from 0 to 1, not {self.probability:g}")
         if self.count is not None and self.count < 1:

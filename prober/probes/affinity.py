@@ -31,7 +31,7 @@ from typing import Final
 from prober.brokers.base import FlowControlSettings, Subscriber
 from prober.probes.context import Decide, Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, ONE_SUBSCRIBER, Experiment, Workload, each_key
+from prober.probes.experiment import CHECK_TARGET, ONE_SUBSCRIBER, Company, Experiment, Workload, each_key
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -208,6 +208,7 @@ PROBE = Experiment(
         "deliveries_among_several": ONE_SUBSCRIBER,
         "sessions_closed": f"no stream was closed, so a change of subscribers was not exercised; {CHECK_TARGET}",
     },
+    company=Company.BURSTS,
 )
 
 

@@ -26,7 +26,15 @@ from prober.core.events import Delivered
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import (
+    CHECK_TARGET,
+    NOTHING_DELIVERED,
+    Company,
+    Experiment,
+    SubscriptionPlan,
+    Workload,
+    chances_of_order,
+)
 from prober.probes.paired_publishing import PairedPublishing
 from prober.probes.payload import Stamp
 from prober.probes.unjudged import UnjudgedTap
@@ -184,4 +192,5 @@ PROBE = Experiment(
         "pairs": f"no message was delivered on both subscriptions, so latencies were not compared; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(UNORDERED, ordering=False)),
+    company=Company.NONE,
 )

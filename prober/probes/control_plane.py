@@ -18,7 +18,7 @@ from prober.brokers.base import AdminOperation
 from prober.clock import wall_s
 from prober.errors import BrokerUnavailable, RequestRefused
 from prober.probes.context import Delivery, ProbeContext
-from prober.probes.experiment import NOTHING_DELIVERED, Experiment, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, SubscriptionPlan, Workload, chances_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -116,4 +116,5 @@ PROBE = Experiment(
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(SPARE, ordering=False)),
     fresh=True,
+    company=Company.NONE,
 )

@@ -48,6 +48,21 @@ class Processing(StrEnum):
     HEAVY_TAILED = "heavy_tailed"
 
 
+class Company(StrEnum):
+    """Which other probes may run at the same time on a target that is checked once.
+
+    ANY     all but NONE: it measures nothing, and publishes little.
+    BURSTS  all that measure nothing: it publishes as fast as the target takes messages.
+    QUIET   all without bursts: it measures latencies under a light load.
+    NONE    none: it measures rates, or latencies under a load of its own.
+    """
+
+    ANY = "any"
+    BURSTS = "bursts"
+    QUIET = "quiet"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """How much a run does. Times in seconds, sizes in bytes.
@@ -194,6 +209,7 @@ class Experiment:
     fresh          topics and subscriptions are made for each run and deleted after it.
     long_lived     its topic and its only subscription stay for days, across restarts, and runs hand over to each other (`handover`).
     own_messages   what comes was published by the run itself; anything else is another's.
+    company        which probes may run at the same time in `check`. The service runs all probes on their schedules.
     """
 
     name: str
@@ -218,6 +234,7 @@ class Experiment:
     fresh: bool = False
     long_lived: bool = False
     own_messages: bool = True
+    company: Company = Company.ANY
 
     @property
     def counts(self) -> Mapping[Indicator, Count]:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_DELIVERED, Experiment, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, chances_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -208,4 +208,5 @@ PROBE = Experiment(
             "probe, or give the prober more CPU"
         ),
     },
+    company=Company.NONE,
 )

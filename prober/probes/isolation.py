@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 from prober.brokers.base import BrokerSession, Received, Subscriber
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, Processing, SubscriptionPlan, Workload, chances_of_order
+from prober.probes.experiment import CHECK_TARGET, Company, Experiment, Processing, SubscriptionPlan, Workload, chances_of_order
 from prober.probes.ordering import without_flow_limit
 from prober.probes.payload import Stamp
 from prober.probes.slow_consumer import PROCESSING_S, SlowConsumer, processing_times
@@ -284,4 +284,5 @@ PROBE = Experiment(
         ),
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(SIBLING, unjudged=True)),
+    company=Company.QUIET,
 )

@@ -19,7 +19,7 @@ from prober.clock import chance_name
 from prober.core.events import Event, Published, PublishEvent
 from prober.errors import CheckpointUnavailable
 from prober.probes.context import Delivery, ProbeContext, comes_within
-from prober.probes.experiment import NOTHING_DELIVERED, Experiment, Workload, chances_of_order
+from prober.probes.experiment import NOTHING_DELIVERED, Company, Experiment, Workload, chances_of_order
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -121,4 +121,5 @@ PROBE = Experiment(
         ),
     },
     long_lived=True,
+    company=Company.BURSTS,
 )

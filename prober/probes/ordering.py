@@ -16,7 +16,15 @@ from typing import Final
 from prober.brokers.base import FlowControlSettings
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload, chances_of_order, each_message
+from prober.probes.experiment import (
+    NOTHING_DELIVERED,
+    ONE_SUBSCRIBER,
+    Company,
+    Experiment,
+    Workload,
+    chances_of_order,
+    each_message,
+)
 from prober.slo.indicators import Indicator
 
 WITHOUT_KEY_SHARE: Final = 5
@@ -86,4 +94,5 @@ PROBE = Experiment(
         "deliveries_first": NOTHING_DELIVERED,
         "deliveries_among_several": ONE_SUBSCRIBER,
     },
+    company=Company.NONE,
 )

@@ -26,7 +26,7 @@ from typing import Final
 from prober.brokers.base import Confirmed, Outgoing, Rejected
 from prober.probes.context import Delivery, ProbeContext
 from prober.probes.cost import Traffic
-from prober.probes.experiment import CHECK_TARGET, Experiment, SubscriptionPlan, Workload
+from prober.probes.experiment import CHECK_TARGET, Company, Experiment, SubscriptionPlan, Workload
 from prober.probes.publishing import GENERATIONS_MAX, unsettled
 from prober.slo.indicators import Indicator
 
@@ -158,4 +158,5 @@ PROBE = Experiment(
         "chances_divergence": f"no message was delivered on both subscriptions, so their order was not compared; {CHECK_TARGET}",
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(SECOND), SubscriptionPlan(FILTERED, filtered=True)),
+    company=Company.BURSTS,
 )

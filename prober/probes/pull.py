@@ -18,6 +18,7 @@ from prober.probes.experiment import (
     NOTHING_DELIVERED,
     NOTHING_NACKED,
     NOTHING_REDELIVERED,
+    Company,
     Experiment,
     SubscriptionPlan,
     Workload,
@@ -93,4 +94,5 @@ PROBE = Experiment(
         ),
     },
     subscriptions=(SubscriptionPlan(mode=Mode.PULL),),
+    company=Company.NONE,
 )

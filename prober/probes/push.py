@@ -25,6 +25,7 @@ from prober.probes.cost import Traffic
 from prober.probes.experiment import (
     NOTHING_NACKED,
     NOTHING_REDELIVERED,
+    Company,
     Experiment,
     SubscriptionPlan,
     Workload,
@@ -169,4 +170,5 @@ PROBE = Experiment(
         "rewinds": NOTHING_REDELIVERED,
     },
     subscriptions=(SubscriptionPlan(mode=Mode.PUSH),),
+    company=Company.QUIET,
 )

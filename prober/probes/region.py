@@ -17,7 +17,7 @@ from prober.core.events import Delivered
 from prober.ordering.measurement import OrderMeasurement
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import Experiment, SubscriptionPlan, Workload
+from prober.probes.experiment import Company, Experiment, SubscriptionPlan, Workload
 from prober.slo.figures import Figure
 
 PEER = "peer"
@@ -115,4 +115,5 @@ PROBE = Experiment(
     },
     subscriptions=(SubscriptionPlan(), SubscriptionPlan(PEER)),
     paired=True,
+    company=Company.BURSTS,
 )

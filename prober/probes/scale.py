@@ -19,7 +19,7 @@ from typing import Final
 
 from prober.probes.context import Delivery, ProbeContext, comes_within
 from prober.probes.cost import Traffic
-from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Experiment, Workload
+from prober.probes.experiment import NOTHING_DELIVERED, ONE_SUBSCRIBER, Company, Experiment, Workload
 from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 
@@ -168,4 +168,5 @@ PROBE = Experiment(
             "persists, reduce keys or messages of the probe, or give the prober more CPU"
         ),
     },
+    company=Company.NONE,
 )

@@ -226,7 +226,7 @@ _UNITS: Final = MappingProxyType(
         "_bytes_per_second": " bytes/s",
         "_messages_per_second": " messages/s",
         "_seconds": " s",
-        "_ratio": "",
+        "_ratio": " (ratio)",
         "_messages": " messages",
     }
 )

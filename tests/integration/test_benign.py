@@ -20,7 +20,7 @@ import pytest
 from prober.brokers.base import Broker, Vantage
 from prober.brokers.connect import connect
 from prober.brokers.endpoint import parse_endpoint
-from prober.cli.check import CheckRequest, run_checks
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.events import Closed, Delivered, Event, Opened
 from prober.core.findings import Status

@@ -20,15 +20,18 @@ import pytest
 
 from prober.brokers.base import Vantage
 from prober.cli import main
-from prober.cli.check import CheckRequest, results_as_json, run_checks
+from prober.cli.check_report import results_as_json
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.cli.process import code_of, overall_verdict
 from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE
 from prober.probes.catalogue import PROBES
+from prober.probes.experiment import Company
 from prober.probes.push import NO_KEYS
 from prober.runs.result import RunResult
+from prober.schedule.instances import PlannedInstance
 from tests.integration import test_benign
 from tests.nightly import nightly_but
 from tests.virtual_time import in_virtual_time
@@ -187,8 +190,8 @@ def test_what_goes_wrong_after_a_seek_is_found(fault: str) -> None:
 
 
 def test_the_document_has_the_promised_fields() -> None:
-    document = json.loads(results_as_json(run(CheckRequest(probes=("ordering",)))))
-    assert document["verdict"] == "PASS"
+    document = json.loads(results_as_json(run(CheckRequest(probes=("ordering",))), {"embedded": "127.0.0.1:8085"}))
+    assert (document["verdict"], document["endpoints"]) == ("PASS", {"embedded": "127.0.0.1:8085"})
     assert document["runs"][0].keys() >= {
         "probe",
         "target",
@@ -288,6 +291,42 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--endpoint", "nowhere"]) == 2
     assert main(["embedded", "--fault", "nonsense"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def test_probes_run_side_by_side_unless_one_would_falsify_what_another_measures() -> None:
+    probes = ("ordering", "affinity", "redelivery", "publish", "push", "pull")
+    running: list[str] = []
+    together: set[frozenset[str]] = set()
+
+    def begin(instance: PlannedInstance, runs: int) -> None:
+        assert runs == len(probes)
+        running.append(instance.probe)
+        together.add(frozenset(running))
+
+    results = in_virtual_time(
+        lambda: run_checks(load(None, {}), CheckRequest(probes), {}, lambda result: running.remove(result.probe), begin=begin)
+    )
+    assert [result.probe for result in results] == [name for name in PROBES if name in probes]
+    assert [result.seed for result in results] == list(range(len(probes)))
+    assert frozenset({"affinity", "redelivery", "publish"}) in together
+    for company in together:
+        alone = {name for name in company if PROBES[name].company is Company.NONE}
+        quiet = {name for name in company if PROBES[name].company is Company.QUIET}
+        bursts = {name for name in company if PROBES[name].company is Company.BURSTS}
+        assert not (alone and len(company) > 1)
+        assert not (quiet and bursts)
+
+
+def test_the_emulator_is_named_by_its_address(emulator_address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", emulator_address)
+    said = StringIO()
+    with redirect_stdout(said):
+        main(["check", "--probe", "limits"])
+    first, head, *_, last = said.getvalue().splitlines()
+    assert first == f"checking {emulator_address}, named by PUBSUB_EMULATOR_HOST"
+    assert head.startswith(f"limits on {emulator_address} (wire): ")
+    assert f"1 run on {emulator_address} in " in last
+    assert "embedded" not in said.getvalue()
 
 
 def test_lists_explain() -> None:

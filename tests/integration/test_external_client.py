@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from prober.brokers.base import Vantage
-from prober.cli.check import CheckRequest, run_checks
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.findings import Status
 from prober.core.verdict import Verdict

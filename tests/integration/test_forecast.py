@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from prober.brokers.base import Vantage
-from prober.cli.check import CheckRequest, run_checks
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import CATALOGUE

@@ -9,7 +9,8 @@ import json
 
 import pytest
 
-from prober.cli.check import CheckRequest, result_as_text, run_checks
+from prober.cli.check_report import result_as_text
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.findings import FAILING
 from prober.core.verdict import Verdict
@@ -196,4 +197,4 @@ def test_a_ramp_that_leaves_messages_behind_leaves_out_the_latency() -> None:
     result = run("push", "ack_lost:key=push-ramp-*,count=2")
     assert Indicator.PUSH_LATENCY not in result.durations
     assert result.counters["first_messages_left_out"] == 10
-    assert " latency: p50 " in result_as_text(run("push"))
+    assert " latency: median " in result_as_text(run("push"))

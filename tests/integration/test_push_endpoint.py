@@ -15,7 +15,7 @@ from prober.brokers.endpoint import Endpoint
 from prober.brokers.push import endpoint as endpoint_module
 from prober.brokers.push.endpoint import PushEndpoint, TargetPushes
 from prober.brokers.push.tokens import KeySet, NoKeys, SigningKeys, TokenVerifier
-from prober.cli.check import CheckRequest, run_checks
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.clock import wall_s
 from prober.config import sections as push_config
 from prober.config.loading import load

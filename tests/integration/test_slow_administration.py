@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prober.cli.check import CheckRequest
+from prober.cli.check_runs import CheckRequest
 from prober.core.verdict import Verdict
 from prober.probes.catalogue import PROBES, ProbeName
 from prober.runs.result import RunResult

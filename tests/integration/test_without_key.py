@@ -9,7 +9,8 @@ import json
 
 import pytest
 
-from prober.cli.check import CheckRequest, result_as_text, run_checks
+from prober.cli.check_report import result_as_text
+from prober.cli.check_runs import CheckRequest, run_checks
 from prober.config.loading import load
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict

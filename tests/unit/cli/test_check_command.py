@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from prober.cli import check, main
+from prober.cli.check_runs import CheckRequest, wanted
 from prober.config.loading import VARIABLE_PREFIX, load
 from prober.probes.catalogue import PROBES
 from prober.runs.result import RunResult
@@ -16,11 +17,11 @@ NOTICE = "no configuration given: checking the embedded server, not your service
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[check.CheckRequest]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[CheckRequest]:
     """What would have been checked: nothing runs."""
-    requests: list[check.CheckRequest] = []
+    requests: list[CheckRequest] = []
 
-    async def nothing(_config: object, request: check.CheckRequest, *_: object) -> list[RunResult]:
+    async def nothing(_config: object, request: CheckRequest, *_: object) -> list[RunResult]:
         requests.append(request)
         return []
 
@@ -61,7 +62,7 @@ def test_a_named_service_or_file_needs_no_notice(tmp_path: Path, capsys: Output)
     assert capsys.readouterr().err == ""
 
 
-def test_one_target_and_one_probe_of_a_file(file: str, asked: list[check.CheckRequest]) -> None:
+def test_one_target_and_one_probe_of_a_file(file: str, asked: list[CheckRequest]) -> None:
     main(["check", "--config", file, "--target", "one", "--probe", "ordering"])
     main(["check", "--config", file, "--target", "one", "--target", "two"])
     assert [(request.targets, request.probes) for request in asked] == [(("one",), ("ordering",)), (("one", "two"), ())]
@@ -69,10 +70,8 @@ def test_one_target_and_one_probe_of_a_file(file: str, asked: list[check.CheckRe
 
 def test_only_what_is_asked_for_is_planned(file: str) -> None:
     def planned(*targets: str, probes: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-        request = check.CheckRequest(probes, targets)
-        return [
-            (instance.target.name, instance.probe) for each in load(file, {}).targets for instance in check._wanted(each, request)
-        ]
+        request = CheckRequest(probes, targets)
+        return [(instance.target.name, instance.probe) for each in load(file, {}).targets for instance in wanted(each, request)]
 
     assert planned("two") == [("two", "affinity")]
     assert planned(probes=("affinity",)) == [("one", "affinity"), ("two", "affinity")]
@@ -83,7 +82,7 @@ def test_only_what_is_asked_for_is_planned(file: str) -> None:
     ("arguments", "told"),
     [
         (["--target", "three"], "no target is called three; there are one, two"),
-        (["--probe", "walking"], f"no probe is called walking; there are {', '.join(PROBES)}"),
+        (["--probe", "walking"], f"no probe is called walking; there are {', '.join(sorted(PROBES))}"),
         (
             ["--target", "two", "--probe", "ordering"],
             "the probe ordering does not run on two from the vantage wire: nothing to check",

@@ -20,7 +20,7 @@ slos: {order: false, redelivery: false, affinity: false, completeness: false, pu
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--candidate", "canery"], "no target is called canery; there are production, canary, other"),
+        (["--candidate", "canery"], "no target is called canery; did you mean canary?"),
         (["--candidate", "production"], "production cannot be compared with itself: name another target as --candidate"),
         (["--candidate", "other"], "production and other have no probe in common that both run alike: there is nothing to compare"),
         (["--candidate", "canary", "--probe", "seek"], "no probe is called seek; there are ordering, pull"),

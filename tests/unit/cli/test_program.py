@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
-from prober.cli.program import _COMMANDS
+import pytest
+
+from prober.cli import main
+from prober.cli.help import TOPICS
+from prober.cli.program import COMMANDS
+from prober.cli.terminal import show
+from tests.commands import Output, run
 
 HEAVY = {"fastapi", "grpc", "pyarrow", "pydantic", "sqlalchemy"}
 LATE = {"aiohttp", "fastapi", "grpc", "jinja2", "numpy", "prometheus_client", "pyarrow", "sqlalchemy", "starlette", "yaml"}
 """What a command imports when it does its work."""
+UNKNOWN_FAULTS = {
+    "drp": "no fault is called drp; did you mean drop?",
+    "nonsense": "no fault is called nonsense; `ordering-prober faults` lists them",
+}
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
@@ -18,7 +29,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     shown, imported = ended.stdout.rsplit("\n", 2)[0], set(ended.stdout.splitlines()[-1].split())
     assert not imported & HEAVY
     assert not {name for name in imported if name.startswith("prober.cli.")} - {"prober.cli.process", "prober.cli.program"}
-    for name, (_, line) in _COMMANDS.items():
+    for name, (_, line) in COMMANDS.items():
         assert f"  {name} " in shown
         assert line in shown
 
@@ -28,16 +39,96 @@ def test_help_of_a_command_imports_no_library_of_the_service() -> None:
         [
             "import sys",
             "from prober.cli import main",
-            "from prober.cli.program import _COMMANDS",
-            "assert [main([name, '--help']) for name in _COMMANDS] == [0] * len(_COMMANDS)",
+            "from prober.cli.program import COMMANDS",
+            "assert [main([name, '--help']) for name in COMMANDS] == [0] * len(COMMANDS)",
             "print(*sys.modules)",
         ]
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ended.stdout.count("--help") == len(_COMMANDS)
+    assert ended.stdout.count("--help") == len(COMMANDS)
     imported = set(ended.stdout.splitlines()[-1].split())
     assert imported & LATE == set()
     assert {name for name in imported if name.startswith("prober.config.")} <= {"prober.config.models"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["history"], ["config"]])
+def test_a_program_or_group_without_a_command_shows_its_help(arguments: list[str], capsys: Output) -> None:
+    assert main(arguments) == 2
+    assert "Commands:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-h"], ["check", "-h"], ["config", "show", "-h"], ["help", "check"], ["help", "config", "show"]]
+)
+def test_help_has_a_short_option_everywhere(arguments: list[str], capsys: Output) -> None:
+    assert main(arguments) == 0
+    assert "-h, --help" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_help_fits_the_width(width: int, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name in COMMANDS:
+        main([name, "--help"])
+    assert all(len(line) <= width for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_topics_are_explained_within_80_columns_where_that_is_possible(topic: str, capsys: Output) -> None:
+    assert main(["help", topic]) == 0
+    assert all(len(line) <= 120 for line in capsys.readouterr().out.splitlines())
+
+
+def test_a_kind_of_finding_is_a_topic(capsys: Output) -> None:
+    assert main(["help", "ORDER_GAP"]) == 0
+    assert "a message was received although an earlier, confirmed one had not been" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["chek"], "No such command 'chek'. Did you mean 'check'? (see ordering-prober --help)"),
+        (["check", "--prob", "x"], "No such option: --prob (Possible options: --probe) (see ordering-prober check --help)"),
+        (["check", "--probe", "orderin"], "no probe is called orderin; did you mean ordering?"),
+        (["check", "--target", "embeded"], "no target is called embeded; did you mean embedded?"),
+        (["help", "exit-code"], "no topic is called exit-code; did you mean exit-codes?"),
+        *((["embedded", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
+        *((["drill", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
+        *((["simulate", "--fault", name], told) for name, told in UNKNOWN_FAULTS.items()),
+    ],
+)
+def test_a_wrong_name_is_answered_with_a_suggestion(arguments: list[str], told: str, capsys: Output) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == f"ordering-prober: {told}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("ordering-prober ch", "check"),
+        ("ordering-prober check --probe iso", "isolation"),
+        ("ordering-prober drill --fault thr", "throttle_key"),
+    ],
+)
+def test_the_shell_completes_commands_probes_and_faults(line: str, completed: str) -> None:
+    words = {"_ORDERING_PROBER_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    assert completed in run(env=os.environ | words).stdout.split()
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_a_terminal_has_colour_unless_it_is_refused(
+    no_color: str, coloured: bool, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show("ordering on shop (wire): PASS after 2.8 s")
+    assert ("\x1b[32mPASS" in capsys.readouterr().out) is coloured
+
+
+def test_a_pipe_has_no_colour(capsys: Output) -> None:
+    show("ordering on shop (wire): FAIL [red]:smile:")
+    assert capsys.readouterr().out == "ordering on shop (wire): FAIL [red]:smile:\n"
 
 
 def test_a_trace_file_is_verified_without_the_libraries_of_the_service() -> None:

@@ -301,7 +301,6 @@ def test_a_fault_of_the_explanation_does_not_touch_the_verdict(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Missing command"),
         (["verify", "--key", "k", PASSING], "--key selects runs of a history"),
         (["verify", "--since", "2026-01-01T00:00:00Z", PASSING], "--since selects runs of a history"),
         (["verify"], "Missing argument"),

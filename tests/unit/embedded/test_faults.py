@@ -27,7 +27,7 @@ def test_faults_read_as_they_are_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("dorp", "there is no fault 'dorp'; there are ack_lost, "),
+        ("dorp", "no fault is called dorp; did you mean drop?"),
         ("drop:p=2", "p is a chance from 0 to 1, not 2"),
         ("drop:p=x", "a number is expected"),
         ("drop:p=nan", "p is a chance"),
@@ -37,7 +37,7 @@ def test_faults_read_as_they_are_written(text: str) -> None:
         ("drop:p", "'p' is none of"),
         ("drop:start=-1", "start at least 0"),
         ("drop:for=0", "for more than 0"),
-        ("", "there is no fault ''"),
+        ("", "no fault is called ''; "),
     ],
 )
 def test_what_is_no_fault(text: str, complaint: str) -> None:

@@ -1,0 +1,200 @@
+"""The runs of `ordering-prober check`: every wanted probe once a round on each target, side by side where probes do not disturb each other.
+
+Here the parts are put together for a single occasion: the configuration says what to run where, each target and vantage has a broker, and
+a target that is `embedded` has a server for as long as it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from prober.brokers.base import Broker, Vantage
+from prober.cli.process import save_trace
+from prober.clock import monotonic_s, wall_s
+from prober.core.verdict import Verdict
+from prober.probes.experiment import Company
+
+if TYPE_CHECKING:
+    from prober.brokers.endpoint import Endpoint
+    from prober.config.models import Config, TargetSettings
+    from prober.core.rules import Rules
+    from prober.runs.probe_instance import Target
+    from prober.runs.result import RunResult
+    from prober.runs.runner import Run
+    from prober.schedule.instances import PlannedInstance
+
+Reached: TypeAlias = Callable[["TargetSettings", "Endpoint", str], None]
+Begin: TypeAlias = Callable[["PlannedInstance", int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """What the caller wants checked.
+
+    probes    by name; empty: those that are configured.
+    targets   by name; empty: all.
+    endpoint  HOST:PORT instead of what is configured; empty: as configured.
+    client    the command of the program that is the external vantage.
+    for_s     repeat the probes for so many seconds; 0: once.
+    seed      of the first run; each further run counts it up.
+    traces    the folder for trace files of each run; None: none are written.
+    """
+
+    probes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    endpoint: str = ""
+    vantage: Vantage = Vantage.WIRE
+    client: tuple[str, ...] = ()
+    for_s: float = 0.0
+    seed: int = 0
+    traces: Path | None = None
+
+
+def wanted(settings: TargetSettings, request: CheckRequest) -> list[PlannedInstance]:
+    """The probes of a target that are asked for, as far as the vantage makes sense for them; none of a target that is not."""
+    from prober.probes.catalogue import DECLARED
+    from prober.schedule.instances import PlannedInstance
+
+    if request.targets and settings.name not in request.targets:
+        return []
+    return [
+        PlannedInstance(settings, name, probe, request.vantage)
+        for name, probe in settings.probes.items()
+        if (not request.probes or name in request.probes) and (request.vantage is Vantage.WIRE or not DECLARED[name].wire_only)
+    ]
+
+
+async def run_checks(
+    config: Config,
+    request: CheckRequest,
+    environ: Mapping[str, str],
+    tell: Callable[[RunResult], None],
+    reached: Reached = lambda _target, _endpoint, _by: None,
+    begin: Begin = lambda _instance, _runs: None,
+) -> list[RunResult]:
+    """Carry out a request and report each result to `tell` when its run ends.
+
+    reached  is called before the first run on each target: with its endpoint, and with the place that overrode the configured one.
+    begin    is called before each run, with the number of runs of a round on that target.
+
+    Returns the results, of each round in the order of the configuration. Raises BrokerError or ConfigError before the first run if a
+    target cannot be used; later troubles make a run UNKNOWN.
+    """
+    from prober.brokers.connect import connect
+    from prober.brokers.endpoint import named_by
+    from prober.brokers.push.nowhere import NOWHERE
+    from prober.schedule.connections import PushReceivers, endpoint_of
+
+    results: list[RunResult] = []
+    give_up_t = monotonic_s() + request.for_s
+    for settings in config.targets:
+        if not (instances := wanted(settings, request)):
+            continue
+        async with (
+            endpoint_of(config, settings, environ, request.endpoint) as (endpoint, signer),
+            PushReceivers(config.push, "check") as receivers,
+        ):
+            pushed = any(instance.is_pushed for instance in instances)
+            pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
+            broker = await connect(endpoint, request.vantage, pushes=pushes, client=request.client)
+            reached(settings, endpoint, named_by(environ, request.endpoint))
+            place = _Place(endpoint, broker, request, tell, begin)
+            try:
+                while True:
+                    results += await place.round(instances, request.seed + len(results))
+                    if monotonic_s() >= give_up_t:
+                        break
+            finally:
+                await broker.close()
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A target that is reached, and the callbacks about its runs."""
+
+    endpoint: Endpoint
+    broker: Broker
+    request: CheckRequest
+    tell: Callable[[RunResult], None]
+    begin: Begin
+
+    async def round(self, instances: Sequence[PlannedInstance], seed: int) -> list[RunResult]:
+        """Run every instance once, side by side as far as the company of their experiments allows."""
+        results: dict[str, RunResult] = {}
+
+        async def carry_out(instance: PlannedInstance) -> None:
+            self.begin(instance, len(instances))
+            results[instance.name] = result = await self._result(instance, seed + instances.index(instance))
+            self.tell(result)
+
+        def start(group: asyncio.TaskGroup, *companies: Company) -> list[asyncio.Task[None]]:
+            return [group.create_task(carry_out(each)) for each in instances if each.experiment.company in companies]
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                start(group, Company.ANY)
+                bursts = start(group, Company.BURSTS)
+                await asyncio.gather(*bursts)
+                start(group, Company.QUIET)
+        except ExceptionGroup as troubles:
+            raise troubles.exceptions[0] from None
+        for instance in instances:
+            if instance.experiment.company is Company.NONE:
+                await carry_out(instance)
+        return [results[each.name] for each in instances]
+
+    async def _result(self, instance: PlannedInstance, seed: int) -> RunResult:
+        from prober.runs.resources import Provisioner
+        from prober.runs.runner import Run
+
+        target, experiment = instance.at(self.endpoint), instance.experiment
+        name = instance.resource_name("check")
+        provisioner = Provisioner(target, name, experiment.subscriptions, lasting=False, topic=instance.foreign_topic)
+        rules = provisioner.rules  # the next run has subscriptions of other names
+        run = Run(experiment, self.broker, target, provisioner, instance.workload, seed)
+        result = await _carried_out(run, self.broker, str(instance.probe), target)
+        if self.request.traces is not None:
+            _write_traces(self.request.traces, run, rules)
+        return result
+
+
+async def _carried_out(run: Run, broker: Broker, probe: str, target: Target) -> RunResult:
+    """The result of a run. If the external client fails it is UNKNOWN, without findings: the failure may have caused them."""
+    from prober.brokers.external import ExternalBroker
+    from prober.runs.result import RunResult
+
+    if not isinstance(broker, ExternalBroker):
+        return await run.carry_out()
+    started_at, started_t = wall_s(), monotonic_s()
+    running, failed = asyncio.ensure_future(run.carry_out()), asyncio.ensure_future(broker.failed.wait())
+    try:
+        await asyncio.wait((running, failed), return_when=asyncio.FIRST_COMPLETED)
+        if not broker.failed.is_set():
+            return await running
+    finally:
+        for task in (running, failed):
+            task.cancel()
+        await asyncio.gather(running, failed, return_exceptions=True)
+    duration_s = monotonic_s() - started_t
+    return RunResult(run.run_id, probe, target.name, target.vantage, Verdict.UNKNOWN, broker.failure, started_at, duration_s)
+
+
+def _write_traces(folder: Path, run: Run, rules: Mapping[str, Rules]) -> None:
+    """One file for each subscription of a run: `RUN.jsonl`, `RUN-2.jsonl` and so on. Raises ConfigError if one cannot be written."""
+    from prober.traces.header import TraceHeader
+
+    events = list(run.recording.events)
+    for number, (name, known) in enumerate(rules.items(), 1):
+        path = folder / (f"{run.run_id}-{number}.jsonl" if number > 1 else f"{run.run_id}.jsonl")
+        own = (event for event in events if getattr(event, "subscription", name) == name)
+        save_trace(path, TraceHeader(name, "", rules=known, name=f"run {run.run_id}"), own)
+
+
+def trace_files(folder: Path, run_id: str) -> list[Path]:
+    """The trace files of a run that `check --trace` wrote, that of its first subscription first."""
+    return [folder / f"{run_id}.jsonl", *sorted(folder.glob(f"{run_id}-*.jsonl"))]

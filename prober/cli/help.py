@@ -1,0 +1,81 @@
+"""The command `ordering-prober help`: a command, a topic that concerns several commands, or a kind of finding."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from prober.cli.program import COMMANDS, PROGRAM, app
+from prober.core.findings import Kind
+from prober.core.kinds import KINDS
+from prober.embedded.faults import SYNTAX
+from prober.errors import ConfigError, no_such
+
+TOPICS: Final = {
+    "endpoints": """\
+Where a service is, in --endpoint, in `endpoint` of a target, and in PUBSUB_EMULATOR_HOST:
+
+  global         Google's endpoint, which publishes to a nearby region
+  europe-west1   Google's endpoint of a region; Pub/Sub guarantees order within one region only
+  HOST:PORT      an emulator, without encryption and credentials
+  embedded       the server inside this process (configuration only)
+
+--endpoint wins over PUBSUB_EMULATOR_HOST, which wins over the configuration.
+""",
+    "environment": """\
+Variables of the environment:
+
+  ORDERING_PROBER_SECTION__KEY    any key of the configuration, such as ORDERING_PROBER_API__PORT=8081
+  PUBSUB_EMULATOR_HOST            HOST:PORT of an emulator, in place of every configured endpoint
+  GOOGLE_APPLICATION_CREDENTIALS  the credentials for Google's endpoints
+  NO_COLOR                        if set, output on a terminal has no colour
+
+`ordering-prober config show` prints the configuration that results.
+""",
+    "exit-codes": """\
+Exit codes of commands that come to a verdict:
+
+  0  PASS: no guarantee was violated
+  1  FAIL: a guarantee was violated; of `observe` also: publishers sent messages out of order
+  2  wrong usage, configuration or input
+  3  UNKNOWN: undecided, or the service cannot be reached
+
+130: Ctrl-C ended the command.
+""",
+    "faults": SYNTAX,
+    "times": """\
+Durations and times, on the command line and in the configuration:
+
+  30s, 5m, 1h30m, 250ms, 28d   durations
+  2026-11-20T08:00:00Z         a time; without a zone it is UTC
+""",
+}
+
+
+def show_help(
+    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="A command, a topic, or a kind of finding.")] = None,
+) -> None:
+    """Explain a command, a topic that several commands share, or a kind of finding such as ORDER_GAP.
+
+    Without a topic: the list of all commands and topics.
+    """
+    words = topic or []
+    name = " ".join(words)
+    if name in TOPICS:
+        print(TOPICS[name], end="")
+    elif name in KINDS:
+        print(_about(Kind(name)))
+    elif not words or words[0] in COMMANDS:
+        app(args=[*words, "--help"], prog_name=PROGRAM, standalone_mode=False)
+        if not words:
+            print(f"\nTopics of `{PROGRAM} help`: {', '.join(TOPICS)}, and every kind of finding, such as {Kind.ORDER_GAP}.")
+    else:
+        raise ConfigError(no_such("topic", name, [*COMMANDS, *TOPICS, *KINDS], f"`{PROGRAM} help` lists them"))
+
+
+def _about(kind: Kind) -> str:
+    meaning = KINDS[kind]
+    statuses = " or ".join(meaning.statuses)
+    broken = f"\n{meaning.broken}" if meaning.broken else ""
+    return f"{kind} ({statuses}): {meaning.happened}.{broken}\nMore: docs/findings.md"
