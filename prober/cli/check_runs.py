@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from prober.brokers.base import Broker, Vantage
 from prober.cli.process import save_trace
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from prober.runs.runner import Run
     from prober.schedule.instances import PlannedInstance
 
+EMULATOR: Final = "emulator"
+SERVICE: Final = "service"
+"""The names of a target that the configuration takes for the embedded server, and that another endpoint replaces."""
 Reached: TypeAlias = Callable[["TargetSettings", "Endpoint", str], None]
 Begin: TypeAlias = Callable[["PlannedInstance", int], None]
 
@@ -101,7 +104,9 @@ async def run_checks(
             pushed = any(instance.is_pushed for instance in instances)
             pushes = await receivers.of(settings, endpoint, signer) if pushed else NOWHERE
             broker = await connect(endpoint, request.vantage, pushes=pushes, client=request.client)
-            reached(settings, endpoint, named_by(environ, request.endpoint))
+            named = named_by(environ, request.endpoint)
+            reached(target := _renamed(settings, endpoint) if named else settings, endpoint, named)
+            instances = [replace(instance, target=target) for instance in instances]
             place = _Place(endpoint, broker, request, tell, begin)
             try:
                 while True:
@@ -111,6 +116,12 @@ async def run_checks(
             finally:
                 await broker.close()
     return results
+
+
+def _renamed(settings: TargetSettings, endpoint: Endpoint) -> TargetSettings:
+    """The target at an endpoint that was named in place of the configured one: it is not the embedded server."""
+    name = SERVICE if endpoint.secure else EMULATOR
+    return settings.model_copy(update={"name": name}) if settings.is_embedded else settings
 
 
 @dataclass(frozen=True, slots=True)
