@@ -1,187 +1,25 @@
-"""REST of the embedded server: every unary method has the result that it has over gRPC; the form of errors; Google's client."""
+"""REST of the embedded server: names and enums in URLs, waiting pulls, the form of errors, limits and faults."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-import re
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-import grpc
 import pytest
-from google.api_core import exceptions
-from google.auth.credentials import AnonymousCredentials
-from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
-from google.pubsub_v1.services.schema_service import SchemaServiceClient
-from google.pubsub_v1.services.schema_service.transports import SchemaServiceGrpcTransport, SchemaServiceRestTransport
-from google.pubsub_v1.services.subscriber import SubscriberClient
-from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport, SubscriberRestTransport
 
-from prober.embedded import calls, iam, schema_calls
 from prober.embedded.faults import parse_fault
-from prober.embedded.http_rules import HTTP_RULES
 from prober.embedded.rest import BODY_BYTES_MAX
-from prober.embedded.schema_types import compile_definition
-from prober.embedded.schemas import Schemas
 from prober.embedded.server import EmbeddedServer
 from tests.integration.embedded import WAIT_S, Running, running
 
-NOW_S: Final = 1_800_000_000.0
-TOPIC, SUBSCRIPTION, SNAPSHOT = "projects/p/topics/a+b%c~", "projects/p/subscriptions/orders", "projects/p/snapshots/before"
 IMPATIENT_S: Final = 0.5
-ENDPOINT: Final = "http://127.0.0.1:9/push"
-SCHEMA: Final = "projects/p/schemas/record"
-DEFINITION: Final = '{"type": "record", "name": "R", "fields": []}'
-REVISION: Final = Schemas(compile_definition).create(SCHEMA, "AVRO", DEFINITION, NOW_S).id
-MESSAGE: Final = {"data": b"\x00\xffx", "attributes": {"a": "b"}, "ordering_key": "k"}
-
-REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Publish": {"topic": TOPIC, "messages": [MESSAGE, MESSAGE]},
-    "CreateTopic": {"name": "projects/p/topics/new", "labels": {"team": "x"}, "message_retention_duration": {"seconds": 600}},
-    "GetTopic": {"topic": TOPIC},
-    "UpdateTopic": {"topic": {"name": TOPIC, "labels": {"team": "y"}}, "update_mask": {"paths": ["labels", "kms_key_name"]}},
-    "DeleteTopic": {"topic": TOPIC},
-    "ListTopics": {"project": "projects/p", "page_size": 1},
-    "ListTopicSubscriptions": {"topic": TOPIC, "page_size": 7},
-    "ListTopicSnapshots": {"topic": TOPIC},
-    "DetachSubscription": {"subscription": SUBSCRIPTION},
-    "CreateSubscription": {
-        "name": "projects/p/subscriptions/new",
-        "topic": TOPIC,
-        "push_config": {"push_endpoint": ENDPOINT, "oidc_token": {"service_account_email": "a@b.c"}},
-        "retry_policy": {"minimum_backoff": {"seconds": 3, "nanos": 500_000_000}},
-        "filter": 'attributes.a = "b"',
-        "enable_message_ordering": True,
-    },
-    "GetSubscription": {"subscription": SUBSCRIPTION},
-    "UpdateSubscription": {
-        "subscription": {"name": SUBSCRIPTION, "ack_deadline_seconds": 77},
-        "update_mask": {"paths": ["ack_deadline_seconds"]},
-    },
-    "ModifyPushConfig": {"subscription": SUBSCRIPTION, "push_config": {"push_endpoint": ENDPOINT}},
-    "DeleteSubscription": {"subscription": SUBSCRIPTION},
-    "ListSubscriptions": {"project": "projects/p"},
-    "CreateSnapshot": {"name": "projects/p/snapshots/new", "subscription": SUBSCRIPTION, "labels": {"team": "x"}},
-    "GetSnapshot": {"snapshot": SNAPSHOT},
-    "UpdateSnapshot": {"snapshot": {"name": SNAPSHOT, "labels": {"team": "y"}}, "update_mask": {"paths": ["labels"]}},
-    "DeleteSnapshot": {"snapshot": SNAPSHOT},
-    "ListSnapshots": {"project": "projects/p"},
-    "Seek": {"subscription": SUBSCRIPTION, "time": {"seconds": int(NOW_S) - 5}},
-    "Acknowledge": {"subscription": SUBSCRIPTION, "ack_ids": ()},
-    "ModifyAckDeadline": {"subscription": SUBSCRIPTION, "ack_ids": (), "ack_deadline_seconds": 30},
-    "Pull": {"subscription": SUBSCRIPTION, "max_messages": 5},
-    "CreateSchema": {"parent": "projects/p", "schema_id": "new", "schema": {"type_": "AVRO", "definition": DEFINITION}},
-    "GetSchema": {"name": f"{SCHEMA}@{REVISION}"},
-    "ListSchemas": {"parent": "projects/p", "view": "FULL"},
-    "ListSchemaRevisions": {"name": SCHEMA, "page_size": 1},
-    "CommitSchema": {"name": SCHEMA, "schema": {"type_": "AVRO", "definition": DEFINITION}},
-    "RollbackSchema": {"name": SCHEMA, "revision_id": REVISION},
-    "DeleteSchemaRevision": {"name": f"{SCHEMA}@{REVISION}"},
-    "DeleteSchema": {"name": SCHEMA},
-    "ValidateSchema": {"parent": "projects/p", "schema": {"type_": "AVRO", "definition": DEFINITION}},
-    "ValidateMessage": {"parent": "projects/p", "name": SCHEMA, "message": b"{}", "encoding": "JSON"},
-    "SetIamPolicy": {"resource": TOPIC, "policy": {"bindings": [{"role": "roles/viewer", "members": ["allUsers"]}]}},
-    "GetIamPolicy": {"resource": SUBSCRIPTION},
-    "TestIamPermissions": {"resource": SNAPSHOT, "permissions": ["pubsub.snapshots.seek"]},
-}
-"""Method: a request. Acknowledgement ids are filled in."""
-
-
-class Service:
-    """All services through the generated clients of one transport; each of these has the methods of access policies too."""
-
-    def __init__(self, publisher: Any, subscriber: Any, schemas: Any) -> None:
-        self._clients = {
-            **dict.fromkeys((*calls.PUBLISHER_METHODS, *iam.METHODS), publisher),
-            **dict.fromkeys(calls.SUBSCRIBER_METHODS, subscriber),
-            **dict.fromkeys(schema_calls.METHODS, schemas),
-        }
-
-    def call(self, method: str, **request: Any) -> Any:
-        """The response; of a method that lists, the first page; None for an empty one."""
-        own = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in method).lstrip("_")
-        response = getattr(self._clients[method], own)(request=request, retry=None, timeout=WAIT_S)
-        return next(response.pages) if hasattr(response, "pages") else response
-
-    def outcome(self, method: str, request: Mapping[str, Any]) -> object:
-        """The response, or the HTTP status of the error and its sentence, without the URL that REST clients put before it."""
-        try:
-            return self.call(method, **request)
-        except exceptions.GoogleAPICallError as error:
-            return error.code, re.sub(r"^[A-Z]+ http\S+: ", "", error.message)
-
-    def prepare(self) -> str:
-        """Make one resource of each kind, one message outstanding and one to deliver; the id to acknowledge the first."""
-        self.call("CreateTopic", name=TOPIC)
-        self.call("CreateSubscription", name=SUBSCRIPTION, topic=TOPIC, enable_message_ordering=True)
-        self.call("CreateSnapshot", name=SNAPSHOT, subscription=SUBSCRIPTION)
-        self.call("Publish", topic=TOPIC, messages=[MESSAGE])
-        self.call("CreateSchema", parent="projects/p", schema_id="record", schema={"type_": "AVRO", "definition": DEFINITION})
-        self.call("CommitSchema", name=SCHEMA, schema={"type_": "AVRO", "definition": DEFINITION})
-        (received,) = self.call("Pull", subscription=SUBSCRIPTION, max_messages=5).received_messages
-        self.call("Publish", topic=TOPIC, messages=[MESSAGE | {"ordering_key": "other"}])
-        ack_id: str = received.ack_id
-        return ack_id
-
-    def resources(self) -> list[Any]:
-        """What a call may have changed."""
-        lists = [self.call(f"List{kind}", project="projects/p") for kind in ("Topics", "Subscriptions", "Snapshots")]
-        return [*lists, self.call("ListSchemas", parent="projects/p")]
-
-    def close(self) -> None:
-        for client in set(self._clients.values()):
-            client.transport.close()
-
-
-def by_grpc(server: Running) -> Service:
-    return Service(
-        PublisherClient(transport=PublisherGrpcTransport(channel=grpc.insecure_channel(server.address))),
-        SubscriberClient(transport=SubscriberGrpcTransport(channel=grpc.insecure_channel(server.address))),
-        SchemaServiceClient(transport=SchemaServiceGrpcTransport(channel=grpc.insecure_channel(server.address))),
-    )
-
-
-def by_rest(server: Running) -> Service:
-    host, nobody = f"http://{server.server.rest_address}", AnonymousCredentials()  # type: ignore[no-untyped-call]
-    return Service(
-        PublisherClient(transport=PublisherRestTransport(host=host, credentials=nobody)),
-        SubscriberClient(transport=SubscriberRestTransport(host=host, credentials=nobody)),
-        SchemaServiceClient(transport=SchemaServiceRestTransport(host=host, credentials=nobody)),
-    )
-
-
-def outcomes(connect: Callable[[Running], Service], method: str) -> list[object]:
-    """What a request leads to on a server without any resource, and on a prepared one; on each, what there is afterwards."""
-    found: list[object] = []
-    for prepared in (False, True):
-        with running(rest=True, now=lambda: NOW_S) as server:
-            service = connect(server)
-            ack_id = service.prepare() if prepared else "unknown"
-            request = dict(REQUESTS[method])
-            if "ack_ids" in request:
-                request["ack_ids"] = [ack_id]
-            found += [service.outcome(method, request), service.resources()]
-            service.close()
-    return found
-
-
-@pytest.mark.parametrize("method", calls.METHODS)
-def test_a_method_has_the_same_result_over_rest(method: str) -> None:
-    over_grpc = outcomes(by_grpc, method)
-    assert outcomes(by_rest, method) == over_grpc
-    assert not isinstance(over_grpc[2], tuple), "the request must succeed where there is everything that it names"
-
-
-def test_every_unary_method_has_a_rule() -> None:
-    assert set(calls.METHODS) == {rule.method for rule in HTTP_RULES}
-    assert REQUESTS.keys() == calls.METHODS.keys()
 
 
 @pytest.fixture
@@ -216,6 +54,17 @@ def test_names_in_the_query_and_in_the_body(server: Running) -> None:
     changed = {"topic": {"labels": {"a": "b"}}}
     status, topic = http(server, "PATCH /v1/projects/p/topics/topic1?updateMask=labels,messageRetentionDuration", changed)
     assert (status, topic["name"], topic["labels"]) == (200, "projects/p/topics/topic1", {"a": "b"})
+
+
+def test_a_name_with_characters_that_a_url_escapes(server: Running) -> None:
+    assert http(server, "PUT /v1/projects/p/topics/a+b%25c~", {})[1]["name"] == "projects/p/topics/a+b%c~"
+
+
+@pytest.mark.parametrize("view", ["FULL", "2"])
+def test_an_enum_in_the_query(server: Running, view: str) -> None:
+    schema = {"type": "AVRO", "definition": '{"type": "record", "name": "R", "fields": []}'}
+    made = http(server, "POST /v1/projects/p/schemas?schemaId=record", schema)[1]
+    assert http(server, f"GET /v1/projects/p/schemas?view={view}") == (200, {"schemas": [made]})
 
 
 def test_a_pull_that_does_not_wait_and_one_that_waits(server: Running) -> None:
