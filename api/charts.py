@@ -1,27 +1,29 @@
-"""Durations and counts over time, from what is kept: small charts, ready to be drawn. What is not known is a gap, never a zero."""
+"""Durations and counts over time as charts that `static/plots.js` draws. What is not known is a gap, never a zero."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from math import ceil, log10
+from math import ceil
 from typing import Final
 
+import orjson
+
 from api.words import clock, counted, day, duration, hour, share
+from prober.runs.result import HISTOGRAM_BOUNDS_S, Durations
 from prober.sinks.status.over_time import BinOfRuns, WorstDurations
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, MINUTE_S, Objective, SliCounts
 
-WIDTH: Final = 300
-HEIGHT: Final = 60
 BINS_MAX: Final = 240
 """So many points a line has at most."""
 MISSED_INTERVALS: Final = 3
 """Two points are joined unless so many runs are missing between them."""
 BUDGET_BELOW_TOP: Final = 1.5
-"""The top of a chart of counts is at least so many budgets high."""
+"""The top of a chart of shares is at least so many budgets high."""
 EDGE: Final = 8.0
 """A time that is written nearer to an edge, in percent, is written on its inner side."""
 
@@ -99,14 +101,6 @@ class ChartSpan:
         """How much time is a point of a line."""
         return self.reach.seconds / BINS_MAX
 
-    def x(self, at: float) -> float:
-        """Where a time is; what is outside is at the edge."""
-        return round(min(1.0, max(0.0, (at - self.since) / (self.now - self.since))) * WIDTH, 2)
-
-    def box(self, begin: float, end: float) -> tuple[float, float]:
-        """Left edge and width of a stretch of time, which is seen however short it is."""
-        return self.x(begin), round(max(1.0, self.x(end) - self.x(begin)), 2)
-
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """Full hours or days."""
@@ -120,102 +114,113 @@ class ChartSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """One indicator at one probe instance.
+class Line:
+    """A series of a chart. `kind`: how it is drawn; `limit` is a threshold."""
 
-    upper, lower   path data of what 99 % did not exceed and of the median, or of the longest and nothing for an age.
-    gaps           where nothing is known: left edge and width.
-    ceiling_s      the top of the chart; `limit` is the height of the objective's threshold in it, None if it lies above or there is none.
-    latest         of the newest runs that know; None: none of them does.
-    """
-
-    title: str
-    span: ChartSpan
-    upper: str
-    lower: str
-    gaps: tuple[tuple[float, float], ...]
-    ceiling_s: float
-    limit: float | None
-    latest: WorstDurations | None
-    highest_s: float
-    is_age: bool
-
-    @property
-    def words(self) -> str:
-        """The chart for those who do not see it."""
-        if self.latest is None:
-            return f"{self.title}: nothing is known"
-        gaps = f"; {counted(len(self.gaps), 'gap')} in which nothing is known" if self.gaps else ""
-        return f"{self.title}: {self.now}; at most {duration(self.highest_s)} in the time shown{gaps}"
-
-    @property
-    def now(self) -> str:
-        """What the newest runs say, in words."""
-        if self.latest is None:
-            return "unknown"
-        if self.is_age:
-            return f"up to {duration(self.latest.max_s)}"
-        return f"99 % within {duration(self.latest.p99_s)}, half within {duration(self.latest.p50_s)}"
+    label: str
+    kind: str
+    values: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CountChart:
-    """Which share of the counted things was bad, slice by slice.
+class Mark:
+    """A place on the horizontal axis with a label: a moment in seconds since 1970, or a place between the names of that axis."""
 
-    bars        path data: of the decided things; `doubtful`: from there on up to what it would be if all undecided ones were bad.
-    gaps        where nothing was decided: left edge and width.
-    ceiling     the share at the top; `limit` is the height of the error budget.
-    worst       the largest share and when its slice began; None: nothing was decided at all.
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlotData:
+    """The numbers of a chart, as `static/plots.js` reads them.
+
+    unit    of the values: `seconds` on a logarithmic axis, `share` or `count` on a linear one, whose top is at least `top`.
+    span    the ends of the horizontal axis; `names`: what its whole numbers are called, None: it is time.
+    gaps    from when to when nothing is known.
     """
 
-    span: ChartSpan
-    bars: str
-    doubtful: str
-    gaps: tuple[tuple[float, float], ...]
-    ceiling: float
-    limit: float
-    worst: tuple[float, float] | None
-
-    @property
-    def words(self) -> str:
-        """The chart for those who do not see it."""
-        if self.worst is None:
-            return "share of bad ones: nothing was decided"
-        gaps = f"; {counted(len(self.gaps), 'gap')} in which nothing was decided" if self.gaps else ""
-        most, at = self.worst
-        return f"share of bad ones: {f'at most {share(most)}, at {clock(at)}' if most else 'none was bad'}{gaps}"
+    unit: str
+    x_label: str
+    y_label: str
+    span: tuple[float, float]
+    x: tuple[float, ...]
+    series: tuple[Line, ...]
+    gaps: tuple[tuple[float, float], ...] = ()
+    marks: tuple[Mark, ...] = ()
+    top: float = 0.0
+    names: tuple[str, ...] | None = None
 
 
-def charts(bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]) -> tuple[Chart, ...]:
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A chart. `words`: the same for those who do not see it; `now`: the newest of it; `data` None: nothing is known."""
+
+    title: str
+    words: str
+    now: str
+    data: PlotData | None
+
+
+def duration_plots(
+    bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]
+) -> tuple[Plot, ...]:
     """The charts of a probe instance from the runs of the span, the oldest first."""
     limits = {objective.indicator: objective.threshold_s for objective in objectives}
     join_s = MISSED_INTERVALS * interval_s + max((one.longest_s for one in bins), default=0.0)
-    return tuple(_chart(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
+    return tuple(_duration_plot(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
 
 
-def count_chart(objective: Objective, counts: Mapping[float, SliCounts], span: ChartSpan) -> CountChart:
-    """The chart of an objective on a target from its slices, by when they began."""
+def share_plot(objective: Objective, counts: Mapping[float, SliCounts], span: ChartSpan) -> Plot:
+    """Which share of the counted things of an objective was bad on a target, from its slices by when they began."""
     length_s = span.reach.slice_s
-    ratios = {at: one.error_ratio for at, one in sorted(counts.items()) if one.error_ratio is not None}
-    ceiling = min(1.0, _round_up(max([BUDGET_BELOW_TOP * objective.budget, *ratios.values()])))
     starts = [number * float(length_s) for number in range(int(span.since // length_s), ceil(span.now / length_s))]
-
-    def bar(at: float, low: float, high: float) -> str:
-        left, width = span.box(at, min(at + length_s, span.now))
-        top, bottom = (round(HEIGHT - min(1.0, ratio / ceiling) * HEIGHT, 2) for ratio in (high, low))
-        return f"M{left:g} {bottom:g}V{top:g}h{width:g}V{bottom:g}z"
-
-    unsure = {at: (ratio, counts[at].error_ratio_bounds.high) for at, ratio in ratios.items() if counts[at].undecided}
-    gaps = _merged((at, min(at + length_s, span.now)) for at in starts if at not in ratios)
-    return CountChart(
-        span=span,
-        bars="".join(bar(at, 0.0, ratio) for at, ratio in ratios.items() if ratio),
-        doubtful="".join(bar(at, low, high) for at, (low, high) in unsure.items() if high > low),
-        gaps=tuple(span.box(begin, end) for begin, end in gaps if end > span.since),
-        ceiling=ceiling,
-        limit=round(HEIGHT - objective.budget / ceiling * HEIGHT, 2),
-        worst=max(((ratio, at) for at, ratio in ratios.items()), default=None),
+    ratios = [counts[at].error_ratio if at in counts else None for at in starts]
+    most = [counts[at].error_ratio_bounds.high if ratio is not None else None for at, ratio in zip(starts, ratios, strict=True)]
+    unknown = ((at, at + length_s) for at, ratio in zip(starts, ratios, strict=True) if ratio is None)
+    gaps = tuple((begin, min(end, span.now)) for begin, end in merged(unknown))
+    decided = [(ratio, at) for at, ratio in zip(starts, ratios, strict=True) if ratio is not None]
+    data = PlotData(
+        "share",
+        "time (UTC)",
+        "share of bad",
+        (span.since, span.now),
+        (*starts, span.now),
+        (
+            Line("if all undecided were bad", "doubtful", (*most, None)),
+            Line("bad", "bad", (*ratios, None)),
+            Line("error budget", "limit", (objective.budget,) * (len(starts) + 1)),
+        ),
+        gaps,
+        top=BUDGET_BELOW_TOP * objective.budget,
     )
+    return Plot(objective.name, _share_words(decided, gaps), "", data if decided else None)
+
+
+def histogram_plot(indicator: Indicator, durations: Durations, limit_s: float | None) -> Plot:
+    """How the durations of a run are spread, with their percentiles and the threshold of the objective."""
+    bounds = [f"to {duration(bound)}" for bound in HISTOGRAM_BOUNDS_S]
+    names = (*bounds, f"above {duration(HISTOGRAM_BOUNDS_S[-1])}")
+    named = {"p50": durations.p50_s, "p99": durations.p99_s, "max": durations.max_s, "SLO": limit_s}
+    marks = tuple(Mark(float(bisect_left(HISTOGRAM_BOUNDS_S, at)), name) for name, at in named.items() if at is not None)
+    used = [number for number, count in enumerate(durations.histogram) if count] + [round(mark.at) for mark in marks]
+    shown = range(max(0, min(used) - 1), min(len(names), max(used) + 2))
+    data = PlotData(
+        "count",
+        "duration",
+        "measurements",
+        (shown[0] - 0.5, shown[-1] + 0.5),
+        tuple(float(number) for number in shown),
+        (Line("measurements", "histogram", tuple(float(durations.histogram[number]) for number in shown)),),
+        marks=_spread(marks),
+        names=names,
+    )
+    words = ", ".join(f"{name} {duration(at)}" for name, at in named.items() if at is not None)
+    return Plot(str(indicator), f"{indicator} of {counted(durations.count, 'measurement')}: {words}", words, data)
+
+
+def as_json(data: PlotData) -> str:
+    """The numbers of a chart as its element has them."""
+    return orjson.dumps(data).decode()
 
 
 def filled(budget_left: float, width: int) -> str:
@@ -224,44 +229,64 @@ def filled(budget_left: float, width: int) -> str:
     return f"{min(max(spent, 2.0), width if budget_left <= 0.0 else width - 2.0):.4g}"
 
 
-def _chart(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan, limit_s: float | None) -> Chart:
-    is_age = indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE
+def _duration_plot(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan, limit_s: float | None) -> Plot:
+    title, is_age = TITLES[indicator], indicator is Indicator.OLDEST_UNACKED_MESSAGE_AGE
     known = [one.durations[indicator] for one in bins if indicator in one.durations]
-    highest = max((spread.max_s if is_age else spread.p99_s for spread in known), default=0.0)
-    ceiling = _round_up(highest)
-
-    def path(value: Callable[[WorstDurations], float]) -> str:
-        return "".join(_path(indicator, bins, join_s, span.x, lambda spread: HEIGHT - value(spread) / ceiling * HEIGHT))
-
-    return Chart(
-        title=TITLES[indicator],
-        span=span,
-        upper=path(lambda spread: spread.max_s if is_age else spread.p99_s),
-        lower="" if is_age else path(lambda spread: spread.p50_s),
-        gaps=tuple(span.box(begin, end) for begin, end in _merged(_gaps(indicator, bins, join_s, span))),
-        ceiling_s=ceiling,
-        limit=None if limit_s is None or limit_s > ceiling else round(HEIGHT - limit_s / ceiling * HEIGHT, 2),
-        latest=known[-1] if known else None,
-        highest_s=highest,
-        is_age=is_age,
+    if not known:
+        return Plot(title, f"{title}: nothing is known", "unknown", None)
+    points = list(_points(indicator, bins, join_s, span))
+    shown = [("longest", "main")] if is_age else [("p99", "main"), ("p50", "secondary")]
+    take = {"longest": lambda one: one.max_s, "p99": lambda one: one.p99_s, "p50": lambda one: one.p50_s}
+    lines = [Line(name, kind, tuple(None if one is None else take[name](one) for _, one in points)) for name, kind in shown]
+    if limit_s is not None:
+        lines.append(Line("objective", "limit", (limit_s,) * len(points)))
+    gaps = tuple(merged(_gaps(indicator, bins, join_s, span)))
+    data = PlotData(
+        "seconds",
+        "time (UTC)",
+        "age" if is_age else "latency",
+        (span.since, span.now),
+        tuple(at for at, _ in points),
+        tuple(lines),
+        gaps,
     )
+    newest = f"up to {duration(known[-1].max_s)}" if is_age else f"p99 {duration(known[-1].p99_s)}, p50 {duration(known[-1].p50_s)}"
+    highest = duration(max(one.max_s if is_age else one.p99_s for one in known))
+    return Plot(title, f"{title}: {newest}; at most {highest} in the time shown{_in_gaps(gaps, 'is known')}", newest, data)
 
 
-def _path(
-    indicator: Indicator,
-    bins: Iterable[BinOfRuns],
-    join_s: float,
-    x: Callable[[float], float],
-    y: Callable[[WorstDurations], float],
-) -> Iterator[str]:
-    """A line that is broken where nothing is known; a point between two gaps is a dot."""
+def _points(
+    indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan
+) -> Iterator[tuple[float, WorstDurations | None]]:
+    """The points of a line from edge to edge, which None breaks: where a bin knows nothing, or too many runs are missing."""
+    yield span.since, None
     previous: BinOfRuns | None = None
     for one in bins:
-        spread = one.durations.get(indicator)
-        if spread is not None:
-            joined = previous is not None and indicator in previous.durations and one.first_at - previous.last_at <= join_s
-            yield f"{'L' if joined else 'M'}{x(one.last_at):g} {y(spread):.2f}{'' if joined else 'h0'}"
+        if previous is not None and one.first_at - previous.last_at > join_s:
+            yield (previous.last_at + one.first_at) / 2.0, None
+        yield one.last_at, one.durations.get(indicator)
         previous = one
+    yield span.now, None
+
+
+def _share_words(decided: Sequence[tuple[float, float]], gaps: Sequence[object]) -> str:
+    if not decided:
+        return "share of bad ones: nothing was decided"
+    most, at = max(decided)
+    said = f"at most {share(most)}, at {clock(at)}" if most else "none was bad"
+    return f"share of bad ones: {said}{_in_gaps(gaps, 'was decided')}"
+
+
+def _in_gaps(gaps: Sequence[object], what: str) -> str:
+    return f"; {counted(len(gaps), 'gap')} in which nothing {what}" if gaps else ""
+
+
+def _spread(marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    """The marks from left to right, those at one place as one."""
+    labels: dict[float, list[str]] = {}
+    for mark in sorted(marks, key=lambda mark: mark.at):
+        labels.setdefault(mark.at, []).append(mark.label)
+    return tuple(Mark(at, ", ".join(names)) for at, names in labels.items())
 
 
 def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: ChartSpan) -> Iterator[tuple[float, float]]:
@@ -281,7 +306,7 @@ def _gaps(indicator: Indicator, bins: Sequence[BinOfRuns], join_s: float, span: 
         yield bins[-1].last_at, span.now
 
 
-def _merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+def merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """The same stretches of time in order, those that touch as one."""
     merged: list[tuple[float, float]] = []
     for begin, end in sorted(stretches):
@@ -290,11 +315,3 @@ def _merged(stretches: Iterable[tuple[float, float]]) -> list[tuple[float, float
         else:
             merged.append((begin, end))
     return merged
-
-
-def _round_up(value: float) -> float:
-    """The next of 1, 2 or 5 times a power of ten."""
-    if value <= 0.0:
-        return 0.001
-    power = 10.0 ** (ceil(log10(value)) - 1)
-    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.999))

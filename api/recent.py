@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from api.charts import TITLES, Chart, ChartSpan, charts
+from api.charts import TITLES, ChartSpan, Plot, duration_plots
 from api.timeline import Timeline, timeline_of
 from api.view import Archive
 from prober.clock import monotonic_s
@@ -74,7 +74,7 @@ class Recent:
             return Timeline(span, {})
         return timeline_of((instance.probe_instance.key for instance in snapshot.probe_instances), found, span)
 
-    def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
+    def charts_of(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Plot, ...]:
         """The charts of one probe instance. Raises what the store raises."""
         fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
         return self._fresh((instance.key, span.reach), fresh_s, lambda: self._charts(instance, span))
@@ -92,8 +92,8 @@ class Recent:
         ask = partial(self._archive.queries.acknowledgements, now)
         return self._fresh("acknowledgements", ACKNOWLEDGEMENTS_FRESH_S, ask)
 
-    def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Chart, ...]:
-        return charts(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)
+    def _charts(self, instance: ProbeInstance, span: ChartSpan) -> tuple[Plot, ...]:
+        return duration_plots(bins_of(self._archive, instance.key, span), instance.interval_s, span, self._archive.objectives)
 
     def _hot_keys(self) -> HotKeys:
         if self._archive.reports is None:

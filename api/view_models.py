@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode
 from starlette.exceptions import HTTPException
 
 from api.burn_windows import counted_windows
-from api.charts import ChartSpan, CountChart, TimeRange, count_chart
+from api.charts import ChartSpan, Plot, TimeRange, histogram_plot, share_plot
 from api.finding_case import case_of
+from api.incident_chart import incident_chart
 from api.lookups import finding_of, incident_of, objective_of, run_of
 from api.models.base import API
 from api.query_parameters import (
@@ -36,6 +37,7 @@ from prober.probes.catalogue import is_fed
 from prober.sinks.live.snapshot import InstanceSnapshot, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import FindingFilter, Item, Page, RunFilter
+from prober.sinks.status.over_time import OverTime
 from prober.sinks.status.queries import FindingGroup
 from prober.sinks.status.records import FindingRecord, Shown
 from prober.slo.budgets import SloSnapshot
@@ -92,6 +94,7 @@ class PageContents:
             "now": snapshot.at,
             "incident": incident,
             "case": None if shown is None else case_of(shown, None, None),
+            "chart": incident_chart(OverTime(queries.database), incident, snapshot.at),
             "found": found.items,
             "runbooks": self._runbooks,
             "writes": self._writes,
@@ -192,8 +195,15 @@ class PageContents:
         """A run with its findings."""
         run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        chances = chances_of(run.counters)
-        return {"run": run, "found": found.items, "figures": figures_as_text(run.figures), "chances": chances}
+        limits = {objective.indicator: objective.threshold_s for objective in self._archive.objectives}
+        spread = [histogram_plot(name, took, limits.get(name)) for name, took in run.durations.items() if took.histogram]
+        return {
+            "run": run,
+            "found": found.items,
+            "figures": figures_as_text(run.figures),
+            "chances": chances_of(run.counters),
+            "spread": spread,
+        }
 
     def key(self, key: str) -> Values:
         """The findings on a key, and whether it was hot."""
@@ -256,9 +266,9 @@ class PageContents:
             raise HTTPException(404, "there is no runbook of this name; the page of all runbooks has those that there are")
         return {"book": book, "reader": reader}
 
-    def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, CountChart]:
+    def _count_charts(self, objective: Objective, slos: Iterable[SloSnapshot], span: ChartSpan) -> Mapping[str, Plot]:
         counts = slices_of(self._archive, objective, span)
-        return {slo.target: count_chart(objective, counts.get(slo.target, {}), span) for slo in slos}
+        return {slo.target: share_plot(objective, counts.get(slo.target, {}), span) for slo in slos}
 
 
 def _listed(ask: Callable[..., Page[Item]], asked: ListParameters, snapshot: StatusSnapshot) -> Values:

@@ -82,6 +82,8 @@ class DurationsAnswer(Answer, schema="Durations"):
     """What 99 % did not exceed."""
     max_s: Seconds
     """The longest."""
+    histogram: Annotated[tuple[Count, ...], Field(examples=[[0, 0, 0, 12, 150, 38]])]
+    """How many took up to 1 ms, 2 ms, 5 ms, 10 ms and so on to 50 s, and longer; empty of runs of an older prober."""
 
 
 class ProberStateAnswer(Answer, schema="ProberState"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil
+from typing import Final
 
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
@@ -13,22 +16,31 @@ from prober.slo.figures import Figure
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import SliCounts
 
+HISTOGRAM_BOUNDS_S: Final = tuple(step * 10.0**power for power in range(-3, 2) for step in (1.0, 2.0, 5.0))
+"""The upper bounds of the buckets of a histogram, from 1 ms to 50 s; a last bucket has what is above."""
+
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long things took in a run, in seconds: the median, what 99 % did not exceed, and the longest."""
+    """How long things took in a run, in seconds: the median, what 99 % did not exceed, and the longest.
+
+    histogram   how many are in each bucket of `HISTOGRAM_BOUNDS_S` and above; empty of runs that counted none.
+    """
 
     count: int
     p50_s: float
     p99_s: float
     max_s: float
+    histogram: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, taken_s: Collection[float]) -> Durations:
         """Of at least one; by nearest rank."""
         ordered = sorted(taken_s)
         count = len(ordered)
-        return cls(count, ordered[(count - 1) // 2], ordered[ceil(0.99 * count) - 1], ordered[-1])
+        below = [bisect_right(ordered, bound) for bound in HISTOGRAM_BOUNDS_S]
+        histogram = tuple(upper - lower for lower, upper in pairwise((0, *below, count)))
+        return cls(count, ordered[(count - 1) // 2], ordered[ceil(0.99 * count) - 1], ordered[-1], histogram)
 
 
 def finding_id_of(run_id: str, number: int) -> str:

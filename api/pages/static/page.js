@@ -7,7 +7,7 @@ const PERIOD_MS = 5000;
 const PATIENCE_MS = 4000;
 
 const READING_MS = 30000;
-const LISTS = "main :is(table, .findings)";
+const LISTS = "main :is(table, .findings, .plot)";
 const ROWS = "tbody tr, .finding";
 
 let answeredAt = new Date();

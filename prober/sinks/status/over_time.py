@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import JSON, ColumnElement, and_, case, cast, func, literal, select, type_coerce
 from sqlalchemy.sql.elements import SQLCoreOperations
@@ -67,6 +67,14 @@ class RunsOfCell:
         return worst_of(self.runs)
 
 
+class ProberStart(NamedTuple):
+    """A process of a prober began, perhaps with another version."""
+
+    at: float
+    instance: str
+    version: str
+
+
 class OverTime:
     """Reads. Every method raises `StoreUnavailable`. For any thread."""
 
@@ -104,6 +112,16 @@ class OverTime:
                 place = InstanceKey(*(row[column.key] for column in _PLACE))
                 found.setdefault(place, {}).setdefault(row["cell"], []).append(row)
         return {place: {number: _cell_of(rows) for number, rows in cells.items()} for place, cells in found.items()}
+
+    def starts(self, target: str, since: float, until: float) -> tuple[ProberStart, ...]:
+        """The starts of probers in that time that made runs on the target in it, the oldest first."""
+        told = type_coerce(RunRecord.prober, JSON)
+        started_at = told["started_at"].as_float()
+        columns = (started_at.label("at"), RunRecord.instance, told["version"].as_string().label("version"))
+        inside = (RunRecord.target == target, RunRecord.started_at >= since, RunRecord.started_at < until, started_at >= since)
+        with self._database.reading() as connection:
+            rows = connection.execute(select(*columns).where(*inside).distinct())
+            return tuple(sorted(ProberStart(*row) for row in rows))
 
     def counted(self, window_s: float, now: float) -> dict[Series, Counted]:
         """Count every objective over the last `window_s` seconds; series without a count are missing.

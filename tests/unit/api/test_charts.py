@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
-from api.charts import BINS_MAX, HEIGHT, WIDTH, Chart, ChartSpan, CountChart, TimeRange, charts, count_chart
+from api.charts import BINS_MAX, ChartSpan, Plot, TimeRange, as_json, duration_plots, histogram_plot, share_plot
+from prober.runs.result import HISTOGRAM_BOUNDS_S, Durations
 from prober.sinks.status.over_time import BinOfRuns, WorstDurations
 from prober.slo.indicators import Indicator
 from prober.slo.objectives import DAY_S, HOUR_S, Objective, SliCounts
@@ -31,100 +35,135 @@ def ended(
     return BinOfRuns(at(tenths), at(tenths if until is None else until), runs, 0.0, counts, durations)
 
 
-def chart(*bins: BinOfRuns, number: int = 0) -> Chart:
+def plot(*bins: BinOfRuns, number: int = 0) -> Plot:
     """One of the charts of a probe instance that runs ten times in the time shown."""
-    return charts(bins, INTERVAL_S, SPAN, [LIMIT])[number]
+    return duration_plots(bins, INTERVAL_S, SPAN, [LIMIT])[number]
 
 
-def counts(by_minute: dict[float, SliCounts], span: ChartSpan = SPAN) -> CountChart:
+def shares(by_minute: dict[float, SliCounts], span: ChartSpan = SPAN) -> Plot:
     """The chart of an objective; slices by minutes since the hour began."""
-    return count_chart(ORDER, {span.since + 60.0 * minute: one for minute, one in by_minute.items()}, span)
+    return share_plot(ORDER, {span.since + 60.0 * minute: one for minute, one in by_minute.items()}, span)
+
+
+def sent(drawn: Plot) -> Any:
+    """What the script gets."""
+    assert drawn.data is not None
+    return json.loads(as_json(drawn.data))
+
+
+def line(drawn: Plot, label: str) -> list[float | None]:
+    """The values of a series."""
+    (values,) = (one["values"] for one in sent(drawn)["series"] if one["label"] == label)
+    return list(values)
+
+
+def gaps(drawn: Plot) -> list[tuple[float, float]]:
+    """Where nothing is known, in tenths of the hour."""
+    return [((begin - SPAN.since) / INTERVAL_S, (end - SPAN.since) / INTERVAL_S) for begin, end in sent(drawn)["gaps"]]
 
 
 def test_without_runs_nothing_is_known() -> None:
-    drawn = chart()
-    assert (drawn.upper, drawn.lower, drawn.gaps, drawn.words) == ("", "", ((0.0, WIDTH),), "publish latency: nothing is known")
+    drawn = plot()
+    assert (drawn.data, drawn.words) == (None, "publish latency: nothing is known")
 
 
-def test_a_line_from_run_to_run() -> None:
-    drawn = chart(*(ended(tenths, 0.1, 1.0, 1.0) for tenths in (0, 2)), ended(5, 0.2, 0.5, 2.0), ended(8, 0.1, 0.0, 0.0), ended(10))
-    assert drawn.upper == f"M0 0.00h0L60 0.00L150 {HEIGHT / 2:.2f}L240 {HEIGHT:.2f}"
-    assert drawn.lower.startswith(f"M0 {HEIGHT * 0.9:.2f}h0L")
-    assert (drawn.ceiling_s, drawn.highest_s) == (1.0, 1.0)
+def test_a_line_from_run_to_run_between_the_edges() -> None:
+    drawn = plot(*(ended(tenths, 0.1, 1.0, 1.0) for tenths in (0, 2)), ended(5, 0.2, 0.5, 2.0), ended(8, 0.1, 0.0, 0.0), ended(10))
+    assert line(drawn, "p99") == [None, 1.0, 1.0, 0.5, 0.0, None, None]
+    assert line(drawn, "p50") == [None, 0.1, 0.1, 0.2, 0.1, None, None]
+    assert sent(drawn)["x"] == [at(tenths) for tenths in (0, 0, 2, 5, 8, 10, 10)]
 
 
-def test_a_run_that_knows_nothing_is_a_gap() -> None:
-    drawn = chart(ended(0, 0.1, 1.0, 1.0), ended(2), ended(4, 0.1, 1.0, 1.0), ended(7, 0.1, 1.0, 1.0), ended(10, 0.1, 1.0, 1.0))
-    assert drawn.upper == "M0 0.00h0M120 0.00h0L210 0.00L300 0.00"
-    assert drawn.gaps == ((0.0, 120.0),)
+def test_a_run_that_knows_nothing_breaks_the_line() -> None:
+    drawn = plot(*(ended(tenths, *([0.1, 1.0, 1.0] if tenths != 2 else [])) for tenths in (0, 2, 4, 7, 10)))
+    assert line(drawn, "p99") == [None, 1.0, None, 1.0, 1.0, 1.0, None]
+    assert gaps(drawn) == [(0.0, 4.0)]
     assert drawn.words.endswith("; 1 gap in which nothing is known")
 
 
 def test_one_of_many_runs_that_knows_nothing_shows_too() -> None:
-    bins = (ended(0, 0.1, 1.0, 1.0), ended(2, 0.1, 1.0, 1.0, runs=2, until=4), ended(7, 0.1, 1.0, 1.0), ended(10, 0.1, 1.0, 1.0))
-    drawn = chart(*bins)
-    assert (drawn.upper, drawn.gaps) == ("M0 0.00h0L120 0.00L210 0.00L300 0.00", ((60.0, 60.0),))
+    known = (0.1, 1.0, 1.0)
+    assert gaps(plot(ended(0, *known), ended(2, *known, runs=2, until=4), ended(7, *known), ended(10, *known))) == [(2.0, 4.0)]
 
 
-def test_missing_runs_are_a_gap() -> None:
-    drawn = chart(ended(1, 0.1, 1.0, 1.0), ended(6, 0.1, 1.0, 1.0), ended(8, 0.1, 1.0, 1.0))
-    assert drawn.upper == "M30 0.00h0M180 0.00h0L240 0.00"
-    assert drawn.gaps == ((30.0, 150.0),)
+def test_missing_runs_break_the_line() -> None:
+    drawn = plot(ended(1, 0.1, 1.0, 1.0), ended(6, 0.1, 1.0, 1.0), ended(8, 0.1, 1.0, 1.0))
+    assert line(drawn, "p99") == [None, 1.0, None, 1.0, 1.0, None]
+    assert gaps(drawn) == [(1.0, 6.0)]
 
 
 def test_before_the_first_run_and_after_the_last_nothing_is_known() -> None:
-    assert chart(ended(4, 0.1, 1.0, 1.0), ended(5, 0.1, 1.0, 1.0)).gaps == ((0.0, 120.0), (150.0, 150.0))
+    assert gaps(plot(ended(4, 0.1, 1.0, 1.0), ended(5, 0.1, 1.0, 1.0))) == [(0.0, 4.0), (5.0, 10.0)]
 
 
 def test_what_the_newest_run_says() -> None:
-    drawn = chart(ended(9, 0.01, 0.04, 0.9), ended(10, 0.012, 0.035, 0.9))
-    assert drawn.now == "99 % within 35 ms, half within 12 ms"
+    drawn = plot(ended(9, 0.01, 0.04, 0.9), ended(10, 0.012, 0.035, 0.9))
+    assert drawn.now == "p99 35 ms, p50 12 ms"
     assert drawn.words.startswith(f"publish latency: {drawn.now}; at most 40 ms in the time shown")
-    assert drawn.ceiling_s == 0.05
 
 
 def test_of_an_age_the_longest_counts() -> None:
-    drawn = chart(ended(10, 0.1, 0.4, 26.0, indicator=Indicator.OLDEST_UNACKED_MESSAGE_AGE), number=2)
-    assert (drawn.now, drawn.ceiling_s, drawn.lower) == ("up to 26 s", 50.0, "")
+    drawn = plot(ended(10, 0.1, 0.4, 26.0, indicator=Indicator.OLDEST_UNACKED_MESSAGE_AGE), number=2)
+    assert (drawn.now, [one["label"] for one in sent(drawn)["series"]]) == ("up to 26 s", ["longest"])
 
 
-def test_the_limit_is_drawn_where_it_is_not_above_the_chart() -> None:
-    assert chart(ended(10, 0.1, 0.9, 0.9)).limit == HEIGHT / 2
-    assert chart(ended(10, 0.01, 0.09, 0.9)).limit is None
-    assert chart(ended(10, 0.1, 0.9, 0.9), number=1).limit is None
+def test_the_threshold_reaches_from_edge_to_edge() -> None:
+    assert line(plot(ended(10, 0.01, 0.09, 0.9)), "objective") == [0.5, 0.5, 0.5]
+    other = plot(ended(10, 0.1, 0.9, 0.9, indicator=Indicator.END_TO_END_LATENCY), number=1)
+    assert "objective" not in {one["label"] for one in sent(other)["series"]}
 
 
-def test_nothing_but_zeros_is_a_line_at_the_bottom() -> None:
-    drawn = chart(ended(10, 0.0, 0.0, 0.0))
-    assert drawn.upper.endswith(f" {HEIGHT:.2f}h0")
-    assert drawn.ceiling_s > 0.0
-
-
-class TestCounts:
+class TestShares:
     def test_a_bar_is_the_share_of_bad_ones(self) -> None:
-        drawn = counts({minute: SliCounts(50, 50 * (minute == 30)) for minute in range(0, 60, 5)})
-        assert (drawn.bars, drawn.doubtful, drawn.gaps) == ("M150 60V0h25V60z", "", ())
-        assert (drawn.ceiling, drawn.limit) == (0.5, 58.8)
+        drawn = shares({minute: SliCounts(50, 50 * (minute == 30)) for minute in range(0, 60, 5)})
+        assert line(drawn, "bad") == [0.5 * (minute == 30) for minute in range(0, 60, 5)] + [None]
+        assert [line(drawn, "error budget")[0], sent(drawn)["top"]] == pytest.approx([0.01, 0.015])
+        assert gaps(drawn) == []
         assert drawn.words == "share of bad ones: at most 50 %, at 2026-03-01 11:30:00 UTC"
 
     def test_nothing_bad_is_no_gap_and_nothing_decided_is_one(self) -> None:
-        drawn = counts({0: SliCounts(9), 5: SliCounts(9), 10: SliCounts(undecided=9), 20: SliCounts(9), 50: SliCounts(9)})
-        assert drawn.bars == ""
-        assert drawn.gaps == ((50.0, 50.0), (125.0, 125.0), (275.0, 25.0))
+        drawn = shares({0: SliCounts(9), 5: SliCounts(9), 10: SliCounts(undecided=9), 20: SliCounts(9), 50: SliCounts(9)})
+        assert line(drawn, "bad")[:5] == [0.0, 0.0, None, None, 0.0]
+        assert [(round(begin * 6), round(end * 6)) for begin, end in gaps(drawn)] == [(10, 20), (25, 50), (55, 60)]
         assert drawn.words == "share of bad ones: none was bad; 3 gaps in which nothing was decided"
 
     def test_what_is_undecided_might_be_bad(self) -> None:
-        drawn = counts({0: SliCounts(80, 10, 10)})
-        assert drawn.bars == "M0 60V26.67h25V60z"
-        assert drawn.doubtful == "M0 26.67V0h25V26.67z"  # and beyond the top
+        drawn = shares({0: SliCounts(80, 10, 10)})
+        assert [line(drawn, "bad")[0], line(drawn, "if all undecided were bad")[0]] == pytest.approx([10 / 90, 0.2])
 
     def test_nothing_was_decided_at_all(self) -> None:
-        drawn = counts({})
-        assert (drawn.gaps, drawn.worst, drawn.words) == (((0.0, WIDTH),), None, "share of bad ones: nothing was decided")
+        assert (shares({}).data, shares({}).words) == (None, "share of bad ones: nothing was decided")
 
     def test_the_slice_under_way_ends_now(self) -> None:
         span = ChartSpan.until(NOON + 60.0, TimeRange.HOUR)
-        assert counts({54 + 5: SliCounts(0, 1)}, span).bars == "M295 60V0h5V60z"
+        drawn = shares({54 + 5: SliCounts(0, 1)}, span)
+        assert (sent(drawn)["x"][-2:], line(drawn, "bad")[-2:]) == ([NOON, NOON + 60.0], [1.0, None])
+
+
+class TestHistogram:
+    def test_buckets_with_percentiles_and_the_threshold(self) -> None:
+        took = Durations.of([0.012] * 90 + [0.03] * 9 + [0.4])
+        assert sum(took.histogram) == took.count
+        drawn = histogram_plot(Indicator.PUBLISH_LATENCY, took, 1.0)
+        data = sent(drawn)
+        names = dict(zip(data["x"], line(drawn, "measurements"), strict=True))
+        by_name = {data["names"][round(number)]: count for number, count in names.items() if count}
+        assert by_name == {"to 20 ms": 90.0, "to 50 ms": 9.0, "to 500 ms": 1.0}
+        assert {one["label"]: data["names"][round(one["at"])] for one in data["marks"]} == {
+            "p50": "to 20 ms",
+            "p99": "to 50 ms",
+            "max": "to 500 ms",
+            "SLO": "to 1 s",
+        }
+        assert drawn.words == "publish_latency of 100 measurements: p50 12 ms, p99 30 ms, max 400 ms, SLO 1 s"
+
+    def test_marks_at_one_place_are_one(self) -> None:
+        drawn = histogram_plot(Indicator.PUBLISH_LATENCY, Durations.of([0.012]), None)
+        assert [one["label"] for one in sent(drawn)["marks"]] == ["p50, p99, max"]
+
+    def test_what_is_above_the_last_bound_has_a_bucket(self) -> None:
+        assert Durations.of([HISTOGRAM_BOUNDS_S[-1], 100.0]).histogram[-2:] == (1, 1)
+        assert Durations.of([0.0, 0.001, 0.0011]).histogram[:2] == (2, 1)
 
 
 class TestSpan:
@@ -135,6 +174,7 @@ class TestSpan:
             ("6h", ["06:00", "08:00", "10:00", "12:00"]),
             ("24h", ["12:00", "18:00", "1 Mar", "06:00", "12:00"]),
             ("7d", ["24 Feb", "26 Feb", "28 Feb"]),
+            ("90d", ["8 Dec", "23 Dec", "7 Jan", "22 Jan", "6 Feb", "21 Feb"]),
         ],
     )
     def test_the_axis_has_full_hours_or_days(self, reach: str, texts: list[str]) -> None:
@@ -152,4 +192,4 @@ class TestSpan:
         assert reach.seconds / span.bin_s <= BINS_MAX
         assert reach.seconds / reach.slice_s <= BINS_MAX
         assert reach.seconds / reach.tick_s <= 6
-        assert reach.slice_s % (HOUR_S if reach is TimeRange.WEEK else 300) == 0
+        assert reach.slice_s % (HOUR_S if reach in (TimeRange.WEEK, TimeRange.MONTHS) else 300) == 0

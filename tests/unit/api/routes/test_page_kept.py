@@ -222,7 +222,7 @@ class TestOthers:
             "redelivery on europe (wire) FAIL for 2 min REDELIVERY_SKIP When a message is redelivered",
             "Schedule every 1m Target europe · production · europe-west1",
             "Open incidents Redeliveries leave messages out on europe",
-            "End-to-end latency 06:00 08:00 10:00 12:00 99 % within",
+            "End-to-end latency end-to-end latency: p99",
             "Objectives that it counts for redelivery proven 2.3 % of the budget spent",
             "Newest runs Run Verdict Began Took Where redelivery-europe-wire-089 FAIL REDELIVERY_SKIP",
             "All findings here",
@@ -260,10 +260,10 @@ class TestOthers:
 
         (usual,), said = chosen()
         assert usual.startswith(f"?{others}range=6h#")
-        assert "06:00 08:00 10:00 12:00" in said
+        assert "he last 6 h. " in said
         (asked,), said = chosen("range=7d")
         assert asked.startswith(f"?{others}range=7d#")
-        assert "24 Feb 26 Feb 28 Feb" in said
+        assert "he last 7 d. " in said
         assert "range: Input should be '1h', '6h', '24h', '7d' or '90d'." in page(world, f"{path}range=1y", 400).said()
         assert "ranges: there is no such parameter" in page(world, f"{path}ranges=7d", 400).said()
 
@@ -282,8 +282,7 @@ class TestOthers:
         labels = list(page(world, PAGES["objective"]).values("aria-label"))
         assert "share of bad ones: at most 1.7 %, at 2026-03-01 11:55:00 UTC" in labels
         assert "share of bad ones: none was bad" in labels
-        labels = list(page(world, PAGES["unknown objective"]).values("aria-label"))
-        assert "share of bad ones: nothing was decided" in labels
+        assert "share of bad ones: nothing was decided" in page(world, PAGES["unknown objective"]).said()
 
     def test_an_objective_of_which_nothing_was_counted(self, world: World) -> None:
         said = page(world, PAGES["unknown objective"]).said()

@@ -10,7 +10,7 @@ from prober.core.verdict import Verdict
 from prober.runs.result import Durations
 from prober.sinks.live.condition import Condition
 from prober.sinks.status.database import Database
-from prober.sinks.status.over_time import BinOfRuns, OverTime, RunsOfCell, WorstDurations
+from prober.sinks.status.over_time import BinOfRuns, OverTime, ProberStart, RunsOfCell, WorstDurations
 from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.records import Entry
 from prober.sinks.status.slices import LONG_S, SHORT_S, definition_of
@@ -33,7 +33,7 @@ def over_time(store: StatusStore, database: Database) -> OverTime:
 def lasting(number: int, at: float, *known: float, took_s: float = 2.0) -> Entry:
     """A run that ended then, and what it knows of a latency."""
     made = entry(f"run-{number}", at=at - 2.0, verdict=Verdict.PASS)
-    durations = {LATENCY: Durations(9, *known)} if known else {}
+    durations = {LATENCY: Durations(9, known[0], known[1], known[2])} if known else {}
     return replace(made, run=replace(made.run, durations=durations, duration_s=took_s))
 
 
@@ -85,6 +85,16 @@ def test_a_cell_counts_its_runs_and_names_the_newest_of_the_worst(store: StatusS
         LIBRARY.key: {first + 2: RunsOfCell({Condition.PASS: 1}, "elsewhere", "")},
     }
     assert over_time.verdicts(BEGIN, BEGIN + 600.0, 60.0)[INSTANCE.key][first].worst is Condition.FAIL
+
+
+def test_starts_of_probers_within_the_time(store: StatusStore, over_time: OverTime) -> None:
+    runs = [("first", 1.0, "1.4.0", BEGIN - 100.0), ("second", 50.0, "1.5.0", BEGIN + 40.0), ("third", 60.0, "1.5.0", BEGIN + 40.0)]
+    for name, after_s, version, started_at in runs:
+        made = entry(name, at=BEGIN + after_s)
+        prober = replace(made.run.prober, version=version, started_at=started_at)
+        store.record([replace(made, run=replace(made.run, prober=prober))])
+    assert over_time.starts("europe", BEGIN, BEGIN + 600.0) == (ProberStart(BEGIN + 40.0, "prober-0", "1.5.0"),)
+    assert over_time.starts("us", BEGIN, BEGIN + 600.0) == ()
 
 
 def test_nothing_is_nothing(over_time: OverTime) -> None:
