@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
 from math import ceil
 from typing import Final
-
-import orjson
 
 from api.words import clock, counted, day, duration, hour, share
 from prober.runs.result import HISTOGRAM_BOUNDS_S, Durations
@@ -220,7 +219,7 @@ def histogram_plot(indicator: Indicator, durations: Durations, limit_s: float | 
 
 def as_json(data: PlotData) -> str:
     """The numbers of a chart as its element has them."""
-    return orjson.dumps(data).decode()
+    return json.dumps(asdict(data))
 
 
 def filled(budget_left: float, width: int) -> str:
