@@ -252,14 +252,9 @@ def _durations(chance: Random, *, slow: bool) -> dict[Indicator, Durations]:
         Indicator.END_TO_END_LATENCY: Durations(200, receipt, receipt * chance.uniform(2.0, 3.0) * worse, receipt * 4.0 * worse),
         Indicator.OLDEST_UNACKED_MESSAGE_AGE: Durations(12, 0.1, 0.4, chance.uniform(0.4, 0.9) * worse * worse),
     }
-    return {indicator: replace(one, histogram=_spread(one)) for indicator, one in known.items()}
-
-
-def _spread(durations: Durations) -> tuple[int, ...]:
-    """A histogram that agrees with its percentiles, as far as anybody can see."""
-    chance = Random(durations.max_s)
-    taken = (durations.p50_s * chance.lognormvariate(0.0, 0.45) for _ in range(durations.count - 1))
-    return Durations.of([durations.max_s, *(min(one, durations.max_s) for one in taken)]).histogram
+    spread = Random(publish)
+    taken = {indicator: [one.p50_s * spread.lognormvariate(0.0, 0.45) for _ in range(200)] for indicator, one in known.items()}
+    return {indicator: replace(one, histogram=Durations.of(taken[indicator]).histogram) for indicator, one in known.items()}
 
 
 def _entry(probe_instance: ProbeInstance, result: RunResult, instance: str) -> Entry:
