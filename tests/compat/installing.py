@@ -1,4 +1,4 @@
-"""Client libraries from a package registry, in locked versions, into a folder of the test run."""
+"""Client libraries from a package registry, in locked versions, and tests that run in Node."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 NPM_CI = ("npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
 INSTALL_TIMEOUT_S = 300
+RUN_TIMEOUT_S = 180
 OFFLINE = {"METADATA_SERVER_DETECTION": "none", "GOOGLE_CLOUD_PROJECT": "test"}
 """Environment of a client that asks no server for credentials or a project."""
 
@@ -29,6 +30,14 @@ def install_node(sources: Path, folder: Path) -> None:
         missing("needs Node and npm: install nodejs 18 or newer")
     shutil.copytree(sources, folder, dirs_exist_ok=True)
     _run(*NPM_CI, folder=folder)
+
+
+def run_node_tests(folder: Path, script: str, address: str) -> None:
+    """Run a script with the test runner of Node against the server at this address."""
+    environment = {**os.environ, **OFFLINE, "PUBSUB_EMULATOR_HOST": address}
+    command = ["node", "--test", "--test-reporter=spec", script]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def install_python(requirements: Path, folder: Path) -> Path:
