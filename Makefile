@@ -13,10 +13,13 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check format mutants bench soak screenshots generate sbom audit chart simulate detection quiet loud test-nightly lock clean help
+.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit chart simulate detection quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
+
+demo: $(VENV)/runtime.stamp  ## Show the service at work: one fault after the other, in two minutes
+	@exec $(BIN)/ordering-prober demo
 
 # The tests start the program hundreds of times: if none may write bytecode, each compiles all of it again.
 test: $(VENV)/dev.stamp  ## Run the test suite, but for what waits for minutes (PYTEST_ARGS="-n 0" for one process)
@@ -46,8 +49,9 @@ soak: $(VENV)/dev.stamp  ## Run everything for MINUTES=20 under load while one t
 	@mkdir -p build
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES) --picture build/soak.svg
 
-screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again
+screenshots: $(VENV)/dev.stamp  ## Draw the pictures of the pages in docs/images/ again, and record the demo
 	$(BIN)/python -m tests.browser.screenshots
+	$(BIN)/python -m tests.browser.demo_recording
 
 sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials of the service (CycloneDX)
 	@mkdir -p dist

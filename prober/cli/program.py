@@ -29,6 +29,7 @@ WIDTH_MAX: Final = 120  # columns of a help text
 
 COMMANDS: Final = {
     "run": ("run:run", "Run the service: probes, metrics, API, status page."),
+    "demo": ("demo:demo", "Show faults and findings, in two minutes."),
     "status": ("status:status", "Show how the running service stands."),
     "verify": ("verify:verify", "Judge trace files, or a history."),
     "observe": ("observe:observe", "Verify a stream that others publish."),

@@ -43,7 +43,7 @@ def run(
     for warning in file.warnings:
         _log.warning("%s", warning)
     hints = next_steps(_called()) if config is None and _is_calm(settings) else ""
-    asyncio.run(_serve(file, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
+    asyncio.run(serve(file, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
 
 
 def _called() -> str:
@@ -67,7 +67,7 @@ The first verdicts come after some seconds, that of each probe within a minute o
 """
 
 
-async def _serve(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
+async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
     """Runs until a signal comes, then stops cleanly. `announce` is told the URL of the status page. SIGHUP has the file looked at.
 
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.

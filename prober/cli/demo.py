@@ -1,0 +1,224 @@
+"""The command `ordering-prober demo`: the service on an embedded server, one fault after the other, with a caption for each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import tempfile
+import textwrap
+import webbrowser
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import typer
+
+from prober.cli.process import own_version
+from prober.clock import monotonic_s
+from prober.embedded.faults import parse_fault
+
+if TYPE_CHECKING:
+    from prober.embedded.server import EmbeddedServer
+
+_T = TypeVar("_T")
+
+INDENT: Final = " " * 6
+WIDTH: Final = 100
+POLL_S: Final = 0.5
+SHOWN_S: Final = 12.0
+"""How long a finding stays before the next scene begins: time to open its page."""
+PATIENCE_S: Final = 45.0
+"""How long a scene waits for its finding before the next scene begins without it."""
+INTERVALS: Final[Mapping[str, str]] = {"ordering": "5s", "redelivery": "15s", "affinity": "15s", "publish": "15s", "pull": "15s"}
+"""The probes of the demo and how often they run, so that nobody waits for a schedule of minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A fault, the probe that finds it, and the findings that end the scene.
+
+    happens  what the embedded server does wrong.
+    look     which part of the page shows it.
+    """
+
+    title: str
+    fault: str
+    probe: str
+    kinds: tuple[str, ...]
+    happens: str
+    look: str
+
+
+SCENES: Final = (
+    Scene(
+        "Messages in the wrong order",
+        "swap_in_batch:p=0.2,key=ordering-[024]",
+        "ordering",
+        ("ORDER_INVERSION", "ORDER_GAP"),
+        "Pub/Sub stores two neighbouring messages of a key in the wrong order.",
+        "The first line of the page names the broken guarantee and its probe; the finding has the messages as a diagram.",
+    ),
+    Scene(
+        "A redelivery that leaves messages out",
+        "redeliver_unacked_only:key=redelivery-*",
+        "redelivery",
+        ("REDELIVERY_SKIP",),
+        "Pub/Sub redelivers a nacked message, but not the acknowledged messages behind it.",
+        "The diagram shows the redelivered message and names the messages that were left out.",
+    ),
+    Scene(
+        "One key at two subscribers",
+        "split_holder:key=affinity-*",
+        "affinity",
+        ("AFFINITY_SPLIT",),
+        "Pub/Sub sends messages of a key to a second subscriber while the first has not acknowledged its own.",
+        "The diagram has a lane for each subscriber; both hold messages of the key at the same time.",
+    ),
+)
+
+
+def demo(
+    port: Annotated[int, typer.Option(help="The port of the status page; 0 takes a free one.")] = 8080,
+    browser: Annotated[bool, typer.Option(help="Open the status page in the browser.")] = True,
+    stay: Annotated[bool, typer.Option(help="Keep the service running after the last scene, until Ctrl-C.")] = True,
+) -> None:
+    """Show the service at work: an embedded Pub/Sub server breaks one guarantee after the other, in two minutes.
+
+    Everything runs on this machine and is deleted at the end. Exit code 0: all scenes were shown. 2: a port is taken. 3: the prober missed
+    a fault.
+    """
+    logging.getLogger("prober").setLevel(logging.ERROR)  # the captions report the findings
+    with tempfile.TemporaryDirectory() as folder:
+        missed = asyncio.run(_demo(Path(folder), port, browser, stay))
+    raise typer.Exit(3 if missed else 0)
+
+
+async def _demo(folder: Path, port: int, browser: bool, stay: bool) -> int:
+    """The number of scenes without a finding. Raises ConfigError for a port that is taken."""
+    from prober.cli.run import serve
+    from prober.config.following import ConfigurationFile
+    from prober.embedded.server import EmbeddedServer
+
+    async with EmbeddedServer() as server:
+        environ = settings(folder, server.address, port)
+        url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve(ConfigurationFile.read(None, environ), environ, own_version(), url.set_result))
+        playing = asyncio.create_task(_play(url, server, browser))
+        serving.add_done_callback(lambda _: playing.cancel())
+        try:
+            missed = await playing
+            if stay:
+                print("\nThe service keeps running, now without a fault. Ctrl-C stops it.", flush=True)
+                await serving
+        except (asyncio.CancelledError, URLError):  # the service stops, or cannot start
+            missed = 0
+            await serving
+        finally:
+            serving.cancel()
+            with suppress(asyncio.CancelledError):
+                await serving
+        return missed
+
+
+def settings(folder: Path, address: str, port: int) -> dict[str, str]:
+    """The environment of the demo's service: nothing of the user's own environment but the variables that are not the prober's."""
+    probes = {probe: {"schedule": {"interval": every}} for probe, every in INTERVALS.items()}
+    foreign = {name: value for name, value in os.environ.items() if not name.startswith(("ORDERING_PROBER_", "PUBSUB_"))}
+    return foreign | {
+        "ORDERING_PROBER_TARGETS__0__NAME": "demo",
+        "ORDERING_PROBER_TARGETS__0__ENDPOINT": address,
+        "ORDERING_PROBER_TARGETS__0__PROJECT": "demo",
+        "ORDERING_PROBER_TARGETS__0__ENVIRONMENT": "demo",
+        "ORDERING_PROBER_API__PORT": str(port),
+        "ORDERING_PROBER_STATUS__URL": f"sqlite:///{folder / 'demo.db'}",
+        "ORDERING_PROBER_TARGETS__0__PROBES": json.dumps(probes),
+    }
+
+
+async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> int:
+    """Play all scenes; returns the number of those without a finding."""
+    began = monotonic_s()
+    page = (await url).rstrip("/")
+    print(f"Status page: {page}", flush=True)
+    if browser:
+        webbrowser.open(page)
+    missed = 0
+    _caption(began, "A healthy service")
+    _say("Every probe publishes messages with ordering keys and verifies what arrives.")
+    await _until(lambda: _healthy(page))
+    _say("All guarantees are kept: the probes report PASS.")
+    for scene in SCENES:
+        _caption(began, scene.title)
+        missed += not await _show(scene, server, page)
+    _caption(began, "Recovery")
+    _say("The embedded server keeps its guarantees again. New runs pass; an incident closes when enough runs have passed:")
+    _say(f"{page}/incidents")
+    return missed
+
+
+async def _show(scene: Scene, server: EmbeddedServer, page: str) -> bool:
+    """Inject the fault of a scene until its finding is there; False if it was not found in time."""
+    _say(scene.happens)
+    _say(f"Fault: {scene.fault}")
+    armed = server.arm(parse_fault(scene.fault))
+    try:
+        found = await _until(lambda: _finding(page, scene))
+    finally:
+        server.disarm(armed.number)
+    if found is None:
+        _say(f"Not found within {PATIENCE_S:.0f} s.")
+        return False
+    _say(f"{found['kind']}: {found['explanation']}")
+    _say(scene.look)
+    _say(f"{page}/findings/{found['finding_id']}")
+    await asyncio.sleep(SHOWN_S)
+    return True
+
+
+async def _until(look: Callable[[], Awaitable[_T | None]]) -> _T | None:
+    """The first answer that is not None; None after `PATIENCE_S`."""
+    deadline = monotonic_s() + PATIENCE_S
+    while monotonic_s() < deadline:
+        if (answer := await look()) is not None:
+            return answer
+        await asyncio.sleep(POLL_S)
+    return None
+
+
+async def _healthy(page: str) -> bool | None:
+    """True as soon as each probe has passed; None before."""
+    instances = (await _get(page, "/api/v1/status"))["probe_instances"]
+    passed = {one["probe"] for one in instances if one["verdict"] == "PASS"}
+    return True if passed >= INTERVALS.keys() else None
+
+
+async def _finding(page: str, scene: Scene) -> dict[str, Any] | None:
+    """The newest violation of a scene; None: there is none yet."""
+    items = (await _get(page, f"/api/v1/findings?probe={scene.probe}&status=violation&limit=20"))["items"]
+    return next((one for one in items if one["kind"] in scene.kinds), None)
+
+
+async def _get(page: str, path: str) -> Any:
+    def read() -> Any:
+        with urlopen(page + path, timeout=PATIENCE_S) as answer:
+            return json.load(answer)
+
+    return await asyncio.to_thread(read)
+
+
+def _caption(began: float, title: str) -> None:
+    minutes, seconds = divmod(int(monotonic_s() - began), 60)
+    print(f"\n{minutes}:{seconds:02}  {title}", flush=True)
+
+
+def _say(text: str) -> None:
+    print(
+        textwrap.fill(text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False),
+        flush=True,
+    )
