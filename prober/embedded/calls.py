@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from inspect import isawaitable
 from itertools import count
 from typing import Any, Final
 
@@ -16,7 +17,6 @@ from google.pubsub_v1 import types
 
 from prober.embedded import errors, iam, protobuf, resources, schema_calls
 from prober.embedded.pump import Pump
-from prober.embedded.schema_types import compile_definition
 from prober.embedded.schemas import Schemas
 from prober.embedded.state import PULL_WAIT_S
 
@@ -31,7 +31,7 @@ class Calls:
         self._state = pump.state
         self._registry = pump.state.registry
         self._numbers = count(1)
-        self._schemas = Schemas(compile_definition)
+        self._schemas = Schemas()
         self._methods: dict[str, Callable[[Any], Any]] = {
             **{name: getattr(self, _own(name)) for name in PUBLISHER_METHODS | SUBSCRIBER_METHODS if name != "Pull"},
             **schema_calls.SchemaCalls(self._schemas, self._registry, pump.now).methods,
@@ -41,14 +41,16 @@ class Calls:
     async def call(self, name: str, request: Any, pull_wait_s: float = PULL_WAIT_S) -> Any:
         """Answer one request to a method of `METHODS` with a response message. Raises ServiceError if it is refused.
 
-        A pull waits for messages for at most `pull_wait_s` seconds. No other method waits, so everything it asks for happens at once; a
-        fault may refuse it, or delay the answer.
+        A pull waits for messages for at most `pull_wait_s` seconds. A method that compiles a schema waits for the compiler. No other
+        method waits, so everything it asks for happens at once; a fault may refuse it, or delay the answer.
         """
         if name == "Pull":
             return await self._pull(request, pull_wait_s)
         try:
             self._refuse(name)
             response = self._methods[name](request)
+            if isawaitable(response):
+                response = await response
         finally:
             self._pump.ask()
         late_s = self._answered_after(name, request)

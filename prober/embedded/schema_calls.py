@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -10,7 +11,8 @@ from google.pubsub_v1 import types
 
 from prober.embedded import errors, protobuf, resources
 from prober.embedded.registry import Registry
-from prober.embedded.schemas import MismatchError, Revision, Schemas, mismatch
+from prober.embedded.schema_types import compile_definition
+from prober.embedded.schemas import Definition, MismatchError, Revision, Schemas, mismatch
 
 METHODS: Final[Mapping[str, Any]] = {
     "CreateSchema": types.CreateSchemaRequest.pb(),
@@ -51,12 +53,13 @@ class SchemaCalls:
             "ValidateSchema": self._validate_schema,
             "ValidateMessage": self._validate_message,
         }
-        """By name: a request message in, a response message out. They raise `ServiceError`."""
+        """By name: a request message in, a response message or its coroutine out. They raise `ServiceError`."""
 
-    def _create(self, request: Any) -> Any:
+    async def _create(self, request: Any) -> Any:
         resources.check_project(request.parent)
         name = f"{request.parent}/schemas/{request.schema_id}"
-        return _shown(self._schemas.create(name, *_definition(request.schema), self._now()))
+        definition = await _compiled(request.schema)
+        return _shown(self._schemas.create(name, definition, self._now()))
 
     def _get(self, request: Any) -> Any:
         return _shown(self._schemas.revision(request.name), full=request.view != _BASIC)
@@ -75,8 +78,9 @@ class SchemaCalls:
         found = [_shown(revisions[int(number)], full=request.view == _FULL) for number in page]
         return types.ListSchemaRevisionsResponse.pb()(schemas=found, next_page_token=token)
 
-    def _commit(self, request: Any) -> Any:
-        return _shown(self._schemas.commit(request.name, *_definition(request.schema), self._now()))
+    async def _commit(self, request: Any) -> Any:
+        definition = await _compiled(request.schema)
+        return _shown(self._schemas.commit(request.name, definition, self._now()))
 
     def _roll_back(self, request: Any) -> Any:
         return _shown(self._schemas.roll_back(request.name, request.revision_id, self._now()))
@@ -89,37 +93,37 @@ class SchemaCalls:
         self._registry.forget_schema(request.name)
         return empty_pb2.Empty()
 
-    def _validate_schema(self, request: Any) -> Any:
+    async def _validate_schema(self, request: Any) -> Any:
         resources.check_project(request.parent)
-        self._schemas.compile(*_definition(request.schema))
+        await _compiled(request.schema)
         return types.ValidateSchemaResponse.pb()()
 
-    def _validate_message(self, request: Any) -> Any:
+    async def _validate_message(self, request: Any) -> Any:
         resources.check_project(request.parent)
         encoding = protobuf.encoding_from(request.encoding)
         if not encoding:
             raise errors.invalid("encoding")
         if request.WhichOneof("schema_spec") == "schema":
-            validate = self._schemas.compile(*_definition(request.schema))
+            definition = await _compiled(request.schema)
         else:
-            validate = self._schemas.revision(request.name).validate
+            definition = self._schemas.revision(request.name).definition
         try:
-            validate(request.message, encoding)
+            definition.validate(request.message, encoding)
         except MismatchError as error:
             raise mismatch(str(error)) from None
         return types.ValidateMessageResponse.pb()()
 
 
-def _definition(schema: Any) -> tuple[str, str]:
-    """Type and definition of a Schema message. UNIMPLEMENTED for one that is compiled already."""
+async def _compiled(schema: Any) -> Definition:
+    """The definition of a Schema message, compiled in a thread; UNIMPLEMENTED for one that is compiled already."""
     protobuf.refuse(schema, ("compiled_proto_schema",))
-    return _TYPES.get(schema.type_, ""), schema.definition
+    return await asyncio.to_thread(compile_definition, _TYPES.get(schema.type_, ""), schema.definition)
 
 
 def _shown(revision: Revision, *, full: bool = True) -> Any:
     """A revision as a Schema message, without its definition if not `full`."""
-    message = types.Schema.pb()(name=revision.name, type_=revision.kind, revision_id=revision.id)
+    message = types.Schema.pb()(name=revision.name, type_=revision.definition.kind, revision_id=revision.id)
     message.revision_create_time.FromNanoseconds(int(revision.created * 1e9))
     if full:
-        message.definition = revision.definition
+        message.definition = revision.definition.text
     return message

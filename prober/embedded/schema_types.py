@@ -1,4 +1,4 @@
-"""Avro and protocol buffer schemas as validators, by fastavro and by the compiler and runtime of protocol buffers.
+"""Avro and protocol buffer schemas, compiled by fastavro and by the compiler and runtime of protocol buffers.
 
 The libraries are an extra of this package: without fastavro there are no Avro schemas, without grpcio-tools no protocol buffer schemas.
 """
@@ -18,21 +18,29 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message, message_factory
 
 from prober.embedded import errors
-from prober.embedded.schemas import MismatchError, Validator
+from prober.embedded.schemas import Definition, MismatchError, Validator
 
 EXTRA: Final = "schemas"
+DEFINITION_BYTES_MAX: Final = 300_000
+"""Documentation, "Schema overview"."""
 _PROTOC_TIMEOUT_S: Final = 30.0
 
 
-def compile_definition(kind: str, definition: str) -> Validator:
-    """A validator of the data of messages.
+def compile_definition(kind: str, text: str) -> Definition:
+    """Compile a definition. Protocol buffers need a process of their own, so this blocks: call it in a thread.
 
-    INVALID_ARGUMENT for a definition that is not valid or has not exactly one top-level type, UNIMPLEMENTED if the library is missing.
+    INVALID_ARGUMENT for a definition that is not valid, is too large or has not exactly one top-level type, UNIMPLEMENTED if the library is
+    missing.
     """
+    size = len(text.encode())
+    if not size:
+        raise errors.invalid("schema.definition")
+    if size > DEFINITION_BYTES_MAX:
+        raise errors.too_large("schema.definition", size, DEFINITION_BYTES_MAX)
     if kind == "AVRO":
-        return _avro(definition)
+        return Definition(kind, text, _avro(text))
     if kind == "PROTOCOL_BUFFER":
-        return _protocol_buffer(definition)
+        return Definition(kind, text, _protocol_buffer(text))
     raise errors.invalid("schema.type")
 
 

@@ -1,7 +1,7 @@
 """Schemas by name, their revisions, and what a topic with schema settings asks of a message (proto, service SchemaService).
 
-A schema is a list of revisions, the oldest first. A revision never changes: a commit and a rollback add one. Definitions are compiled by a
-function that is given, so that nothing here knows Avro or protocol buffers.
+A schema is a list of revisions, the oldest first. A revision never changes: a commit and a rollback add one. Definitions arrive compiled,
+so this module knows neither Avro nor protocol buffers.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from prober.embedded.messages import CLIENT_ATTRIBUTES, PublishDraft
 
 REVISIONS_MAX: Final = 20
 """Revisions of one schema (documentation, "Schema overview")."""
-DEFINITION_BYTES_MAX: Final = 300_000
 
 Validator: TypeAlias = Callable[[bytes, str], None]
 """Takes the data of a message and its encoding, `JSON` or `BINARY`; raises `MismatchError`."""
-Compile: TypeAlias = Callable[[str, str], Validator]
-"""Takes a type, `AVRO` or `PROTOCOL_BUFFER`, and a definition; raises INVALID_ARGUMENT, or UNIMPLEMENTED where a library is missing."""
 
 
 class MismatchError(Exception):
@@ -29,16 +26,23 @@ class MismatchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """A compiled definition. `kind`: `AVRO` or `PROTOCOL_BUFFER`."""
+
+    kind: str
+    text: str
+    validate: Validator
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One revision of a schema. `created` in seconds since the epoch; `number` ascends within the schema and is never used twice."""
 
     name: str
-    kind: str
-    definition: str
+    definition: Definition
     id: str
     created: float
     number: int
-    validate: Validator
 
 
 @dataclass(slots=True, eq=False)
@@ -56,20 +60,18 @@ class Schema:
 class Schemas:
     """All schemas of the service. Every operation raises `ServiceError` and then changes nothing, as in `registry`."""
 
-    def __init__(self, compile_definition: Compile) -> None:
-        self._compile = compile_definition
+    def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
     # --- schemas ----------------------------------------------------------------------------------------------------------------
 
-    def create(self, name: str, kind: str, definition: str, now: float) -> Revision:
+    def create(self, name: str, definition: Definition, now: float) -> Revision:
         """The first revision of a new schema. ALREADY_EXISTS if there is one of that name."""
         resources.check_name(name, "schemas")
-        validate = self.compile(kind, definition)
         if name in self.schemas:
             raise errors.already_exists(name)
         self.schemas[name] = Schema([])
-        return self._append(name, kind, definition, now, validate)
+        return self._append(name, definition, now)
 
     def schema(self, name: str) -> Schema:
         """The schema of a name without a revision; NOT_FOUND if there is none."""
@@ -93,12 +95,12 @@ class Schemas:
 
     # --- revisions --------------------------------------------------------------------------------------------------------------
 
-    def commit(self, name: str, kind: str, definition: str, now: float) -> Revision:
+    def commit(self, name: str, definition: Definition, now: float) -> Revision:
         """Add a revision. INVALID_ARGUMENT for another type than before, RESOURCE_EXHAUSTED if there are 20 already."""
         latest = self.schema(name).revisions[-1]
-        if kind != latest.kind:
+        if definition.kind != latest.definition.kind:
             raise errors.invalid("schema.type")
-        return self._append(name, kind, definition, now, self.compile(kind, definition))
+        return self._append(name, definition, now)
 
     def roll_back(self, name: str, revision_id: str, now: float) -> Revision:
         """Add a revision with the definition of an earlier one (proto, RollbackSchema). Errors as for `commit`."""
@@ -106,7 +108,7 @@ class Schemas:
         if not revision_id:
             raise errors.invalid("revision_id")
         earlier = self.revision(f"{name}@{revision_id}")
-        return self._append(name, earlier.kind, earlier.definition, now, earlier.validate)
+        return self._append(name, earlier.definition, now)
 
     def delete_revision(self, name: str) -> Revision:
         """Delete the revision that the name names; the latest that is left. FAILED_PRECONDITION if there would be none."""
@@ -119,16 +121,7 @@ class Schemas:
         revisions.remove(revision)
         return revisions[-1]
 
-    def compile(self, kind: str, definition: str) -> Validator:
-        """A definition that is acceptable, as a validator; INVALID_ARGUMENT, or UNIMPLEMENTED where a library is missing."""
-        size = len(definition.encode())
-        if not size:
-            raise errors.invalid("schema.definition")
-        if size > DEFINITION_BYTES_MAX:
-            raise errors.too_large("schema.definition", size, DEFINITION_BYTES_MAX)
-        return self._compile(kind, definition)
-
-    def _append(self, name: str, kind: str, definition: str, now: float, validate: Validator) -> Revision:
+    def _append(self, name: str, definition: Definition, now: float) -> Revision:
         schema = self.schemas[name]
         if len(schema.revisions) >= REVISIONS_MAX:
             raise errors.ServiceError(
@@ -136,7 +129,7 @@ class Schemas:
             )
         number = len(schema.numbers)
         own_id = hashlib.sha256(f"{name} {now} {number}".encode()).hexdigest()[:8]
-        revision = Revision(name, kind, definition, own_id, now, number, validate)
+        revision = Revision(name, definition, own_id, now, number)
         schema.revisions.append(revision)
         schema.numbers[own_id] = number
         return revision
@@ -177,7 +170,7 @@ class Schemas:
         problem = "no revision is allowed"
         for revision in allowed:
             try:
-                revision.validate(draft.data, settings.encoding)
+                revision.definition.validate(draft.data, settings.encoding)
             except MismatchError as error:
                 problem = f"last checked revision: revision_id={revision.id} failed with status: {error}"
                 continue

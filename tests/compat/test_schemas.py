@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import fastavro
@@ -16,7 +18,10 @@ from google.pubsub_v1 import SchemaServiceClient
 from google.pubsub_v1.services.schema_service.transports import SchemaServiceGrpcTransport
 from google.pubsub_v1.types import Encoding, Schema, SchemaSettings, SchemaView, Topic
 
-from tests.integration.embedded import Clients, running
+from prober.embedded import schema_calls
+from prober.embedded.schema_types import compile_definition
+from prober.embedded.schemas import Definition
+from tests.integration.embedded import WAIT_S, Clients, running
 
 PROJECT = "projects/test"
 NAME = f"{PROJECT}/schemas/state"
@@ -105,6 +110,26 @@ def test_errors_of_the_schema_service(schemas: SchemaServiceClient) -> None:
         schemas.create_schema(
             request={"parent": PROJECT, "schema_id": "x", "schema": {"compiled_proto_schema": {"root_message": "M"}}}
         )
+
+
+def test_other_calls_are_answered_while_a_schema_is_compiled(
+    clients: Clients, schemas: SchemaServiceClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiling, go_on = threading.Event(), threading.Event()
+
+    def compile_slowly(kind: str, text: str) -> Definition:
+        compiling.set()
+        assert go_on.wait(WAIT_S)
+        return compile_definition(kind, text)
+
+    monkeypatch.setattr(schema_calls, "compile_definition", compile_slowly)
+    with ThreadPoolExecutor() as pool:
+        made = pool.submit(create, schemas)
+        assert compiling.wait(WAIT_S)
+        clients.create()
+        assert not made.done()
+        go_on.set()
+        assert made.result(WAIT_S).definition == AVRO
 
 
 def test_definitions_and_messages_are_validated_without_a_topic(schemas: SchemaServiceClient) -> None:

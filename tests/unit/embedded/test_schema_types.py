@@ -9,7 +9,7 @@ import fastavro
 import pytest
 
 from prober.embedded import errors, schema_types
-from prober.embedded.schema_types import compile_definition
+from prober.embedded.schema_types import DEFINITION_BYTES_MAX, compile_definition
 from prober.embedded.schemas import MismatchError
 
 AVRO = {
@@ -30,7 +30,7 @@ def in_avro(record: dict[str, object]) -> bytes:
 
 
 def test_avro_data_that_matches() -> None:
-    validate = compile_definition("AVRO", json.dumps(AVRO))
+    validate = compile_definition("AVRO", json.dumps(AVRO)).validate
     validate(in_avro({"name": "Alaska", "code": None}), "BINARY")
     validate(b'{"name": "Alaska",\n "code": {"int": 3}}', "JSON")
     validate(b'{"name": "Alaska"}', "JSON")
@@ -53,13 +53,13 @@ def test_avro_data_that_matches() -> None:
     ],
 )
 def test_avro_data_that_does_not_match(data: bytes, encoding: str) -> None:
-    validate = compile_definition("AVRO", json.dumps(AVRO))
+    validate = compile_definition("AVRO", json.dumps(AVRO)).validate
     with pytest.raises(MismatchError):
         validate(data, encoding)
 
 
 def test_protocol_buffers_that_match() -> None:
-    validate = compile_definition("PROTOCOL_BUFFER", PROTO)
+    validate = compile_definition("PROTOCOL_BUFFER", PROTO).validate
     validate(b"\x0a\x06Alaska\x10\x03", "BINARY")
     validate(b'{"name": "Alaska", "code": 3}', "JSON")
 
@@ -75,13 +75,15 @@ def test_protocol_buffers_that_match() -> None:
     ],
 )
 def test_protocol_buffers_that_do_not_match(data: bytes, encoding: str) -> None:
-    validate = compile_definition("PROTOCOL_BUFFER", PROTO)
+    validate = compile_definition("PROTOCOL_BUFFER", PROTO).validate
     with pytest.raises(MismatchError):
         validate(data, encoding)
 
 
 def test_required_fields_of_proto2() -> None:
-    validate = compile_definition("PROTOCOL_BUFFER", 'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2; }')
+    validate = compile_definition(
+        "PROTOCOL_BUFFER", 'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2; }'
+    ).validate
     with pytest.raises(MismatchError, match="required fields are missing: a"):
         validate(b"\x10\x01", "BINARY")
 
@@ -90,6 +92,8 @@ def test_required_fields_of_proto2() -> None:
     ("kind", "definition"),
     [
         ("", "{}"),
+        ("AVRO", ""),
+        ("AVRO", "x" * (DEFINITION_BYTES_MAX + 1)),
         ("AVRO", "nothing"),
         ("AVRO", "[]"),
         ("AVRO", '"string"'),
