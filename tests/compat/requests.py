@@ -1,4 +1,4 @@
-"""A request to each unary method of Publisher, Subscriber, SchemaService and IAMPolicy."""
+"""A request to each method of Publisher, Subscriber, SchemaService and IAMPolicy."""
 
 from __future__ import annotations
 
@@ -80,6 +80,7 @@ def _subscriber(names: Names) -> Requests:
         "ListSubscriptions": {"project": names.project},
         "Acknowledge": {"subscription": subscription, "ack_ids": [names.ack_id]},
         "ModifyAckDeadline": {"subscription": subscription, "ack_ids": [names.ack_id], "ack_deadline_seconds": 30},
+        "StreamingPull": {"subscription": subscription, "stream_ack_deadline_seconds": 10},
         "Pull": {"subscription": subscription, "max_messages": 5},
         "Seek": {"subscription": subscription, "time": {"seconds": 1_700_000_000}},
     }

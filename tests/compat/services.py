@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +19,16 @@ from google.pubsub_v1.services.schema_service import SchemaServiceClient
 from google.pubsub_v1.services.schema_service.transports import SchemaServiceGrpcTransport, SchemaServiceRestTransport
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport, SubscriberRestTransport
+from google.pubsub_v1.types import StreamingPullRequest
 
 from prober.embedded import calls, iam, schema_calls
 from tests.compat.requests import MESSAGE, SCHEMA, Names, Requests, requests
 from tests.integration.embedded import WAIT_S
 
 Outcome = Mapping[str, dict[str, Any]]
+
+STREAMING_PULL: Final = "StreamingPull"
+"""The only method that REST does not have."""
 
 VARYING: Final = frozenset(
     {"ackId", "etag", "expireTime", "messageId", "messageIds", "nextPageToken", "publishTime", "revisionCreateTime", "revisionId"}
@@ -37,12 +42,14 @@ class Service:
     def __init__(self, publisher: Any, subscriber: Any, schemas: Any) -> None:
         self._clients = {
             **dict.fromkeys((*calls.PUBLISHER_METHODS, *iam.METHODS), publisher),
-            **dict.fromkeys(calls.SUBSCRIBER_METHODS, subscriber),
+            **dict.fromkeys((*calls.SUBSCRIBER_METHODS, STREAMING_PULL), subscriber),
             **dict.fromkeys(schema_calls.METHODS, schemas),
         }
 
     def call(self, method: str, **request: Any) -> Any:
-        """The response; of a method that lists, the first page; None for an empty one."""
+        """The response; of a method that lists, the first page; of a stream, the first response; None for an empty one."""
+        if method == STREAMING_PULL:
+            return _first_response(self._clients[method], request)
         own = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in method).lstrip("_")
         response = getattr(self._clients[method], own)(request=request, retry=None, timeout=WAIT_S)
         return next(response.pages) if hasattr(response, "pages") else response
@@ -85,6 +92,20 @@ class Service:
     def close(self) -> None:
         for client in set(self._clients.values()):
             client.transport.close()
+
+
+def _first_response(subscriber: Any, request: Mapping[str, Any]) -> Any:
+    """Open a stream that stays open until a response arrives."""
+    received = threading.Event()
+
+    def opened() -> Iterator[Any]:
+        yield StreamingPullRequest(request)
+        received.wait(WAIT_S)
+
+    try:
+        return next(iter(subscriber.streaming_pull(requests=opened(), retry=None, timeout=WAIT_S)))
+    finally:
+        received.set()
 
 
 def by_grpc(address: str) -> Service:
@@ -132,7 +153,7 @@ class Server:
 
 
 def changes(expected: Outcome, found: Outcome) -> Iterator[str]:
-    """Where two outcomes differ: a status code, or the names of fields; not what follows from another status code."""
+    """The differences of two outcomes: another status code, or the names of fields. Effects of another status code are left out."""
     for request in ("empty", "full"):
         code, other = (int(one[request].get("code", 200)) for one in (expected, found))
         if code != other:

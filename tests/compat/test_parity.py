@@ -1,4 +1,4 @@
-"""Each unary method on the embedded server over gRPC and REST, and on Google's emulator: one result, but for the listed differences."""
+"""Each method on the embedded server over gRPC and REST, and on Google's emulator: one result, but for the listed differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from prober.embedded.calls import METHODS
 from prober.embedded.http_rules import HTTP_RULES
 from tests.compat.requests import Names, requests
-from tests.compat.services import TRANSPORTS, Outcome, Server, changes
+from tests.compat.services import STREAMING_PULL, TRANSPORTS, Outcome, Server, changes
 from tests.integration.embedded import Running
 
 PAGE: Final = Path("docs/emulator.md")
@@ -54,8 +54,9 @@ def test_the_result_over_rest_is_that_over_grpc(embedded: Server, method: str) -
     assert "code" not in over_grpc["full"], "the request must succeed where everything exists that it names"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "transport"), [*((method, transport) for method in METHODS for transport in TRANSPORTS), (STREAMING_PULL, "grpc")]
+)
 def test_the_result_of_googles_emulator(embedded: Server, emulator: Server, method: str, transport: str) -> None:
     expected, found = embedded.outcome(transport, method), emulator.outcome(transport, method)
     assert tuple(changes(_comparable(expected), _comparable(found))) == DIFFERENCES.get((method, transport), ())
@@ -70,7 +71,7 @@ def test_fields_that_googles_emulator_does_not_set(embedded: Server, emulator: S
 
 def test_every_method_has_a_rule_and_a_request() -> None:
     assert set(METHODS) == {rule.method for rule in HTTP_RULES}
-    assert set(METHODS) == set(requests(Names("projects/p")))
+    assert {*METHODS, STREAMING_PULL} == set(requests(Names("projects/p")))
 
 
 @pytest.mark.parametrize("method", _CHANGES)
