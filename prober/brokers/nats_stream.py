@@ -23,6 +23,7 @@ from prober.brokers.nats import NatsSubscriber
 from prober.brokers.push.nowhere import NOWHERE
 from prober.errors import NotSupported
 
+NATS: Final = "NATS"
 SCHEMES: Final = ("nats://", "tls://")
 EVERY_SUBJECT: Final = ">"
 

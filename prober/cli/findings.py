@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from prober.core.findings import Finding
-from prober.evidence.explain import explain, reasons
+from prober.evidence.explain import PUBSUB, explain, reasons
 
 KEY_SHOWN_MAX: Final = 72
 KEY_END_SHOWN: Final = 16
 """Characters of a long key in text, and those of them that are its last ones."""
 
 
-def finding_row(finding: Finding, offset_s: float | None, witnesses: Sequence[int] | None = None) -> dict[str, Any]:
+def finding_row(
+    finding: Finding, offset_s: float | None, witnesses: Sequence[int] | None = None, service: str = PUBSUB
+) -> dict[str, Any]:
     """The fields of a finding in every document.
 
     offset_s   turns its times into seconds since 1970; None: unknown.
@@ -25,23 +27,26 @@ def finding_row(finding: Finding, offset_s: float | None, witnesses: Sequence[in
         "subscription": finding.subscription,
         "key": finding.key,
         "t": finding.t,
-        "explanation": explain(finding, offset_s),
+        "explanation": explain(finding, offset_s, service),
         "reasons": list(reasons(finding, offset_s)),
         "witnesses": list(finding.witnesses if witnesses is None else witnesses),
     }
 
 
-def finding_lines(finding: Finding, offset_s: float | None, blamed: str = "", group: str = "", count: int = 1) -> Iterator[str]:
+def finding_lines(
+    finding: Finding, offset_s: float | None, blamed: str = "", group: str = "", count: int = 1, service: str = PUBSUB
+) -> Iterator[str]:
     """A finding in two lines.
 
     blamed  the side with the cause, in place of the status.
     group   which messages of the key.
     count   how many findings of its kind and status it stands for.
+    service the name of the service under test.
     """
     where = f"key {shortened(finding.key)}" if finding.key else "without a key"
     times = f"{count:,} times, for example " if count > 1 else ""
     yield printable(f"  {finding.kind} ({blamed or finding.status}), {times}{where}{group}")
-    yield printable(f"    {explain(finding, offset_s)}")
+    yield printable(f"    {explain(finding, offset_s, service)}")
 
 
 def shortened(key: str) -> str:

@@ -22,8 +22,8 @@ from rich.live import Live
 from rich.table import Table
 
 from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
-from prober.brokers.nats_stream import NatsStream, is_nats
-from prober.cli.options import Output
+from prober.brokers.nats_stream import NATS, NatsStream, is_nats
+from prober.cli.options import EndpointOption, Output
 from prober.cli.process import Format, save_trace
 from prober.clock import wall_s
 from prober.core.events import Event, Opened
@@ -31,6 +31,7 @@ from prober.core.findings import Kind
 from prober.core.rules import Rules
 from prober.durations import duration_s
 from prober.errors import ConfigError
+from prober.evidence.explain import PUBSUB
 from prober.monitoring.comparison import OwnSubscriptionSnapshot, OwnSubscriptionStatus, Reading, shown
 from prober.probes.catalogue import ProbeName
 from prober.probes.observe import observed_key, observing, stream_of
@@ -78,12 +79,7 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
         str, typer.Option(metavar="PATH", help="The number of a message within its group: attributes.NAME or json.FIELD.FIELD.")
     ] = "",
     duration: Annotated[str, typer.Option("--for", metavar="DURATION", help="For how long, such as 30s or 5m.")] = "1m",
-    endpoint: Annotated[
-        str,
-        typer.Option(
-            metavar="ENDPOINT", help="global (the default), a region such as europe-west1, HOST:PORT, or nats://HOST:PORT."
-        ),
-    ] = "",
+    endpoint: EndpointOption = "",
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -107,7 +103,9 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
 ) -> None:
     """Read a stream that others publish, through a subscription of its own, and print what can be proven about its order.
 
-    Ctrl-C ends it sooner. Exit code 0: nothing is out of order. 1: something is. 2: wrong usage. 3: undecided, or nobody answers.
+    --endpoint nats://HOST:PORT reads a stream of NATS. Ctrl-C ends the observation early. Exit code 0, PASS: nothing is out of order. 1,
+    FAIL: something is, by the service or by publishers. 2: wrong usage. 3, UNKNOWN: something is and the cause is undecided, nothing was
+    received, or the service does not answer.
     """
     from prober.config.problems import validated
     from prober.config.sections import Observe
@@ -184,7 +182,8 @@ async def observe_once(
     if trace and judged is not None:
         _write_judged(trace, result.subscription, judged)
     late = None if beside_it.own is None else await _who_is_late(beside_it.own, environ, stream, result)
-    return StreamObservation(result, stream, traffic, known, judged, late)
+    service = NATS if isinstance(broker, NatsStream) else PUBSUB
+    return StreamObservation(result, stream, traffic, known, judged, late, service)
 
 
 def _own(name: str, late_after: str) -> OwnSubscription | None:
@@ -264,9 +263,9 @@ async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
 def _table(run: Run, stream: ObservedStream) -> Table:
     counters, found = run.recording.counters, run.recording.judge.findings.counts
     table = Table(
-        "received", "groups", "again", "repeated", "publisher out of order", "service out of order", "half younger than", box=None
+        "received", "groups", "again", "repeated", "publisher out of order", "service out of order", "median age", box=None
     )
-    half_s = stream.ages.within(0.5)
+    median_s = stream.ages.quantile_s(0.5)
     table.add_row(
         f"{stream.counts['received']:,}",
         f"{counters['numberings']:,}",
@@ -274,7 +273,7 @@ def _table(run: Run, stream: ObservedStream) -> Table:
         f"{counters['numbers_repeated']:,}",
         f"{sum(count for (kind, _), count in found.items() if kind is Kind.PUBLISHED_OUT_OF_ORDER):,}",
         f"{sum(count for (kind, _), count in found.items() if kind is Kind.DELIVERED_OUT_OF_ORDER):,}",
-        "" if half_s is None else f"{half_s:.3g} s",
+        "" if median_s is None else f"{median_s:.3g} s",
     )
     return table
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from prober.cli.findings import finding_lines, finding_row
 from prober.cli.process import ExitCode, code_of
 from prober.core.events import Delivered, Published
-from prober.core.findings import Kind, Status
-from prober.core.judge import RecordedFinding
+from prober.core.findings import Fact, Finding, Kind, Status
+from prober.core.judge import RecordedFinding, Sort
 from prober.core.kinds import is_told
 from prober.core.rules import Rules
+from prober.core.unrecorded import SAME_TIME
 from prober.core.verdict import Verdict
+from prober.evidence.explain import PUBSUB
 from prober.monitoring.comparison import OwnSubscriptionSnapshot
 from prober.ordering.measurement import OrderReport
 from prober.probes.observed import ObservedStream
@@ -24,9 +26,16 @@ from prober.sinks.top_keys import KeyTraffic
 from prober.slo.hot_keys import class_of_load, score_of_load
 from prober.traces.judgement import RecordJudgement
 
-FINDINGS_SHOWN: Final = 20
+LISTED_MAX: Final = 20
+"""Findings of a record, and keys in JSON."""
+EXAMPLES_MAX: Final = 3
+"""Findings of each kind and status in text."""
 KEYS_SHOWN: Final = 3
 
+BATCHED: Final = (
+    "equal publish times: a service may give the messages of one publish request one publish time; to decide, publish each in a request "
+    "of its own (max_messages=1), or record the publisher (--record)"
+)
 _HOWS: Final = ("in_order", "early", "late", "duplicates", "late_or_duplicate", "before_start", "gave_up", "waiting")
 _UNREAD: Final = {
     "ungrouped": "without a group",
@@ -48,6 +57,7 @@ class StreamObservation:
 
     traffic     the load by key.
     recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
+    service     the name of the service that is observed.
     """
 
     result: RunResult
@@ -56,15 +66,33 @@ class StreamObservation:
     rules: Rules
     recorded: RecordJudgement | None = None
     own: OwnSubscriptionSnapshot | None = None
+    service: str = PUBSUB
+
+    @property
+    def outcome(self) -> tuple[Verdict, str]:
+        """The verdict about the stream, whoever is the cause, and its reason: a violation first, then what is undecided."""
+        recorded = Verdict.PASS if self.recorded is None else self.recorded.verdict
+        by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
+        undecided = self.result.counts.get((Kind.DELIVERED_OUT_OF_ORDER, Status.INDETERMINATE), 0)
+        if self.result.verdict is Verdict.FAIL:
+            return Verdict.FAIL, self.result.reason
+        if recorded is Verdict.FAIL:
+            return Verdict.FAIL, "see the publishers' record"
+        if self.result.verdict is Verdict.UNKNOWN:
+            return Verdict.UNKNOWN, self.result.reason
+        if by_publishers:
+            return (
+                Verdict.FAIL,
+                f"{_pairs(by_publishers)} reached {self.service} out of order, which kept the order of their arrival",
+            )
+        if undecided:
+            return Verdict.UNKNOWN, f"{_pairs(undecided)} came out of order, and it is undecided whose doing that is"
+        return recorded, "" if recorded is Verdict.PASS else "see the publishers' record"
 
     @property
     def exit_code(self) -> ExitCode:
-        """1 also if publishers sent messages out of order: the service kept its promise, and somebody has to look all the same."""
-        verdicts = {self.result.verdict, *([] if self.recorded is None else [self.recorded.verdict])}
-        by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
-        if Verdict.FAIL in verdicts or (by_publishers and self.result.verdict is Verdict.PASS):
-            return ExitCode.FAIL
-        return code_of(Verdict.UNKNOWN if Verdict.UNKNOWN in verdicts else Verdict.PASS)
+        """That of the outcome."""
+        return code_of(self.outcome[0])
 
     def as_text(self) -> str:
         """The verdict, how the messages came, what was found with its proof, and the keys that carry the most."""
@@ -76,18 +104,20 @@ class StreamObservation:
     def as_json(self) -> str:
         """One document with the same and more."""
         result, ages = self.result, self.stream.ages
+        verdict, reason = self.outcome
         document = {
-            "verdict": result.verdict,
-            "reason": result.reason,
+            "verdict": verdict,
+            "reason": reason,
+            "service_verdict": result.verdict,
             "topic": result.topic,
             "duration_s": round(result.duration_s, 3),
             "counts": dict(self.stream.counts),
             "order": dict(_sums(self.stream.order())),
             "order_without_ordering": dict(_sums(self.stream.order_without_ordering())),
-            "age": {"half_s": ages.within(0.5), "p99_s": ages.within(0.99), "max_s": ages.max_s},
+            "age": {"p50_s": ages.quantile_s(0.5), "p99_s": ages.quantile_s(0.99), "max_s": ages.max_s},
             "findings": [self._finding(made) for made in self._worth_telling()],
             "findings_counted": [{"kind": kind, "status": status, "count": n} for (kind, status), n in result.counts.items()],
-            "keys": [self._key(key) for key in self._top(FINDINGS_SHOWN)],
+            "keys": [self._key(key) for key in self._top(LISTED_MAX)],
             "counters": dict(result.counters),
         }
         if self.recorded is not None:
@@ -100,16 +130,12 @@ class StreamObservation:
 
     def _head(self) -> Iterator[str]:
         result, received, ages = self.result, self.stream.counts["received"], self.stream.ages
-        reason = f"; {result.reason}" if result.reason else ""
-        yield f"{result.topic}: {result.verdict} after {result.duration_s:.1f} s{reason}"
+        verdict, reason = self.outcome
+        yield f"{result.topic}: {verdict} after {result.duration_s:.1f} s{f'; {reason}' if reason else ''}"
         if received:
             keys = f"{self.result.counters.get('keys', 0):,} ordering keys"
-            half_s, most_s = ages.within(0.5), ages.within(0.99)
-            age = (
-                ""
-                if half_s is None or most_s is None
-                else f", half within {half_s:.3g} s of their publish time, 99 % within {most_s:.3g} s"
-            )
+            p50_s, p99_s = ages.quantile_s(0.5), ages.quantile_s(0.99)
+            age = "" if p50_s is None else f", delivered after their publish time: median {p50_s:.3g} s, p99 {p99_s:.3g} s"
             yield f"  {received:,} messages on {keys}{age}"
         if self.rules.several_regions:
             yield "  nobody said that all publishers are in one region: what the service may have done wrong is not certain"
@@ -126,14 +152,18 @@ class StreamObservation:
                 yield f"  {name}not measured, on groups beyond the first {len(report.streams):,}: {report.not_followed:,} messages"
 
     def _findings(self) -> Iterator[str]:
-        told = self._worth_telling()
-        for made in told[:FINDINGS_SHOWN]:
-            finding = made.finding
-            group = f", group {finding.facts['epoch']}" if finding.facts.get("epoch") else ""
-            yield from finding_lines(finding, self.result.clock_offset_s, _side(finding.kind, finding.status), group)
-        counted = sum(self.result.counts[made] for made in {made.sort for made in told})
-        if counted > FINDINGS_SHOWN:
-            yield f"  and {counted - min(len(told), FINDINGS_SHOWN):,} more"
+        by_sort: dict[Sort, list[Finding]] = {}
+        for made in self._worth_telling():
+            by_sort.setdefault(made.sort, []).append(made.finding)
+        for (kind, status), findings in by_sort.items():
+            side, count = _side(kind, status), self.result.counts[kind, status]
+            for finding in findings[:EXAMPLES_MAX]:
+                group = f", group {finding.facts['epoch']}" if finding.facts.get("epoch") else ""
+                yield from finding_lines(finding, self.result.clock_offset_s, side, group, service=self.service)
+            if count > EXAMPLES_MAX:
+                yield f"  and {count - EXAMPLES_MAX:,} more {kind} ({side})"
+            if any(finding.doubt == SAME_TIME for finding in findings):
+                yield f"  {BATCHED}"
 
     def _keys(self) -> Iterator[str]:
         for key in self._top(KEYS_SHOWN):
@@ -161,8 +191,9 @@ class StreamObservation:
     # --- what is told --------------------------------------------------------------------------------------------------------
 
     def _worth_telling(self) -> Sequence[RecordedFinding]:
-        """All but what is only counted; of information what publishers did."""
-        return [made for made in self.result.findings if is_told(*made.sort)]
+        """All but what is only counted; of information what publishers did. Pairs that a record decides are among its findings."""
+        decided = [] if self.recorded is None else [set(_proof(made, self.recorded)) for made in self.recorded.findings]
+        return [made for made in self.result.findings if is_told(*made.sort) and not any(_pair(made) <= ids for ids in decided)]
 
     def _top(self, count: int) -> Sequence[str]:
         """The keys with the highest scores by load, the highest first."""
@@ -187,8 +218,12 @@ class StreamObservation:
 
     def _finding(self, made: RecordedFinding) -> dict[str, Any]:
         finding = made.finding
-        row = finding_row(finding, self.result.clock_offset_s)
+        row = finding_row(finding, self.result.clock_offset_s, service=self.service)
         return row | {"side": _side(finding.kind, finding.status), "facts": dict(finding.facts)}
+
+
+def _pairs(count: int) -> str:
+    return "1 pair of messages" if count == 1 else f"{count:,} pairs of messages"
 
 
 def _side(kind: Kind, status: Status) -> str:
@@ -214,11 +249,11 @@ def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterat
     counts = judgement.counts
     told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
     yield f"  by the publishers' record: {judgement.verdict}, {told}{f'; {judgement.reason}' if judgement.reason else ''}"
-    for made in judgement.findings[:FINDINGS_SHOWN]:
+    for made in judgement.findings[:LISTED_MAX]:
         yield from finding_lines(made.finding, offset_s)
         yield f"    by message id: {', '.join(_named(made, judgement))}"
-    if len(judgement.findings) > FINDINGS_SHOWN:
-        yield f"  and {len(judgement.findings) - FINDINGS_SHOWN:,} more"
+    if len(judgement.findings) > LISTED_MAX:
+        yield f"  and {len(judgement.findings) - LISTED_MAX:,} more"
     left = [f"{counts[name]:,} {what}" for name, what in _LEFT_OUT.items() if counts.get(name)]
     if left:
         yield f"  not judged by the record: {', '.join(left)}"
@@ -237,8 +272,17 @@ def record_as_json(judgement: RecordJudgement, offset_s: float | None) -> dict[s
     }
 
 
+def _pair(made: RecordedFinding) -> set[Fact]:
+    """The message ids of a pair that came out of order."""
+    return {made.finding.facts.get(name, "") for name in ("message_id", "after_message_id")}
+
+
+def _proof(made: RecordedFinding, judgement: RecordJudgement) -> Mapping[str, int]:
+    """The messages that prove a finding: message id -> number of the record, 0 without one."""
+    proof = [judgement.events[number - 1] for number in made.finding.witnesses]
+    return {event.message_id: event.seq for event in proof if isinstance(event, Published | Delivered)}
+
+
 def _named(made: RecordedFinding, judgement: RecordJudgement) -> Iterator[str]:
     """The messages that prove a finding, by the number that the record gives them and their id: `3 is 1795414482446262`."""
-    proof = [judgement.events[number - 1] for number in made.finding.witnesses]
-    named = {event.message_id: event.seq for event in proof if isinstance(event, Published | Delivered)}
-    return (f"{seq or 'one that nobody recorded'} is {message_id}" for message_id, seq in named.items())
+    return (f"{seq or 'one without a record'} is {message_id}" for message_id, seq in _proof(made, judgement).items())

@@ -19,12 +19,15 @@ from prober.evidence.naming import HOLDERS, Names, capital, lasting, mode_of, mo
 _BY_RULES: Final = re.compile(r": (the subscription has no |the rules |none was in the way )")
 """Marks an alternative that the rules of the run exclude, or that took no time: it says least about the history."""
 _TIME: Final = re.compile(r"t=(-?\d+\.\d{3}) s")
+PUBSUB: Final = "Pub/Sub"
+"""The service that the sentences name."""
 
 
-def explain(finding: Finding, wall: float | None = None) -> str:
+def explain(finding: Finding, wall: float | None = None, service: str = PUBSUB) -> str:
     """The finding as a few sentences of plain English, on one line.
 
-    `wall` is what turns its times into seconds since 1970 (these are `t + wall`), where that is known: then it also names times of day.
+    wall     turns its times into seconds since 1970 (these are `t + wall`), where that is known: then it also names times of day.
+    service  the name of the service under test.
     """
     sentences = [_WORDS[finding.kind](Wording(finding, wall)), KINDS[finding.kind].broken]
     if finding.status is Status.INDETERMINATE:
@@ -33,7 +36,7 @@ def explain(finding: Finding, wall: float | None = None) -> str:
         sentences.append(f"Seen at {moment(finding.t, wall)}.")
     if finding.assumptions and finding.status is not Status.INFO:
         sentences.append(f"Assumed: {_bounds(finding.assumptions)}.")
-    return " ".join(sentence for sentence in sentences if sentence)
+    return " ".join(sentence for sentence in sentences if sentence).replace(PUBSUB, service)
 
 
 def reasons(finding: Finding, wall: float | None = None) -> tuple[str, ...]:

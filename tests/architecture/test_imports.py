@@ -28,7 +28,7 @@ HOMES = {
     "apscheduler": ("prober.schedule.scheduler",),
     "cronsim": ("prober.config.cron",),
     "cryptography": ("prober.brokers.push", "prober.embedded.signing"),
-    "datasketches": ("prober.sinks.top_keys",),
+    "datasketches": ("prober.probes.observed", "prober.sinks.top_keys"),
     "fastavro": ("prober.embedded.schema_types", "prober.exports"),
     "fastapi": ("api", "prober.brokers.push", "prober.serving"),
     "google": (

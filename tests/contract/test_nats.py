@@ -206,7 +206,9 @@ async def test_a_stream_is_observed(tmp_path: Path) -> None:
         Kind.PUBLISHED_OUT_OF_ORDER
     ]
     assert (seen.result.verdict, seen.exit_code) == (Verdict.PASS, ExitCode.FAIL)
-    assert "ORDERS: PASS" in seen.as_text()
+    assert "ORDERS: FAIL" in seen.as_text()
+    assert "NATS kept the order" in seen.as_text()
+    assert "Pub/Sub" not in seen.as_text() + seen.as_json()
     assert "key orders.k" in seen.as_text()
 
 

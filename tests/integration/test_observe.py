@@ -166,8 +166,10 @@ def test_the_story(clients: Clients, calls: Calls, tmp_path: Path) -> None:
     assert (swap.kind, swap.key) == (Kind.PUBLISHED_OUT_OF_ORDER, SWAPPED)
     assert (swap.facts["seq"], swap.facts["after"]) == (3, 4)
     assert swap.facts["after_stored_at"] < swap.facts["stored_at"]  # type: ignore[operator]
-    assert (seen.result.verdict, seen.exit_code) == (Verdict.PASS, ExitCode.FAIL)
+    assert (seen.result.verdict, seen.outcome[0], seen.exit_code) == (Verdict.PASS, Verdict.FAIL, ExitCode.FAIL)
     text = seen.as_text()
+    assert "FAIL after" in text
+    assert "1 pair of messages reached Pub/Sub out of order, which kept the order of their arrival" in text
     assert "Message 4" in text
     assert "Pub/Sub kept the order" in text
     assert f"hot key {HOT}: {HotKeyClass.SKEWED}" in text
@@ -229,6 +231,27 @@ def test_the_service_exchanges_them(server: Running, clients: Clients, calls: Ca
     assert kinds == {Kind.DELIVERED_OUT_OF_ORDER}
     assert seen.exit_code is ExitCode.FAIL
     assert "(the service), key a" in seen.as_text()
+
+
+def test_what_one_request_published_may_leave_it_undecided_who_exchanged_it(
+    server: Running, clients: Clients, calls: Calls
+) -> None:
+    """The messages of one request have one publish time, so verdict, exit code and finding say that nothing is decided."""
+
+    def publish() -> None:
+        server.call(lambda: server.server.arm(parse_fault("swap_in_batch:p=1,count=1")))
+        for one in [send(clients, "a", seq) for seq in range(1, 30)]:
+            one.result(WAIT_S)
+        send(clients, "a", 30).result(WAIT_S)
+
+    seen = observed(clients, calls, settings(clients), publish)
+    text, document = seen.as_text(), json.loads(seen.as_json())
+    assert (seen.outcome[0], seen.exit_code) == (Verdict.UNKNOWN, ExitCode.UNKNOWN)
+    assert (document["verdict"], document["service_verdict"]) == ("UNKNOWN", "PASS")
+    assert "UNKNOWN after" in text
+    assert "1 pair of messages came out of order, and it is undecided whose doing that is" in text
+    assert "DELIVERED_OUT_OF_ORDER (undecided), key a" in text
+    assert "equal publish times" in text
 
 
 def test_a_wrong_path_names_a_message_and_what_it_has(clients: Clients, calls: Calls) -> None:

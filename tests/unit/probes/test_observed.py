@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from prober.probes.observed import AGES_S, Ages, ObservedStream
+from prober.probes.observed import Ages, ObservedStream
 
 
-def test_ages_are_told_by_bounds() -> None:
+def test_quantiles_of_ages_are_ages_of_messages() -> None:
     ages = Ages()
-    assert ages.within(0.5) is None
+    assert (ages.quantile_s(0.5), ages.max_s) == (None, 0.0)
     for age_s in (0.05, 0.07, 0.3, 4.0):
         ages.came(age_s)
-    assert (ages.within(0.5), ages.within(0.75), ages.within(1.0), ages.max_s) == (0.1, 0.5, 4.0, 4.0)
-    ages.came(2 * AGES_S[-1])
-    assert ages.within(1.0) == 2 * AGES_S[-1]
+    assert [ages.quantile_s(share) for share in (0.5, 0.75, 0.99)] == [0.07, 0.3, 4.0]
+    assert (ages.count, ages.max_s) == (4, 4.0)
 
 
 def test_how_messages_came_is_measured_from_the_first_that_came() -> None:
