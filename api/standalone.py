@@ -19,7 +19,7 @@ from prober.config.following import ConfigurationFile, ConfigurationStatus, Foll
 from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey
-from prober.serving.server import reload_signal, serve_until, stop_signals
+from prober.serving.server import listen, reload_signal, serve_until, stop_signals
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes, families
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
@@ -38,15 +38,15 @@ async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version
     Raises ConfigError, StatusError or HistoryError for what a user can do something about.
     """
     config = file.config
-    database = Database(config.status.url.get_secret_value())
-    archive = Archive.of(config, StatusQueries(database))
-    with stop_signals() as stop:
+    with stop_signals() as stop, await listen(config.api.host, config.api.port) as listening:
+        database = Database(config.status.url.get_secret_value())
+        archive = Archive.of(config, StatusQueries(database))
         alone = Alone(config, database, version)
         alone.follow(file, environ, archive)
         async with alone as view:
             app = create_app(view, archive, config.api)
             with reload_signal(view.reload if file.path else None):
-                await serve_until(stop, app, config.api.host, config.api.port, announce=announce)
+                await serve_until(stop, app, listening, announce=announce)
 
 
 class Alone:

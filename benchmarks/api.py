@@ -29,7 +29,7 @@ from benchmarks.full_store import INSTANCES, KINDS, fill
 from prober.config.loading import load
 from prober.core.verdict import Verdict
 from prober.cycles import collect_rarely
-from prober.serving.server import serve_until, stop_signals
+from prober.serving.server import listen, serve_until, stop_signals
 from prober.sinks.status.database import Database
 from prober.sinks.status.queries import StatusQueries
 
@@ -168,7 +168,7 @@ async def serve(url: str) -> None:
     with stop_signals() as stop:
         async with Alone(config, database, "benchmark") as view:
             app = create_app(view, Archive(StatusQueries(database), tuple(config.objectives)), config.api)
-            await serve_until(stop, app, "127.0.0.1", 0, announce=lambda address: print(address, flush=True))
+            await serve_until(stop, app, await listen("127.0.0.1", 0), announce=lambda address: print(address, flush=True))
 
 
 def benchmark(options: argparse.Namespace) -> Mapping[str, tuple[float, ...]]:

@@ -207,11 +207,11 @@ class Service:
         if self._sharding is not None:
             self._resources.push_async_callback(self._sharding.leave)  # when the runs have ended
         self._resources.push_async_callback(self._assignments.stop)
+        await self._resources.enter_async_context(self._drills)  # which may find its port taken
         self._assignments.start()
         await self._take_up()
         following = asyncio.create_task(self._following.keep_on(), name="configuration")
         self._resources.callback(following.cancel)
-        await self._resources.enter_async_context(self._drills)
         await self._resources.enter_async_context(self._own)
         reading = asyncio.create_task(self._nightly.watch(), name="nightly reports")
         self._resources.callback(reading.cancel)

@@ -32,6 +32,8 @@ from prober.errors import PermissionRefused
 
 SCOPE: Final = "https://www.googleapis.com/auth/pubsub"
 DEFAULT_HOST: Final = "pubsub.googleapis.com"
+_NONE_FOUND: Final = "Your default credentials were not found"
+"""The text of Google's library that adds nothing to ours."""
 
 LOOK_AGAIN_S: Final = 0.02
 
@@ -81,9 +83,10 @@ def _application_default() -> grpc.ChannelCredentials:
         credentials, _ = auth.default(default_scopes=[SCOPE])
         request = transport.requests.Request()
     except google.auth.exceptions.GoogleAuthError as error:
-        reason = " ".join(str(error).split())
+        text = " ".join(str(error).split())
+        reason = "" if text.startswith(_NONE_FOUND) else f" ({text})"
         raise PermissionRefused(
-            f"no credentials for Google Cloud: run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS ({reason})"
+            f"no credentials for Google Cloud: run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS{reason}"
         ) from error
     plugin = transport.grpc.AuthMetadataPlugin(credentials, request, default_host=DEFAULT_HOST)
     return grpc.composite_channel_credentials(grpc.ssl_channel_credentials(), grpc.metadata_call_credentials(plugin))

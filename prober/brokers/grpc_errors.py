@@ -6,6 +6,7 @@ Nothing else of the wire adapter reads a gRPC status.
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final
 
 import grpc.aio
@@ -68,6 +69,8 @@ after the service has done its work.
 _NO_CREDENTIALS: Final = "Getting metadata from plugin failed"
 """How gRPC's text begins when the credentials of a call cannot be made. It says UNAVAILABLE then, but has asked the target nothing."""
 
+_CONNECTING: Final = re.compile(r"^failed to connect to all addresses; last error: \w+: \S+: (Failed to connect to remote host: )?")
+"""How gRPC's text begins when nobody takes a connection: what the caller named, in other words."""
 _DETAILS_MAX: Final = 200
 
 LET_GO: Final = "the prober closed the connection"
@@ -114,7 +117,7 @@ def let_go(doing: str) -> BrokerError:
 
 
 def _line(code: StatusCode, details: str | None) -> str:
-    text = " ".join((details or "").split())
+    text = _CONNECTING.sub("no connection: ", " ".join((details or "").split()))
     if len(text) > _DETAILS_MAX:
         text = text[:_DETAILS_MAX] + "..."
     return f"{text} ({code.name})" if text else code.name

@@ -19,6 +19,7 @@ adapter receives shows whether first deliveries are in order (promise 1), and no
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 from datetime import UTC
 from itertools import count
@@ -180,7 +181,8 @@ class NatsSubscriber:
 
     async def _connect(self, client: Client) -> None:
         async def failed(error: Exception) -> None:
-            self._error = str(error) or repr(error)
+            errno = error.errno if isinstance(error, OSError) else None
+            self._error = os.strerror(errno) if errno else str(error) or repr(error)
 
         options: dict[str, Any] = {"user_credentials": self._credentials} if self._credentials else {}
         await client.connect(
@@ -244,7 +246,7 @@ class NatsSubscriber:
         told = f"{error} {self._error}"
         if "authorization" in told.lower() or "permission" in told.lower():
             return PermissionRefused(f"{self._address} refuses: {self._error or error}")
-        return BrokerUnavailable(f"{self._address} cannot be reached, or does not answer: {self._error or error!r}")
+        return BrokerUnavailable(f"{self._address} cannot be reached, or does not answer: {self._error or repr(error)}")
 
 
 def received_from(message: Msg) -> Received:

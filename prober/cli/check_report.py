@@ -14,6 +14,7 @@ from prober.core.kinds import OF_PUBLISHERS
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
 from prober.slo.figures import figures_as_text
+from prober.slo.indicators import Indicator
 
 
 def result_as_text(result: RunResult, place: str = "", *, undisturbed: bool = True) -> str:
@@ -27,6 +28,7 @@ def result_as_text(result: RunResult, place: str = "", *, undisturbed: bool = Tr
     lines += [
         f"  {indicator.replace('_', ' ')}: median {took.p50_s:.4g} s, p99 {took.p99_s:.4g} s of {took.count:,}"
         for indicator, took in (result.durations.items() if undisturbed else ())
+        if indicator is not Indicator.OLDEST_UNACKED_MESSAGE_AGE
     ]
     lines += [f"  {name}: {value}" for name, value in figures_as_text(result.figures).items()]
     for sort, made in _examples(result.findings).items():

@@ -10,6 +10,7 @@ Every error that a user can cause is one line on standard error; the exit codes 
 from __future__ import annotations
 
 import io
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -109,6 +110,7 @@ def _program(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
     collect_rarely()
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it writes to standard error what a message of ours reports
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a key need not be writable in the terminal's encoding

@@ -75,10 +75,10 @@ async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: st
     from api.app import create_app
     from api.view import Archive
     from prober.service import Service
-    from prober.serving.server import reload_signal, serve_until, stop_signals
+    from prober.serving.server import listen, reload_signal, serve_until, stop_signals
 
-    with stop_signals() as stop:
-        config = file.config
+    config = file.config
+    with stop_signals() as stop, await listen(config.api.host, config.api.port) as listening:  # before anything is probed
         service = Service(config, environ, version, file)
         archive = Archive.of(config, service.queries)
         service.followed_by(archive.follow)
@@ -86,4 +86,4 @@ async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: st
             app = create_app(service, archive, config.api)
             favour_the_loop()
             with reload_signal(service.reload if file.path else None):
-                await serve_until(stop, app, config.api.host, config.api.port, announce=announce)
+                await serve_until(stop, app, listening, announce=announce)

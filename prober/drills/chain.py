@@ -14,6 +14,7 @@ wait of a drill; and the command `drill`, which has no API, takes the same.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -200,7 +201,8 @@ class Receiver:
             await web.TCPSite(self._runner, self._host, self._port).start()
         except OSError as error:
             await self.stop()
-            raise ConfigError(f"cannot listen on {self._host}:{self._port}: {error}; name another with drills.port") from error
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise ConfigError(f"cannot listen on {self._host}:{self._port}: {why}; name another with drills.port") from error
         host, port = self._runner.addresses[0][:2]
         self.address = f"{host}:{port}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from aiohttp import web
@@ -18,7 +19,11 @@ class Listener:
     async def start(self, host: str, port: int) -> str:
         """Listen; the address. Port 0 takes a free one. Raises OSError if the port is taken."""
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
+        try:
+            await web.TCPSite(self._runner, host, port).start()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise OSError(f"cannot listen on {join_address(host, port)}: {why}") from error
         return join_address(*self._runner.addresses[0][:2])
 
     async def stop(self) -> None:

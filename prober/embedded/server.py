@@ -107,8 +107,8 @@ class EmbeddedServer:
         wanted = join_address(self._host, self._port)
         try:
             port = self._server.add_insecure_port(wanted)
-        except RuntimeError as error:
-            raise OSError(f"cannot listen on {wanted}: {error}") from error
+        except RuntimeError as error:  # whose text advises to debug gRPC
+            raise OSError(f"cannot listen on {wanted}: the port is taken, or the address is not of this machine") from error
         await self._server.start()
         self.address = join_address(self._host, port)
         self._rest, self._admin = RestEndpoint(calls), AdminEndpoint(self)

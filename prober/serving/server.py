@@ -46,14 +46,12 @@ KNOCKING_MAX: Final = 2048
 """Connections that wait in the system to be taken in; further ones try again a second later."""
 
 
-async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str], None], section: str = "api") -> None:
-    """Serves an app until cancelled, then lets what is being answered end, for two seconds at most.
+async def serve(app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
+    """Serves an app on a socket of `listen` until cancelled, then lets what is being answered end, for two seconds at most.
 
-    `announce` is called with the URL once there is somebody to answer; port 0 takes a free one. A wildcard address is announced as
-    the loopback address. ConfigError if it cannot listen there, which names the `section` of the configuration that says where.
+    `announce` is called with the URL once there is somebody to answer. A wildcard address is announced as the loopback address.
     Requests are logged by `uvicorn.access` if that logs at debug level.
     """
-    listening = await _listen(host, port, section)
     current_default_thread_limiter().total_tokens = THREADS_MAX
     server = _Server(_config(app), lambda: announce(_url(listening)))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -65,9 +63,9 @@ async def serve(app: FastAPI, host: str, port: int, *, announce: Callable[[str],
         listening.close()
 
 
-async def serve_until(stop: asyncio.Event, app: FastAPI, host: str, port: int, *, announce: Callable[[str], None]) -> None:
-    """Serves an app until it is told to stop, or cannot go on; errors as above."""
-    serving = asyncio.create_task(serve(app, host, port, announce=announce))
+async def serve_until(stop: asyncio.Event, app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
+    """Serves an app until `stop` is set, or it cannot go on."""
+    serving = asyncio.create_task(serve(app, listening, announce=announce))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -141,8 +139,11 @@ def _config(app: FastAPI) -> Config:
     )
 
 
-async def _listen(host: str, port: int, section: str) -> socket.socket:
-    """A listening socket on the first address that the host stands for."""
+async def listen(host: str, port: int, section: str = "api") -> socket.socket:
+    """A listening socket on the first address that the host stands for; port 0 takes a free one.
+
+    Connections wait until they are served. Raises ConfigError, which names the `section` of the configuration that chose the address.
+    """
     try:
         addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = addresses[0]

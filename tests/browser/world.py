@@ -31,7 +31,7 @@ from prober.runs.probe_instance import ProbeInstance
 from prober.runs.result import Durations, RunResult
 from prober.runs.sink import KeptHistory
 from prober.schedule.forecast import detectable
-from prober.serving.server import serve
+from prober.serving.server import listen, serve
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.database import Database
@@ -139,7 +139,7 @@ def serving(view: StubView) -> Iterator[str]:
 
     async def server() -> None:
         with suppress(asyncio.CancelledError):
-            await serve(create_app(view, view.archive, view.settings), "127.0.0.1", 0, announce=announce)
+            await serve(create_app(view, view.archive, view.settings), await listen("127.0.0.1", 0), announce=announce)
 
     task = loop.create_task(server())
     thread = threading.Thread(target=loop.run_until_complete, args=(task,), daemon=True)

@@ -97,7 +97,7 @@ async def served(*_arguments, **_named):
 api.standalone.serve_until = served
 sys.exit(main(["api"]))
 """
-    variables = os.environ | {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db"}
+    variables = os.environ | {"ORDERING_PROBER_STATUS__URL": f"sqlite:///{tmp_path}/status.db", "ORDERING_PROBER_API__PORT": "0"}
     ended = subprocess.run(
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=WAIT_S, check=False
     )

@@ -18,7 +18,7 @@ from api import limits
 from api.app import create_app
 from prober.config.models import Api
 from prober.serving import server
-from prober.serving.server import serve
+from prober.serving.server import listen, serve
 from tests.unit.api.asking import EUROPE, view
 
 WAIT_S = 30.0
@@ -69,7 +69,7 @@ async def _served(large: bytes) -> AsyncIterator[Running]:
     app: FastAPI = create_app(asked, asked.archive, asked.settings)
     app.add_api_route("/large", lambda: Response(large))
     announced: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(serve(app, "127.0.0.1", 0, announce=announced.put_nowait))
+    serving = asyncio.create_task(serve(app, await listen("127.0.0.1", 0), announce=announced.put_nowait))
     served = Running(await announced.get())
     try:
         yield served

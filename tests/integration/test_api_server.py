@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from api.app import create_app
 from prober.config.loading import load
 from prober.errors import ConfigError
-from prober.serving.server import _listen, serve, serve_until, stop_signals
+from prober.serving.server import listen, serve, serve_until, stop_signals
 from tests.unit.api.asking import EUROPE, view
 
 WAIT_S = 20.0
@@ -33,7 +33,7 @@ def app() -> FastAPI:
 async def running(host: str = "127.0.0.1") -> AsyncIterator[str]:
     """A server on a free port; its URL."""
     announced: asyncio.Queue[str] = asyncio.Queue()
-    serving = asyncio.create_task(serve(app(), host, 0, announce=announced.put_nowait))
+    serving = asyncio.create_task(serve(app(), await listen(host, 0), announce=announced.put_nowait))
     try:
         yield await asyncio.wait_for(announced.get(), WAIT_S)
     finally:
@@ -46,7 +46,7 @@ def failure(host: str, port: int) -> str:
     """The complaint of a server that cannot listen."""
 
     async def trying() -> None:
-        await asyncio.wait_for(serve(app(), host, port, announce=print), WAIT_S)
+        (await asyncio.wait_for(listen(host, port), WAIT_S)).close()
 
     with pytest.raises(ConfigError) as failed:
         asyncio.run(trying())
@@ -94,7 +94,7 @@ def test_a_signal_ends_it(number: signal.Signals, usual: signal.Handlers) -> Non
     async def serving() -> None:
         with stop_signals() as stop:
             await asyncio.wait_for(
-                serve_until(stop, app(), "127.0.0.1", 0, announce=lambda _: os.kill(os.getpid(), number)), WAIT_S
+                serve_until(stop, app(), await listen("127.0.0.1", 0), announce=lambda _: os.kill(os.getpid(), number)), WAIT_S
             )
 
     before = signal.signal(number, usual)  # whoever runs the tests in the background has interrupts ignored
@@ -109,7 +109,7 @@ def test_an_answer_does_not_wait_for_acknowledgements() -> None:
     """A body that follows its headers by itself would wait 40 ms for the client's delayed ACK (Nagle's algorithm)."""
 
     async def connected() -> int:
-        with await _listen("127.0.0.1", 0, "api") as listening, socket.create_connection(listening.getsockname()):
+        with await listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
             accepted, _ = listening.accept()
             with accepted:
                 return accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

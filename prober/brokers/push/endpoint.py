@@ -32,7 +32,7 @@ from starlette.requests import ClientDisconnect
 from prober.brokers.base import PushConfig, PushOutcome, Received, Tap
 from prober.brokers.connection import session_name
 from prober.brokers.push.tokens import NoKeys, TokenVerifier
-from prober.serving.server import serve
+from prober.serving.server import listen, serve
 
 BODY_BYTES_MAX: Final = 16 << 20
 """The longest message, 10 MB, in base64, with what is around it."""
@@ -130,10 +130,9 @@ class PushEndpoint:
         self.url = ""
 
     async def __aenter__(self) -> Self:
+        listening = await listen(self._host, self._port, "push")
         up: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._serving = asyncio.create_task(
-            serve(self.app(), self._host, self._port, announce=up.set_result, section="push"), name="push endpoint"
-        )
+        self._serving = asyncio.create_task(serve(self.app(), listening, announce=up.set_result), name="push endpoint")
         await asyncio.wait((self._serving, up), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
             await self._serving

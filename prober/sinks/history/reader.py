@@ -278,7 +278,9 @@ class HistoryReader:
                 yield self._dataset(table, paths)
 
     def _unreachable(self, error: OSError) -> HistoryError:
-        return HistoryError(f"{self.location} cannot be read: {str(error).partition(chr(10))[0]}")
+        text = str(error).partition("\n")[0]
+        reason = text.partition("google::cloud::Status(")[2] or text  # pyarrow's library for Cloud Storage
+        return HistoryError(f"{self.location} cannot be read: {reason:.200}")
 
     def _folders(self, table: Table, span: TimeSpan) -> Iterable[str]:
         folders = self._store.folders(table.name)
