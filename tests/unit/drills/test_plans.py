@@ -67,7 +67,7 @@ def test_with_a_schedule_one_of_each_sort_is_drilled_or_what_is_named(tmp_path: 
     ("text", "problem"),
     [
         ('drills: {cron: "0 3 1 * *"}', "drills.cron: must come at least every 7d, or PubsubProberDrillOverdue would fire"),
-        ("drills: {faults: [dorp]}", "drills.faults[0]: 'dorp' is not a drill; did you mean drop?"),
+        ("drills: {faults: [dorp]}", "drills.faults[0]: no fault is called dorp; did you mean drop?"),
         ("drills: {prometheus: prometheus}", "drills.prometheus: must be a URL that begins with http:// or https://"),
         ("drills: {port: 70000}", "drills.port: must be at most 65535, not 70000"),
         ("drills: {silence: 0s}", "drills.silence: must be longer than 0"),
