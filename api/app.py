@@ -17,7 +17,7 @@ from api.headers import Headers, Heads, Methods
 from api.limits import RequestLimits
 from api.models.base import API
 from api.query_parameters import said_once
-from api.routes import comparisons, findings, health, incidents, keys, page, probes, reports, runs, series, slos, status
+from api.routes import comparisons, findings, health, incidents, keys, live, page, probes, reports, runs, series, slos, status
 from api.templates import STATIC
 from api.view import Archive, View
 from prober.config.models import Api
@@ -52,6 +52,7 @@ def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
         app.include_router(routes.router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
     app.include_router(health.router)
     app.include_router(page.router, dependencies=[Depends(page.as_page), Depends(arrivals)])
+    app.include_router(live.router, dependencies=[Depends(page.as_page)])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(ETags)
     app.add_middleware(Access, settings=settings)

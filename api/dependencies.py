@@ -19,7 +19,7 @@ from prober.sinks.live.snapshot import StatusSnapshot
 
 def provide(app: FastAPI, view: View, archive: Archive, settings: Api) -> None:
     """Provides an application with what its routes depend on."""
-    app.state.view, app.state.archive = view, archive
+    app.state.view, app.state.archive, app.state.is_ending = view, archive, False
     app.state.current, app.state.contents = CurrentStatus(view, archive), PageContents(archive, settings)
 
 

@@ -24,6 +24,7 @@ from prober.monitoring.top_keys import StreamKeys
 from prober.reports.reader import ReportReader
 from prober.reports.values import HotKeysReport
 from prober.runs.probe_instance import ProbeInstance
+from prober.sinks.live.feed import WatchedRun
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.sinks.metrics.label_values import Job
 from prober.sinks.status.listings import CURSOR_LENGTH_MAX, PAGE_MAX, FindingFilter, IncidentFilter, RunFilter
@@ -202,6 +203,34 @@ class ChartParameters(QueryParameters):
         oldest = min((prober.started_at for prober in snapshot.probers), default=snapshot.started_at)
         usual = TimeRange.HOUR if snapshot.at - oldest <= TimeRange.HOUR.seconds else TimeRange.HOURS
         return ChartSpan.until(snapshot.at, self.range or usual)
+
+
+class LiveParameters(QueryParameters):
+    """Which run under way, the newest one that agrees with all, and what of it."""
+
+    run: Annotated[str, Field(max_length=TEXT_LENGTH_MAX)] = ""
+    """The run of this name."""
+    probe: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
+    """Of this probe."""
+    target: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
+    """On this target."""
+    vantage: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
+    """Seen from here."""
+    part: Annotated[str | None, Field(max_length=TEXT_LENGTH_MAX)] = None
+    """On this part of the keys."""
+    key: Annotated[str, Field(max_length=TEXT_LENGTH_MAX)] = ""
+    """Only events on this ordering key; empty: on all of them."""
+    after: Annotated[int, Field(ge=0)] = 0
+    """Events behind this number."""
+
+    def agrees(self, run: WatchedRun) -> bool:
+        """Whether the run is one of those."""
+        where = run.probe_instance
+        return (
+            self.run in ("", run.run_id)
+            and self.probe in (None, where.probe)
+            and is_at(where, self.target, self.vantage, self.part)
+        )
 
 
 class InstanceParameters(ChartParameters):

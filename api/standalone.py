@@ -20,6 +20,7 @@ from prober.config.models import Config
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey
 from prober.serving.server import listen, reload_signal, serve_until, stop_signals
+from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes, families
 from prober.sinks.status.database import Database, StatusError, StoreUnavailable
@@ -58,6 +59,7 @@ class Alone:
         self._version, self._started_at = version, wall_s()
         self._metrics = Metrics(version=version)
         self._scrapes = Scrapes(self._metrics)
+        self.feed = LiveFeed()
         self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
         self._is_prepared = False

@@ -41,6 +41,11 @@ def rendered_page(template: str, values: Mapping[str, object], status: int = 200
     return HTMLResponse(_ENVIRONMENT.get_template(template).render({"root": "", "linked": True, **values}), status)
 
 
+def rendered_macro(template: str, macro: str, *values: object) -> str:
+    """A part of a page: what a macro of a template makes of these values."""
+    return str(getattr(_ENVIRONMENT.get_template(template).module, macro)(*values))
+
+
 def root_of(request: Request) -> str:
     """How the page at the address of a request reaches the start page, as the browser counts: an escaped slash is none."""
     path: bytes = request.scope.get("raw_path") or request.url.path.encode()

@@ -14,6 +14,7 @@ from prober.reports.reader import ROWS_MAX, ReportReader
 from prober.reports.values import BurnReport, HotKeysReport
 from prober.runs.probe_instance import InstanceKey
 from prober.schedule.forecast import Detectable, detectable_on
+from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.incidents import Acknowledgement
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics.label_values import Job
@@ -26,7 +27,12 @@ from prober.slo.uptime import MonthlyUptime
 
 
 class View(Protocol):
-    """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once."""
+    """The service, as the API sees it. Every method answers from memory, on the event loop; all but `metrics` at once.
+
+    `feed`: the events of the runs of this process, for the event loop only.
+    """
+
+    feed: LiveFeed
 
     def snapshot(self) -> StatusSnapshot:
         """How everything stands now, as far as this process knows by itself; one that does not probe knows of no probe instance."""

@@ -41,6 +41,7 @@ from prober.schedule.scheduler import Regular
 from prober.schedule.sharding import LEASE_S, ShardingMember
 from prober.schedule.store_watch import StoreWatch
 from prober.sinks.history.writer import HistorySink, HistoryWriter
+from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of, families
@@ -81,6 +82,7 @@ class Service:
         self._scrapes = Scrapes(self._metrics)
         self._metrics.health.set(families.START, wall_s())
         self._metrics.health.set(families.REPORTS_EXPECTED, config.history.reports is not None)
+        self.feed = LiveFeed()
         self._top_keys = TopKeys()
         self._metrics.watch_keys(self._top_keys.snapshot)
         self._tracing = TracingSink(Tracing(config.telemetry, version))
@@ -253,7 +255,7 @@ class Service:
     def _watch_target(self, target: TargetSettings) -> Surroundings:
         metrics = self._metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
         counters, health = self._counters[target.name], self._metrics.health
-        shared: list[RunSink] = [self._live, self._status, self._tracing, self._own]
+        shared: list[RunSink] = [self._live, self.feed, self._status, self._tracing, self._own]
         if self._history is not None:
             shared.append(HistorySink(self._history))
 

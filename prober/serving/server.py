@@ -49,16 +49,19 @@ KNOCKING_MAX: Final = 2048
 async def serve(app: FastAPI, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
     """Serves an app on a socket of `listen` until cancelled, then lets what is being answered end, for two seconds at most.
 
+    From then on `app.state.is_ending` is true: an answer without an end ends by itself.
+
     `announce` is called with the URL once there is somebody to answer. A wildcard address is announced as the loopback address.
     Requests are logged by `uvicorn.access` if that logs at debug level.
     """
+    app.state.is_ending = False
     current_default_thread_limiter().total_tokens = THREADS_MAX
     server = _Server(_config(app), lambda: announce(_url(listening)))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         await asyncio.shield(serving)
     finally:
-        server.should_exit = True
+        app.state.is_ending = server.should_exit = True
         await serving
         listening.close()
 

@@ -26,6 +26,7 @@ from prober.core.verdict import Verdict
 from prober.monitoring.top_keys import StreamKeys
 from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import RunResult
+from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
 from prober.sinks.status.database import Database
@@ -112,6 +113,7 @@ class StubView:
     accepts: list[str] = field(default_factory=list)
     troubles: tuple[str, ...] = ()
     streams: tuple[StreamKeys, ...] = ()
+    feed: LiveFeed = field(default_factory=LiveFeed)
     begun: list[InstanceKey] = field(default_factory=list)
     refused: dict[InstanceKey, str] = field(default_factory=dict)
 

@@ -1,0 +1,73 @@
+"""The live view in a real browser: it grows as events happen, holds still when told to, and leads from a finding to its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from prober.core.events import PublishInvoked
+from prober.sinks.live.feed import WatchedRun
+from tests.browser.looking import DESKTOP, PHONE, Scheme, looking
+from tests.browser.test_every_page import grave
+from tests.browser.world import serving
+from tests.unit.api.asking import EUROPE, StubView, view
+from tests.unit.api.watching import RUN, end, see, under_way
+
+
+@pytest.fixture
+def watched() -> StubView:
+    return view(EUROPE)
+
+
+@pytest.fixture
+def run(watched: StubView) -> WatchedRun:
+    return under_way(watched.feed)
+
+
+@pytest.fixture
+def url(watched: StubView, run: WatchedRun) -> Iterator[str]:
+    with serving(watched) as address:
+        yield address
+
+
+def publish(run: WatchedRun, seq: int) -> None:
+    see(run, PublishInvoked(3.0 + seq / 10, "late", RUN, seq))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_it_fits_and_is_accessible(browser: Browser, url: str, width: int, scheme: Scheme) -> None:
+    with looking(browser, url, width=width, scheme=scheme) as look:
+        assert look.open("/live") == 200
+        assert look.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert grave(look.page) == []
+        assert look.complaints == []
+
+
+def test_it_grows_until_the_run_ends(browser: Browser, url: str, run: WatchedRun) -> None:
+    with looking(browser, url) as look:
+        look.open("/live")
+        publish(run, 1)
+        expect(look.page.locator("#event-9")).to_contain_text("publish 1")
+        end(run)
+        expect(look.page.locator("#event-11")).to_contain_text("the run ended: FAIL")
+        expect(look.page.get_by_role("link", name="show the newest run")).to_have_count(1)
+
+
+def test_it_holds_still_while_it_is_paused(browser: Browser, url: str, run: WatchedRun) -> None:
+    with looking(browser, url) as look:
+        look.open("/live")
+        look.page.get_by_role("button", name="Pause").click()
+        publish(run, 1)
+        look.page.get_by_role("button", name="Go on").click()
+        publish(run, 2)
+        expect(look.page.locator("#event-10")).to_contain_text("publish 2")
+        expect(look.page.locator("#event-9")).to_have_count(1)
+
+
+def test_a_finding_leads_to_its_messages(browser: Browser, url: str) -> None:
+    with looking(browser, url) as look:
+        look.open("/live")
+        look.page.get_by_role("link", name="event 5").click()
+        assert look.page.evaluate("document.querySelector(':target').innerText").split() == ["0.400", "<key>", "publish", "2", "→"]

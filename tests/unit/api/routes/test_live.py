@@ -1,0 +1,73 @@
+"""The live view: a page that is a snapshot, and a stream of rows until the run ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from prober.sinks.live.feed import VIEWERS_MAX
+from tests.unit.api.asking import EUROPE, US, ask, view
+from tests.unit.api.pages import Page
+from tests.unit.api.watching import RUN, end, under_way
+
+
+def streamed(text: str) -> list[Any]:
+    """The data of each server-sent event."""
+    return [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+
+
+def test_without_a_run_the_page_says_so() -> None:
+    assert "No such run is under way in this process." in Page(ask(view(EUROPE), "/live").text).said()
+
+
+def test_the_page_is_a_snapshot_of_the_newest_run() -> None:
+    asked = view(EUROPE)
+    under_way(asked.feed, "older")
+    under_way(asked.feed)
+    found = Page(ask(asked, "/live").text)
+    assert "Live: ordering on europe (wire)" in found.said()
+    assert "1.000 <key> → 2 ORDER_GAP violation on <key> :" in found.said()
+    assert {"#event-5", "#event-7"} <= set(found.values("href"))
+    assert {"event-5", "event-7"} <= set(found.values("id"))
+    assert next(found.values("data-after")) == "8"
+
+
+def test_a_run_is_chosen_by_name_or_by_place_and_events_by_key() -> None:
+    asked = view(EUROPE, US)
+    under_way(asked.feed)
+    found = Page(ask(asked, "/live?target=europe&probe=ordering&vantage=wire&part=&key=other").text)
+    assert "event-4" in set(found.values("id"))
+    assert "event-5" not in set(found.values("id"))
+    assert "No such run" in Page(ask(asked, "/live?target=us").text).said()
+    assert "No such run" in Page(ask(asked, "/live?run=none").text).said()
+
+
+def test_rows_are_streamed_until_the_run_ends() -> None:
+    asked = view(EUROPE)
+    end(under_way(asked.feed))
+    answer = ask(asked, f"/live/events?run={RUN}&after=6")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    (sent,) = streamed(answer.text)
+    assert (sent["is_over"], sent["missed"]) == (True, 0)
+    assert 'id="event-7"' in sent["rows"]
+    assert 'id="event-6"' not in sent["rows"]
+    assert "&lt;key&gt;" in sent["rows"]
+    assert "subscriber 2" in sent["head"]
+    assert "id: 10\n" in answer.text
+
+
+def test_a_stream_goes_on_where_the_last_one_ended() -> None:
+    asked = view(EUROPE)
+    end(under_way(asked.feed))
+    (sent,) = streamed(ask(asked, "/live/events", headers={"Last-Event-ID": "9"}).text)
+    assert 'id="event-10"' in sent["rows"]
+    assert 'id="event-9"' not in sent["rows"]
+
+
+def test_a_stream_that_cannot_begin() -> None:
+    asked = view(EUROPE)
+    assert ask(asked, "/live/events").status_code == 404
+    end(under_way(asked.feed))
+    asked.feed.viewers = VIEWERS_MAX
+    refused = ask(asked, "/live/events")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
