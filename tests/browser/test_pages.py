@@ -25,6 +25,7 @@ FIRST_STOPS = [
     "Incidents",
     "Findings",
     "Runs",
+    "Live",
     "Probes",
     "Objectives",
     "Comparisons",
