@@ -299,5 +299,5 @@ class TestLinks:
         """Whether there are reports, probes, runs or not."""
         start = ask(asked(), "/").text
         links = re.findall(r'href="([^"]+)"', start.partition("<nav")[2].partition("</nav>")[0])
-        assert len(links) == 11
+        assert len(links) == 12
         assert {link: ask(asked(), f"/{link.removeprefix('.')}").status_code for link in links} == dict.fromkeys(links, 200)
