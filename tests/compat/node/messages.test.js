@@ -94,7 +94,8 @@ test('a close that waits acknowledges the message in progress and returns the ot
   });
   const [closed, processed] = await new Promise((resolve, reject) => {
     waiting.on('error', reject);
-    waiting.once('message', message => {
+    // Not `once`: the client closes a subscription when its last listener is removed.
+    waiting.on('message', message => {
       const closing = waiting.close();
       setImmediate(() => message.ack());
       resolve([closing, message]);
