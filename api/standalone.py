@@ -23,7 +23,7 @@ from prober.serving.server import listen, reload_signal, serve_until, stop_signa
 from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.metrics import Component, Metrics, Scrapes, families
-from prober.sinks.status.database import Database, StatusError, StoreUnavailable
+from prober.sinks.status.database import Database, StatusError, StoreReadOnly, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.store import StatusStore
 
@@ -146,7 +146,7 @@ class Alone:
         try:
             await asyncio.to_thread(self._look)
         except StatusError as error:
-            problem = "the status store cannot be reached" if isinstance(error, StoreUnavailable) else str(error)
+            problem = _in_public(error)
             if not self._problem:
                 _log.warning("%s: %s", problem, error)
         self._metrics.health.set(families.STATUS_STORE_UP, not problem)
@@ -158,3 +158,10 @@ class Alone:
             self._store.prepare()
             self._is_prepared = True
         StatusQueries(self._database).probers()
+
+
+def _in_public(error: StatusError) -> str:
+    """The problem without hosts and folders, which the text of one that may pass names."""
+    if isinstance(error, StoreReadOnly):
+        return "the status store is read-only"
+    return "the status store cannot be reached" if isinstance(error, StoreUnavailable) else str(error)

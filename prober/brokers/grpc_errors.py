@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from typing import Final
+from urllib.parse import unquote
 
 import grpc.aio
 from grpc import StatusCode
@@ -69,8 +70,10 @@ after the service has done its work.
 _NO_CREDENTIALS: Final = "Getting metadata from plugin failed"
 """How gRPC's text begins when the credentials of a call cannot be made. It says UNAVAILABLE then, but has asked the target nothing."""
 
-_CONNECTING: Final = re.compile(r"^failed to connect to all addresses; last error: \w+: \S+: (Failed to connect to remote host: )?")
-"""How gRPC's text begins when nobody takes a connection: what the caller named, in other words."""
+_CONNECTING: Final = re.compile(
+    r"^failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (?:Failed to connect to remote host: )?"
+)
+"""The beginning of gRPC's text when nobody takes a connection, with the address."""
 _DETAILS_MAX: Final = 200
 
 LET_GO: Final = "the prober closed the connection"
@@ -117,7 +120,7 @@ def let_go(doing: str) -> BrokerError:
 
 
 def _line(code: StatusCode, details: str | None) -> str:
-    text = _CONNECTING.sub("no connection: ", " ".join((details or "").split()))
+    text = _CONNECTING.sub(lambda found: f"no connection to {unquote(found[1])}: ", " ".join((details or "").split()))
     if len(text) > _DETAILS_MAX:
         text = text[:_DETAILS_MAX] + "..."
     return f"{text} ({code.name})" if text else code.name

@@ -22,7 +22,7 @@ import typer
 from prober.brokers.base import Admin, Vantage
 from prober.brokers.endpoint import Endpoint, resolve_endpoint
 from prober.cli.options import EndpointOption, Targets
-from prober.cli.process import ExitCode, must_know
+from prober.cli.process import ExitCode, confirm, must_know
 from prober.clock import wall_s
 from prober.durations import duration_s, write_duration
 from prober.errors import BrokerError, ConfigError
@@ -83,7 +83,8 @@ def cleanup(
     _print_found(found, wall_s())
     count = sum(len(one.names) for one in found)
     if count and not dry_run:
-        _confirm(count, yes=yes)
+        if not yes:
+            confirm(f"Delete these {count}?", "add --yes to delete, or --dry-run to only look")
         deleted = asyncio.run(_delete_all(found, failures))
         print(f"deleted {deleted} of {count}")
     for failure in failures:
@@ -181,15 +182,6 @@ def _print_found(found: Iterable[Found], now: float) -> None:
 
 
 # --- deleting ----------------------------------------------------------------------------------------------------------------
-
-
-def _confirm(count: int, *, yes: bool) -> None:
-    """Returns if the user wants it; ends the command like Ctrl-C if not."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError("nobody can be asked here: add --yes to delete, or --dry-run to only look")
-    typer.confirm(f"Delete these {count}?", abort=True)
 
 
 async def _delete_all(found: Iterable[Found], failures: list[BrokerError]) -> int:

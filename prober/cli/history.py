@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from prober.cli.bars import while_judging
 from prober.cli.options import Since, Until
-from prober.cli.process import ExitCode, Format, help_without_command, time_of
+from prober.cli.process import ExitCode, Format, confirm, help_without_command, time_of
 from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
 from prober.core.verdict import Verdict
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from prober.sinks.history.reader import TimeSpan
     from prober.sinks.history.rejudge import HistorySelection, Rejudged
 
+UNASKED_MAX: Final = 10
+"""So many files are written without a question."""
 history_app = typer.Typer(
     help="Export trace files from a history.", callback=help_without_command, invoke_without_command=True, rich_markup_mode=None
 )
@@ -44,13 +46,18 @@ def export_key(
     since: Since = None,
     until: Until = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="Only this run.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help=f"Write more than {UNASKED_MAX} files without asking.")] = False,
 ) -> None:
-    """Write what was recorded about a key as trace files, one per run."""
+    """Write the recorded events of a key as trace files, one per run."""
     from prober.sinks.history.export import export_traces
     from prober.sinks.history.reader import HistoryReader
 
-    reader = HistoryReader(location)
-    written = export_traces(reader, key, output, subscription=subscription, span=span_of(since, until), run_id=run)
+    def agree(files: int) -> None:
+        if files > UNASKED_MAX and not yes:
+            confirm(f"Write {files:,} files?", f"add --yes to write {files:,} files, or choose runs with --since, --until or --run")
+
+    reader, span = HistoryReader(location), span_of(since, until)
+    written = export_traces(reader, key, output, subscription=subscription, span=span, run_id=run, agree=agree)
     for one in written:
         print(f"{one.path}: run {one.run_id}, {one.events:,} events")
 

@@ -95,6 +95,16 @@ def must_know(what: str, names: Iterable[str], known: Collection[str], otherwise
         raise ConfigError("; ".join(no_such(what, name, known, otherwise) for name in unknown))
 
 
+def confirm(question: str, otherwise: str) -> None:
+    """Returns if the user agrees, and ends the command like Ctrl-C if not.
+
+    Raises ConfigError with the advice `otherwise` if standard input is not a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(f"standard input is not a terminal, so nobody can be asked: {otherwise}")
+    typer.confirm(question, abort=True)
+
+
 def favour_the_loop() -> None:
     """Keeps what is not the event loop's from holding it up. To be called once, by a service that has been set up.
 

@@ -213,13 +213,22 @@ def _inside(place: str, folder: str) -> bool:
 
 def warnings_of(config: Config) -> list[Problem]:
     """Every warning, with the path of the key that it is about."""
-    found = [*_history(config), *_access(config), *_capacity(config)]
+    found = [*_history(config), *_access(config), *_capacity(config), *_faults(config)]
     for number, target in enumerate(config.targets):
         at: Path = ("targets", number)
         found += _regions(target, at)
         for name, probe in target.probes.items():
             found += _probe(target, name, probe, (*at, "probes", str(name)))
     return found
+
+
+def _faults(config: Config) -> Iterator[Problem]:
+    """Faults of an embedded server that no target is."""
+    if config.embedded.faults and not any(target.is_embedded for target in config.targets):
+        text = (
+            "no target is the embedded server, so nothing is injected: remove the faults, or write endpoint: embedded for a target"
+        )
+        yield Problem(("embedded", "faults"), text)
 
 
 def _regions(target: TargetSettings, at: Path) -> Iterator[Problem]:

@@ -180,7 +180,9 @@ class OwnSubscription(Section):
 
 
 def _expression(value: str) -> str:
-    """Refuses what is no regular expression."""
+    """Refuses what is no regular expression, and the empty one, which matches no name."""
+    if not value:
+        raise ValueError("must not be empty: no name would match; write a regular expression, such as orders-.*")
     try:
         re.compile(value)
     except re.error as error:

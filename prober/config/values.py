@@ -255,7 +255,7 @@ ObjectiveName = Annotated[
 ]
 Project = Annotated[
     str,
-    named_like("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is not a project id: write small letters, digits and hyphens"),
+    named_like("[a-z0-9][a-z0-9.:-]{0,98}[a-z0-9]", "is not a project id: write 2 to 100 small letters, digits and hyphens"),
     Written("project id"),
 ]
 Word = Annotated[

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import logging
 import signal
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
@@ -45,6 +46,7 @@ from prober.embedded.state import State
 
 LOOPBACK: Final = "127.0.0.1"
 _ITEMS_DEFAULT: Final = 100
+_log: Final = logging.getLogger(__name__)
 _STOP_GRACE_S: Final = 0.2
 _SERIALS_PER_SECOND: Final = 1_000_000  # more than this server can give out, so that ids never repeat after a restart
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -122,7 +124,10 @@ class EmbeddedServer:
             raise
 
     async def stop(self) -> None:
-        """Refuse new calls, end the streams, forget everything."""
+        """Refuse new calls, end the streams, forget everything. Warns of patterns that nothing matched."""
+        for armed in self.faults.all():
+            if armed.fault.key != "*" and not armed.asked:
+                _log.warning("the fault %s was never injected: nothing in its time matched %r", armed.fault, armed.fault.key)
         self._pump.stop()
         await self._server.stop(_STOP_GRACE_S)
         await self._pump.close()

@@ -34,11 +34,7 @@ def power_as_text(planned: Mapping[str, int], period_s: float) -> str:
         hourly = chances * HOUR_S / period_s
         lines.append(
             f"    {chances:,} chances a run, {hourly:,.0f} an hour: {CHANCES[counter]} ({counter})\n"
-            f"        {SURE:.0%} sure to find what goes wrong in {_percent(share_found(chances))} of them by one run, "
-            f"in {_percent(share_found(hourly))} within an hour\n"
+            f"        {SURE:.0%} sure to find a fault in {one_in(share_found(chances))} of them by one run, "
+            f"in {one_in(share_found(hourly))} within an hour\n"
         )
     return "".join(lines)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"

@@ -57,6 +57,17 @@ def test_ids_do_not_repeat_after_a_restart() -> None:
     assert ids == sorted(set(ids))
 
 
+def test_a_pattern_that_nothing_matched_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    with running(map(parse_fault, ("drop:key=nothing-*", "drop:p=0.5,key=*", "jitter"))) as server:
+        clients = Clients(server.address)
+        clients.create()
+        clients.publish("1")
+        clients.close()
+    assert [record.message for record in caplog.records if record.name == "prober.embedded.server"] == [
+        "the fault drop:key=nothing-* was never injected: nothing in its time matched 'nothing-*'"
+    ]
+
+
 def test_a_port_that_is_taken() -> None:
     with running() as server:
         port = server.server.address.rpartition(":")[2]

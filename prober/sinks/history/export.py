@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -35,18 +35,21 @@ def export_traces(
     subscription: str | None = None,
     span: TimeSpan = ALWAYS,
     run_id: str | None = None,
+    agree: Callable[[int], None] = lambda _files: None,
 ) -> list[Exported]:
     """Writes what concerns the key on one subscription in that time: one file per run, since each run has its own rules and clock.
 
     If something did not come in time, the file has all keys of the run, since messages of other keys may have been the reason.
     One run goes to `output`; several go to files beside it, `trace.jsonl` becoming `trace-RUN.jsonl`. A run that began before the span
     begins in its file with an interruption, and with the sessions that were open then, so that what is missing is not held against the
-    service. Existing files are replaced. Raises `HistoryError` if there is nothing, or if a run has several subscriptions and none is
-    named.
+    service. Existing files are replaced. `agree` is called with the number of files before the first one is written, and may raise.
+
+    Raises `HistoryError` if there is nothing, or if a run has several subscriptions and none is named.
     """
     runs = _runs_about(reader, key, subscription, span, run_id)
     if not runs:
         raise HistoryError(f"{reader.location}: no run with events of key {key!r}{_where(subscription, span, run_id)}")
+    agree(len(runs))
     target = Path(output)
     return [
         _export_run(reader, run, key, target if len(runs) == 1 else _beside(target, run.run_id), subscription, span)

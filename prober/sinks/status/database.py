@@ -39,6 +39,8 @@ _WRITES: Final = "prober_writes"
 _SQLITE: Final = "sqlite"
 _DRIVERS: Final = {_SQLITE: "sqlite", "postgresql": "postgresql+psycopg"}
 _AnyRecord = TypeVar("_AnyRecord", bound=Record)
+_READ_ONLY_TRANSACTION: Final = "25006"
+"""The state of PostgreSQL for a write where only reading is allowed."""
 _UNACCEPTABLE: Final = ("22", "23", "54")
 """Classes of SQLSTATE: data exception, integrity violation, limit exceeded. They speak of what was written, not of the store."""
 
@@ -49,6 +51,10 @@ class StatusError(ProberError):
 
 class StoreUnavailable(StatusError):
     """It is not there at the moment; the same may work later."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """It answers, and takes nothing until somebody makes it writable."""
 
 
 class NotStorable(StatusError):
@@ -136,6 +142,8 @@ class Database:
         try:
             yield
         except (SQLAlchemyError, driver.Error) as error:
+            if _is_read_only(error):
+                raise StoreReadOnly(f"{self} is read-only: give the prober permission to write it") from error
             what = f"{self}: {_first_line(error)}"
             raise NotStorable(what) if _is_unacceptable(error, driver) else StoreUnavailable(what) from error
         except (OverflowError, UnicodeEncodeError) as error:  # a driver that cannot even send it
@@ -192,6 +200,14 @@ def _is_unacceptable(error: Exception, driver: Any) -> bool:
         state = getattr(cause, "sqlstate", None)
         return isinstance(cause, driver.DataError | driver.IntegrityError) or str(state or "")[:2] in _UNACCEPTABLE
     return type(error).__name__ == "StatementError"  # a value that cannot be turned into what the database knows
+
+
+def _is_read_only(error: Exception) -> bool:
+    cause = _cause(error)
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0)  # sqlite3 raises some errors itself
+        return bool(code & 0xFF == sqlite3.SQLITE_READONLY)  # the low byte of an extended code
+    return getattr(cause, "sqlstate", None) == _READ_ONLY_TRANSACTION
 
 
 def _first_line(error: Exception) -> str:

@@ -118,3 +118,9 @@ def test_library_errors_become_ours() -> None:
     assert isinstance(library_client.library_error(exceptions.Forbidden("x"), "y"), BrokerError)
     assert str(library_client.library_error(ValueError("x\ny"), "doing")) == "doing: ValueError x y"
     assert {code.name for code in CERTAINLY_NOT_STORED} == REFUSED
+
+
+def test_a_connection_that_nobody_takes_is_told_with_its_address_and_without_the_words_of_grpc() -> None:
+    details = "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:1: Failed to connect to remote host: Connection refused"
+    told = str(error_of(grpc.StatusCode.UNAVAILABLE, details, "creating t"))
+    assert told.startswith("creating t: no connection to [::1]:1: Connection refused (UNAVAILABLE); ")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +131,17 @@ def test_a_terminal_has_colour_unless_it_is_refused(
 def test_a_pipe_has_no_colour(capsys: Output) -> None:
     show("ordering on shop (wire): FAIL [red]:smile:")
     assert capsys.readouterr().out == "ordering on shop (wire): FAIL [red]:smile:\n"
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_probed(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("prober.service.Service.__init__", lambda *_: pytest.fail("the service was made"))
+    monkeypatch.setenv("ORDERING_PROBER_STATUS__URL", f"sqlite:///{tmp_path}/status.db")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setenv("ORDERING_PROBER_API__PORT", str(taken.getsockname()[1]))
+        assert main(["run"]) == 2
+    assert "is taken; name another with api.port" in capsys.readouterr().err
 
 
 def test_a_trace_file_is_verified_without_the_libraries_of_the_service() -> None:

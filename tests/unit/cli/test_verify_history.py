@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from prober.cli import main
 from prober.cli.findings import KEY_SHOWN_MAX, shortened
+from prober.cli.history import UNASKED_MAX
 from prober.core.verdict import Verdict
 from tests.commands import Output
 from tests.notation import history
@@ -70,6 +73,22 @@ def test_json_is_an_object_per_run(location: str, capsys: Output) -> None:
         "probe": "ordering",
     }
     assert [finding["witnesses"] for finding in found["gap"]["findings"]] == [[4, 5, 7, 9], [4, 5, 9]]
+
+
+def test_many_files_are_written_only_if_the_user_agrees(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(tmp_path / "history")
+    for number in range(UNASKED_MAX + 1):
+        recorder.record(history("P1,2 A<1@1 A<2@2 end @500"), f"run-{number}")
+    recorder.save()
+    export = ["history", "export", str(recorder.location), "--key", "k", "-o", str(tmp_path / "out" / "trace.jsonl")]
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(sys, "stdin", StringIO())
+    assert main(export) == 2
+    assert "nobody can be asked: add --yes to write 11 files" in capsys.readouterr().err
+    assert list((tmp_path / "out").iterdir()) == []
+    assert main([*export, "--yes"]) == 0
+    assert len(list((tmp_path / "out").iterdir())) == UNASKED_MAX + 1
+    recorder.kill()
 
 
 def test_runs_come_in_the_order_of_time_whatever_their_names(tmp_path: Path, capsys: Output) -> None:

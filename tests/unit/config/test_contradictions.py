@@ -39,6 +39,12 @@ def test_an_unknown_region_is_told_with_the_list_and_its_date(tmp_path: Path, en
     )
 
 
+def test_faults_without_an_embedded_target_are_told(tmp_path: Path) -> None:
+    (warning,) = about(tmp_path, "europe-west1", probes="embedded: {faults: [drop]}")
+    assert warning.startswith("embedded.faults (line 3): no target is the embedded server, so nothing is injected")
+    assert warned(tmp_path, "embedded: {faults: [drop]}") == []
+
+
 def test_nothing_is_told_about_what_is_usual(tmp_path: Path) -> None:
     assert warned(tmp_path, "") == []
     assert about(tmp_path, "'localhost:8085'", ", region: elsewhere") == []

@@ -44,4 +44,4 @@ def test_the_command_says_so(capsys: Output) -> None:
     assert main(["probes"]) == 0
     said = capsys.readouterr().out
     assert "60 chances a run, 3,600 an hour: redeliveries that had to bring later messages again (chances_redelivery)" in said
-    assert "95% sure to find what goes wrong in 4.9% of them by one run, in 0.083% within an hour" in said
+    assert "95% sure to find a fault in 1 in 21 of them by one run, in 1 in 1,200 within an hour" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.sinks.status.database import Database, StatusError, StoreUnavailable
+from prober.sinks.status.database import Database, StatusError, StoreReadOnly, StoreUnavailable
 from prober.sinks.status.queries import StatusQueries
 from tests.unit.sinks.status.examples import entry, sqlite_url, store_at
 
@@ -50,6 +50,16 @@ def test_a_folder_that_is_missing_is_an_unavailable_store(tmp_path: Path) -> Non
     database = Database(f"sqlite:///{tmp_path}/missing/status.db")
     with pytest.raises(StoreUnavailable, match="unable to open database file"):
         StatusQueries(database).runs()
+    database.close()
+
+
+def test_a_store_that_is_read_only_is_named_so(tmp_path: Path) -> None:
+    store_at(sqlite_url(tmp_path))
+    path = sqlite_url(tmp_path).removeprefix("sqlite:///")
+    database = Database(f"sqlite:///file:{path}?mode=ro&uri=true")
+    assert StatusQueries(database).runs().items == ()
+    with pytest.raises(StoreReadOnly, match="is read-only"), database.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM runs")
     database.close()
 
 
