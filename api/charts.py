@@ -32,6 +32,12 @@ TITLES: Final = {
     Indicator.OLDEST_UNACKED_MESSAGE_AGE: "oldest unacknowledged message",
 }
 """What is shown, in this order."""
+LATENCIES: Final = (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY)
+"""What has histograms over time, too."""
+
+
+BUCKETS: Final = (*(f"to {duration(bound)}" for bound in HISTOGRAM_BOUNDS_S), f"above {duration(HISTOGRAM_BOUNDS_S[-1])}")
+"""The names of the buckets of a histogram."""
 
 
 class TimeRange(StrEnum):
@@ -197,8 +203,7 @@ def share_plot(objective: Objective, counts: Mapping[float, SliCounts], span: Ch
 
 def histogram_plot(indicator: Indicator, durations: Durations, limit_s: float | None) -> Plot:
     """How the durations of a run are spread, with their percentiles and the threshold of the objective."""
-    bounds = [f"to {duration(bound)}" for bound in HISTOGRAM_BOUNDS_S]
-    names = (*bounds, f"above {duration(HISTOGRAM_BOUNDS_S[-1])}")
+    names = BUCKETS
     named = {"p50": durations.p50_s, "p99": durations.p99_s, "max": durations.max_s, "SLO": limit_s}
     marks = tuple(Mark(float(bisect_left(HISTOGRAM_BOUNDS_S, at)), name) for name, at in named.items() if at is not None)
     used = [number for number, count in enumerate(durations.histogram) if count] + [round(mark.at) for mark in marks]

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from api.charts import ChartSpan, TimeRange
+from api.heat_map import Measure
 from prober.core.findings import Kind, Status
 from prober.core.kinds import Symptom
 from prober.core.verdict import Verdict
@@ -276,6 +277,13 @@ class HotKeyParameters(ReportParameters):
             return ()
         asked = (one for one in streams if self.target in (None, one.target) and self.subscription in (None, one.subscription))
         return tuple(replace(one, top=one.top[: self.limit]) for one in asked)
+
+
+class HotKeyPageParameters(HotKeyParameters):
+    """Which hot keys, and what the map of them shows."""
+
+    measure: Measure = Measure.BACKLOG
+    """What the map shows over the day."""
 
 
 async def said_once(request: Request) -> None:

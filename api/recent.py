@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from api.charts import TITLES, ChartSpan, Plot, duration_plots
+from api.heat_map import HeatMap, latency_map
 from api.timeline import Timeline, timeline_of
 from api.view import Archive
 from prober.clock import monotonic_s
@@ -20,6 +21,7 @@ from prober.sinks.status.database import StatusError
 from prober.sinks.status.over_time import BinOfRuns, OverTime
 from prober.sinks.status.slices import begin_of
 from prober.slo.acknowledgements import Acknowledgements
+from prober.slo.indicators import Indicator
 from prober.slo.objectives import Objective, SliCounts
 from prober.slo.uptime import MonthlyUptime
 
@@ -78,6 +80,16 @@ class Recent:
         """The charts of one probe instance. Raises what the store raises."""
         fresh_s = min(max(span.bin_s, CHARTS_FRESH_MIN_S), CHARTS_FRESH_MAX_S)
         return self._fresh((instance.key, span.reach), fresh_s, lambda: self._charts(instance, span))
+
+    def latency_map(self, instance: ProbeInstance, indicator: Indicator, span: ChartSpan) -> HeatMap | None:
+        """How the latencies of a probe instance are spread over a span of whole cells. Raises what the store raises."""
+        limits = {objective.indicator: objective.threshold_s for objective in self._archive.objectives}
+        ask = partial(OverTime(self._archive.queries.database).histograms, instance.key, indicator)
+
+        def made() -> tuple[HeatMap | None]:
+            return (latency_map(ask(span.since, span.now, span.reach.cell_s), span, limits.get(indicator)),)
+
+        return self._fresh((instance.key, span.reach, indicator), CHARTS_FRESH_MIN_S, made)[0]
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""

@@ -9,15 +9,16 @@ from urllib.parse import quote, urlencode
 from starlette.exceptions import HTTPException
 
 from api.burn_windows import counted_windows
-from api.charts import ChartSpan, Plot, TimeRange, histogram_plot, share_plot
+from api.charts import LATENCIES, TITLES, ChartSpan, Plot, TimeRange, histogram_plot, share_plot
 from api.finding_case import case_of
+from api.heat_map import Measure, key_map
 from api.incident_chart import incident_chart
 from api.lookups import finding_of, incident_of, objective_of, run_of
 from api.models.base import API
 from api.query_parameters import (
     ChartParameters,
     FindingParameters,
-    HotKeyParameters,
+    HotKeyPageParameters,
     IncidentParameters,
     InstanceParameters,
     ListParameters,
@@ -152,9 +153,11 @@ class PageContents:
         if len(found) > 1:
             return values
         span = asked.span(snapshot)
-        drawn = self._recent.charts_of(found[0].probe_instance, span)
+        instance, whole = found[0].probe_instance, timeline_span(snapshot.at, span.reach)
+        drawn = self._recent.charts_of(instance, span)
+        spread = {TITLES[one]: self._recent.latency_map(instance, one, whole) for one in LATENCIES}
         others = "".join(f"{urlencode({name: value})}&" for name, value in asked if name != "range" and value is not None)
-        return {**values, **self._instance(found[0], snapshot), "span": span, "drawn": drawn, "others": others}
+        return {**values, **self._instance(found[0], snapshot), "span": span, "drawn": drawn, "spread": spread, "others": others}
 
     def _timeline(self, snapshot: StatusSnapshot, reach: TimeRange | None = None) -> Timeline:
         return self._recent.timeline(snapshot, timeline_span(snapshot.at, reach or RANGE))
@@ -216,14 +219,14 @@ class PageContents:
             "hot": () if report is None else tuple(one for one in report.keys if one.key == key),
         }
 
-    def hot_keys(self, asked: HotKeyParameters, snapshot: StatusSnapshot) -> Values:
+    def hot_keys(self, asked: HotKeyPageParameters, snapshot: StatusSnapshot) -> Values:
         """The hot keys of a day, and without a date the top keys of observed streams now."""
         return {**self._hot_keys_of_day(asked), "streams": asked.of_streams(snapshot.streams), "now": snapshot.at}
 
-    def _hot_keys_of_day(self, asked: HotKeyParameters) -> Values:
+    def _hot_keys_of_day(self, asked: HotKeyPageParameters) -> Values:
         reader = self._archive.reports
         if reader is None:
-            return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED}
+            return {"report": None, "days": (), "summaries": {}, "why": UNCONFIGURED, "map": None}
         days = reader.days(Job.HOT_KEYS, DAYS_SHOWN_MAX)
         report = asked.of_day(reader)
         if asked.date is not None and report is None:
@@ -233,6 +236,9 @@ class PageContents:
             "days": days,
             "summaries": {} if report is None else reader.summaries(report.summary.day),
             "why": "",
+            "map": None if report is None else key_map(report.keys, report.summary.day, asked.measure),
+            "measure": asked.measure,
+            "measures": tuple(Measure),
         }
 
     def objective(self, name: str, asked: ChartParameters, snapshot: StatusSnapshot) -> Values:

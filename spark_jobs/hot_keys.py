@@ -43,7 +43,7 @@ from spark_jobs.key_loads import (
     places_of,
     sketched,
 )
-from spark_jobs.key_minutes import key_evidence
+from spark_jobs.key_minutes import COURSE, key_evidence
 from spark_jobs.trends import zipf_exponent
 from spark_jobs.work import Exit, JobOutcome, Work
 
@@ -57,7 +57,8 @@ KEYS: Final = (
     "target string, environment string, region string, topic string, subscription string, key string, class string, score double, "
     "reasons array<string>, advice string, messages long, share double, mean_bytes_per_s double, peak_bytes_per_s double, "
     "peak_messages_per_s double, limit_in_s double, backlog_max long, backlog_last long, backlog_slope_per_s double, age_max_s double, "
-    "age_last_s double, stalled_minutes long, deliveries long, redelivery_amplification double, subscriber_changes long"
+    "age_last_s double, stalled_minutes long, deliveries long, redelivery_amplification double, subscriber_changes long, "
+    f"{COURSE}"
 )
 SUBSCRIPTIONS: Final = (
     "target string, environment string, region string, topic string, subscription string, exact boolean, keys long, messages long, "
@@ -78,6 +79,7 @@ EVIDENT: Final = (
     "stalled_minutes",
     "deliveries",
     "subscriber_changes",
+    "course",
 )
 """What is taken over from the evidence; null for a key that was not looked at minute by minute."""
 
@@ -255,7 +257,8 @@ def _report(work: Work, keys: list[dict[str, Any]], spread: list[dict[str, Any]]
     draft.write("keys", frame_of(work.spark, shown, KEYS), sf.desc("score"), sf.asc("subscription"), sf.asc("key"))
     draft.write("subscriptions", frame_of(work.spark, spread, SUBSCRIPTIONS), sf.asc("target"), sf.asc("subscription"))
     classes = {one.value: sum(row["class"] == one for row in keys) for one in HotKeyClass}
-    numbers = {"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": shown[:20], "subscriptions": spread}
+    short = [{name: value for name, value in row.items() if name != "course"} for row in shown[:20]]
+    numbers = {"classes": classes, "left_out": left_out + len(keys) - len(shown), "keys": short, "subscriptions": spread}
     return work.publish(draft, _outcome(work, classes, sum(row["messages"] for row in spread)), numbers)
 
 

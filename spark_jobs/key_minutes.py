@@ -18,14 +18,17 @@ from spark_jobs.trends import Floats, Trend, longest_run, trend_of
 
 COUNTED: Final = ("messages", "bytes", "deliveries", "first_deliveries", "subscriber_changes")
 POINTS: Final = (*COUNTED, "moves", "delta", "age_us")
+PART_MINUTES: Final = 30
+COURSE: Final = "course array<struct<at: long, bytes_per_s: double, backlog: long, age_s: double>>"
 EVIDENCE: Final = (
     "place long, key string, minutes long, messages long, bytes long, deliveries long, first_deliveries long, subscriber_changes long, "
     "peak_messages_per_s double, peak_bytes_per_s double, mean_bytes_per_s double, bytes_slope_per_s double, bytes_rise boolean, "
     "backlog_max long, backlog_last long, backlog_slope_per_s double, backlog_rises boolean, age_max_s double, age_last_s double, "
-    "age_slope double, age_rises boolean, stalled_minutes long"
+    f"age_slope double, age_rises boolean, stalled_minutes long, {COURSE}"
 )
 """A row per key. Slopes are per second; that of the age has no unit. `stalled_minutes`: the longest time in which messages waited and
-nothing was received or acknowledged."""
+nothing was received or acknowledged. `course`: mean throughput, largest backlog and largest
+age by part of the day, `at` seconds since 1970."""
 
 
 def key_evidence(rows: DataFrame) -> DataFrame:
@@ -121,8 +124,24 @@ def _weighed(points: pa.Table) -> pa.Table:
         "age_slope": _slope(ageing),
         "age_rises": ageing is not None and ageing.rises,
         "stalled_minutes": longest_run((backlog > 0) & (series["moves"] == 0)),
+        "course": _course(int(points["minute"].to_numpy().min()), backlog, age_s, bytes_per_s),
     }
     return pa.Table.from_pylist([row])
+
+
+def _course(first: int, backlog: Floats, age_s: Floats, bytes_per_s: Floats) -> list[dict[str, float]]:
+    """The parts of the day that minutes from the `first` one on belong to."""
+    parts = (first + np.arange(len(backlog))) // PART_MINUTES
+    inside = ((part, parts == part) for part in np.unique(parts))
+    return [
+        {
+            "at": int(part) * PART_MINUTES * 60,
+            "bytes_per_s": float(bytes_per_s[within].mean()),
+            "backlog": int(backlog[within].max()),
+            "age_s": float(age_s[within].max()),
+        }
+        for part, within in inside
+    ]
 
 
 def _dense(points: pa.Table) -> dict[str, Floats]:

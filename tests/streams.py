@@ -48,3 +48,15 @@ ORDERS_STREAM = stream(
     top_key("acct-42", 20_000.0, 0.2, HotKeyClass.SKEWED),
     top_key(HOSTILE, 9_000.0, 0.01, age_s=None),
 )
+
+
+def course_of_a_day(height: float) -> list[dict[str, float]]:
+    """A key on 28 February from 6:00 on: busiest at noon; what waits follows."""
+    begin = NOON - 36 * 3600.0
+    parts = []
+    for part in range(12, 48):
+        rise = max(0.0, 1.0 - abs(part - 26) / 10)
+        waits = max(0.0, 1.0 - abs(part - 30) / 8) ** 2
+        told = {"bytes_per_s": 900_000.0 * height * (0.1 + 0.9 * rise), "age_s": 1340.0 * height * waits}
+        parts.append({"at": begin + 1800.0 * part, "backlog": round(5200 * height * waits), **told})
+    return parts

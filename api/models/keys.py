@@ -50,6 +50,19 @@ class ReportList(Listed):
     """Days on which there are reports, the latest first, at most 100."""
 
 
+class KeyCourseAnswer(Answer, schema="KeyCourse"):
+    """A key in half an hour."""
+
+    at: Time
+    """When that begins."""
+    bytes_per_s: Annotated[FiniteFloat, Field(examples=[41_000.0])]
+    """Mean throughput."""
+    backlog: Count
+    """Largest number of messages that waited."""
+    age_s: Seconds
+    """Largest age of the oldest of them."""
+
+
 class HotKey(Answer):
     """A key that carries, or holds up, more than its share."""
 
@@ -79,6 +92,8 @@ class HotKey(Answer):
     """Its part of the messages of its topic."""
     evidence: Annotated[Mapping[str, float], Field(examples=[{"peak_messages_per_s": 41.0, "backlog_max": 1200.0}])]
     """What was measured, by name with its unit; what was not is missing."""
+    course: tuple[KeyCourseAnswer, ...]
+    """The key over the day, half hour by half hour; empty if it was not examined minute by minute."""
 
 
 class KeySpread(Answer):

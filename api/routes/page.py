@@ -16,7 +16,7 @@ from api.query_parameters import (
     ChartParameters,
     EvidenceParameters,
     FindingParameters,
-    HotKeyParameters,
+    HotKeyPageParameters,
     IncidentParameters,
     InstanceParameters,
     QueryParameters,
@@ -74,7 +74,7 @@ def runs_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLR
 @router.get("/hot-keys")
 def hot_keys_page(request: Request, contents: Contents, snapshot: Snapshot) -> HTMLResponse:
     """The hot keys of a day, and the top keys of observed streams now."""
-    return _page(request, "hot_keys.html", contents.hot_keys(_asked(request, HotKeyParameters), snapshot))
+    return _page(request, "hot_keys.html", contents.hot_keys(_asked(request, HotKeyPageParameters), snapshot))
 
 
 # --- objectives and probes -------------------------------------------------------------------------------------------------------

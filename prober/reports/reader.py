@@ -36,6 +36,7 @@ from prober.reports.values import (
     BurnWindow,
     HotKeysReport,
     JobSummary,
+    KeyCourse,
     ReportedKey,
     ReverifiedTarget,
     Spender,
@@ -222,14 +223,17 @@ def _summary_of(text: bytes, job: str, day: date) -> JobSummary | None:
         return None
 
 
-_NAMED: Final = tuple(field.name for field in fields(ReportedKey) if field.name not in ("heat", "reasons", "evidence"))
+_NAMED: Final = tuple(field.name for field in fields(ReportedKey) if field.name not in ("heat", "reasons", "evidence", "course"))
 
 
 def _key_of(row: Mapping[str, Any]) -> ReportedKey:
-    known = {*_NAMED, "class", "reasons"}
+    known = {*_NAMED, "class", "reasons", "course"}
     evidence = {name: value for name, value in row.items() if name not in known and value is not None}
     named = {name: row[name] for name in _NAMED}
-    return ReportedKey(**named, heat=row["class"], reasons=tuple(row["reasons"]), evidence=MappingProxyType(evidence))
+    course = tuple(KeyCourse(**part) for part in row.get("course") or ())
+    return ReportedKey(
+        **named, heat=row["class"], reasons=tuple(row["reasons"]), evidence=MappingProxyType(evidence), course=course
+    )
 
 
 def _target_of(row: Mapping[str, Any]) -> ReverifiedTarget:

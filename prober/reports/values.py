@@ -37,6 +37,16 @@ class JobSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyCourse:
+    """A key in half an hour from `at` on, seconds since 1970: its mean throughput, its largest backlog and its largest age."""
+
+    at: float
+    bytes_per_s: float
+    backlog: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedKey:
     """A hot key.
 
@@ -47,6 +57,7 @@ class ReportedKey:
     evidence   what was measured, by name; what was not has no entry. Units are in the names: mean_bytes_per_s, peak_bytes_per_s,
                peak_messages_per_s, limit_in_s (when it comes to the limit), backlog_max, backlog_last, backlog_slope_per_s, age_max_s,
                age_last_s, stalled_minutes, deliveries, redelivery_amplification, subscriber_changes.
+    course     the key over the day; empty of one that was not examined minute by minute, and in reports of older jobs.
     """
 
     target: str
@@ -62,6 +73,7 @@ class ReportedKey:
     messages: int
     share: float
     evidence: Mapping[str, float]
+    course: tuple[KeyCourse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from prober.slo.objectives import DAY_S, HOUR_S, SliCounts
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from prober.traces.trace import read_trace
-from tests.streams import HOSTILE, ORDERS_STREAM
+from tests.streams import HOSTILE, ORDERS_STREAM, course_of_a_day
 from tests.unit.api.asking import NOON, StubView
 from tests.unit.reports.test_reader import Row, alert, put, window
 
@@ -394,4 +394,4 @@ def _hot(key: str, heat: str, score: float, share: float, advice: str) -> Row:
         "messages": int(480_000 * share),
         "share": share,
     }
-    return {**_about(key), **said, **measured}
+    return {**_about(key), **said, **measured, "course": course_of_a_day(score)}

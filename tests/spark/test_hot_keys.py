@@ -254,6 +254,10 @@ def test_a_slow_consumer_and_a_stalled_key_show(spark: SparkSession) -> None:
     calm = ("backlog_rises", "age_rises", "bytes_rise", "stalled_minutes", "backlog_last")
     assert [found["fine"][name] for name in calm] == [False, False, False, 0, 0]
     assert found["fine"]["peak_bytes_per_s"] == pytest.approx(600 / 60)
+    assert [part["at"] - MIDNIGHT for part in found["stalled"]["course"]] == [0, 1800, 3600]
+    assert [part["backlog"] for part in found["stalled"]["course"]] == [80, 200, 200]
+    assert found["stalled"]["course"][-1]["age_s"] == found["stalled"]["age_last_s"]
+    assert found["fine"]["course"][0]["bytes_per_s"] == pytest.approx(10.0, rel=0.05)
 
 
 def test_redeliveries_and_changes_of_subscriber(spark: SparkSession) -> None:

@@ -89,7 +89,7 @@ function axesOf(spec) {
   const style = { stroke: colour("muted"), grid: { stroke: colour("rule"), width: 1 }, ticks: { stroke: colour("muted"), width: 1 } };
   const font = "11px system-ui, sans-serif";
   const named = { ...style, font, labelFont: font, labelSize: 18, labelGap: 2 };
-  const x = { ...named, label: spec.x_label, values: (_, splits) => splits.map(timeOf) };
+  const x = { ...named, label: spec.x_label, size: 30, values: (_, splits) => splits.map(timeOf) };
   if (spec.names) Object.assign(x, { splits: () => spec.x, values: (_, splits) => splits.map((at) => spec.names[at] ?? ""), rotate: -45, size: 56 });
   const y = { ...named, label: spec.y_label, size: 64, values: (_, values) => values.map((value) => (value == null ? "" : UNITS[spec.unit](value))) };
   return [x, y];

@@ -16,6 +16,7 @@ from sqlalchemy.types import Integer
 
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey
+from prober.runs.result import HISTOGRAM_BOUNDS_S
 from prober.sinks.live.condition import Condition, of_run, worst_of
 from prober.sinks.status.database import Database
 from prober.sinks.status.listings import of_instance
@@ -95,6 +96,21 @@ class OverTime:
         query = select(*columns).where(*inside).group_by(number).order_by(number)
         with self._database.reading() as connection:
             return tuple(_bin_from_row(row, indicators) for row in connection.execute(query).mappings())
+
+    def histograms(
+        self, instance: InstanceKey, indicator: Indicator, since: float, until: float, cell_s: float
+    ) -> dict[int, tuple[int, ...]]:
+        """The durations of the runs of a probe instance by the number of their cell: in each bucket of `HISTOGRAM_BOUNDS_S` and above.
+
+        Cells in which no run counted them are missing.
+        """
+        durations = type_coerce(RunRecord.durations, JSON)
+        buckets = [durations[indicator.value, "histogram", number].as_integer() for number in range(len(HISTOGRAM_BOUNDS_S) + 1)]
+        cell = _bin_of(RunRecord.started_at, cell_s)
+        inside = (*of_instance(RunRecord, instance), RunRecord.started_at >= since, RunRecord.started_at < until)
+        query = select(cell, *(func.sum(bucket) for bucket in buckets)).where(*inside, buckets[0].is_not(None)).group_by(cell)
+        with self._database.reading() as connection:
+            return {number: tuple(int(count) for count in counts) for number, *counts in connection.execute(query)}
 
     def verdicts(self, since: float, until: float, cell_s: float) -> dict[InstanceKey, dict[int, RunsOfCell]]:
         """The runs of every probe instance that began in that time, by the number of their cell since 1970."""

@@ -16,6 +16,7 @@ import pytest
 from prober.core.verdict import Verdict
 from prober.reports import reader as reports
 from prober.reports.reader import ReportReader
+from prober.reports.values import KeyCourse
 from prober.sinks.history.store import HistoryError
 from prober.sinks.metrics.label_values import Job
 
@@ -25,9 +26,9 @@ FINISHED = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 Row = Mapping[str, Any]
 
 
-def key(name: str, score: float, subscription: str = "s", **evidence: float | None) -> Row:
+def key(name: str, score: float, subscription: str = "s", **evidence: Any) -> Row:
     about = {"target": "prod", "environment": "production", "region": "eu", "topic": "t", "subscription": subscription, "key": name}
-    measured = {"peak_bytes_per_s": None, "backlog_max": None} | evidence
+    measured: Row = {"peak_bytes_per_s": None, "backlog_max": None, **evidence}
     return {
         **about,
         "class": "skewed",
@@ -171,6 +172,15 @@ def test_the_hottest_keys_come_first_with_what_was_measured(tmp_path: Path) -> N
     assert report.left_out == 3
     (spread,) = report.subscriptions
     assert (spread.exact, spread.median, spread.messages) == (False, None, 1)
+
+
+def test_the_course_of_a_key_is_read_where_the_job_wrote_it(tmp_path: Path) -> None:
+    part = {"at": 1_772_366_400, "bytes_per_s": 9.5, "backlog": 7, "age_s": 1.5}
+    hot(tmp_path, key("a", 0.9, course=[part]), key("b", 0.3, course=None))
+    report = ReportReader(str(tmp_path)).hot_keys(DAY)
+    assert report is not None
+    assert [one.course for one in report.keys] == [(KeyCourse(1_772_366_400, 9.5, 7, 1.5),), ()]
+    assert report.keys[0].evidence == {}
 
 
 def test_the_keys_of_one_subscription(tmp_path: Path) -> None:

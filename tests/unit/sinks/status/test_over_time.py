@@ -87,6 +87,23 @@ def test_a_cell_counts_its_runs_and_names_the_newest_of_the_worst(store: StatusS
     assert over_time.verdicts(BEGIN, BEGIN + 600.0, 60.0)[INSTANCE.key][first].worst is Condition.FAIL
 
 
+def test_histograms_add_up_by_cell(store: StatusStore, over_time: OverTime) -> None:
+    def spread(number: int, at: float, *taken_s: float) -> Entry:
+        made = lasting(number, at + 2.0)
+        return replace(made, run=replace(made.run, durations={LATENCY: Durations.of(taken_s)} if taken_s else {}))
+
+    store.record(
+        [spread(0, BEGIN, 0.001, 0.3), spread(1, BEGIN + 50.0, 0.3), spread(2, BEGIN + 60.0), spread(3, BEGIN + 120.0, 99.0)]
+    )
+    store.record([lasting(4, BEGIN + 130.0, 0.1, 0.2, 0.3)])
+    found = over_time.histograms(INSTANCE.key, LATENCY, BEGIN, BEGIN + 600.0, 60.0)
+    first = int(BEGIN // 60.0)
+    assert {number: (counts[0], counts[8], counts[-1], sum(counts)) for number, counts in found.items()} == {
+        first: (1, 2, 0, 3),
+        first + 2: (0, 0, 1, 1),
+    }
+
+
 def test_starts_of_probers_within_the_time(store: StatusStore, over_time: OverTime) -> None:
     runs = [("first", 1.0, "1.4.0", BEGIN - 100.0), ("second", 50.0, "1.5.0", BEGIN + 40.0), ("third", 60.0, "1.5.0", BEGIN + 40.0)]
     for name, after_s, version, started_at in runs:
