@@ -45,6 +45,16 @@ def test_it_fits_and_is_accessible(browser: Browser, url: str, width: int, schem
         assert look.complaints == []
 
 
+def test_without_scripts_it_is_a_snapshot_that_reloads(browser: Browser, url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{url}/live")
+    expect(page.locator("#event-7")).to_contain_text("2")
+    assert page.locator("noscript meta[http-equiv=refresh]").count() == 1
+    expect(page.get_by_role("button", name="Pause")).to_be_hidden()
+    context.close()
+
+
 def test_it_grows_until_the_run_ends(browser: Browser, url: str, run: WatchedRun) -> None:
     with looking(browser, url) as look:
         look.open("/live")

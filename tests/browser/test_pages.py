@@ -165,6 +165,33 @@ class TestHelpForTheReader:
             expect(look.page.get_by_role("status").filter(has_text="Copied: the command")).to_have_count(1)
 
 
+class TestPictures:
+    def test_a_cell_of_the_timeline_leads_to_its_run(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.open("/")
+            cell = look.page.locator("a.cell.fail[href*='redelivery-europe']").last
+            assert "FAIL" in (cell.get_attribute("title") or "")
+            look.follow(cell)
+            expect(look.page.locator("h1")).to_contain_text("Run redelivery-europe-wire-0")
+
+    def test_charts_are_drawn_again_after_a_refresh(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.open(PAGES["probe at a target"])
+            expect(look.page.locator(".plot canvas")).to_have_count(3)
+            look.page.evaluate("refresh()")
+            look.page.wait_for_function("document.querySelectorAll('.plot canvas').length === 3")
+            assert look.complaints == []
+
+    def test_a_chart_says_its_values_under_the_pointer(self, browser: Browser, world: World) -> None:
+        with looking(browser, world.url) as look:
+            look.open(PAGES["probe at a target"])
+            over = look.page.locator(".plot .u-over").first
+            box = over.bounding_box()
+            assert box is not None
+            over.hover(position={"x": box["width"] - 20, "y": 50})
+            expect(look.page.locator(".plot .u-legend .u-value").nth(1)).to_contain_text("ms")
+
+
 class TestWithoutAMouse:
     def test_the_order_of_stops(self, browser: Browser, world: World) -> None:
         with looking(browser, world.url) as look:

@@ -64,6 +64,14 @@ def test_a_stream_goes_on_where_the_last_one_ended() -> None:
     assert 'id="event-9"' not in sent["rows"]
 
 
+def test_a_stream_ends_with_the_server() -> None:
+    asked = view(EUROPE)
+    under_way(asked.feed)
+    answer = ask(asked, "/live/events", change=lambda app: setattr(app.state, "is_ending", True))
+    assert (answer.status_code, streamed(answer.text)) == (200, [])
+    assert asked.feed.viewers == 0
+
+
 def test_a_stream_that_cannot_begin() -> None:
     asked = view(EUROPE)
     assert ask(asked, "/live/events").status_code == 404
