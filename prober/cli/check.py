@@ -116,7 +116,7 @@ class Screen:
         self._endpoints: dict[str, str] = {}
         self._places: dict[str, str] = {}
         self._running: list[str] = []
-        self._ended = self._total = 0
+        self._begun = self._ended = self._total = 0
 
     def reached(self, target: TargetSettings, endpoint: Endpoint, named_by: str) -> None:
         """A target is connected. If something overrode its configured endpoint, results name the address in place of the target."""
@@ -128,7 +128,7 @@ class Screen:
     def begun(self, instance: PlannedInstance, total: int) -> None:
         """A run begins."""
         self._running.append(instance.probe)
-        self._total = total
+        self._begun, self._total = self._begun + 1, total
         self._update()
 
     def ended(self, result: RunResult) -> None:
@@ -158,4 +158,5 @@ class Screen:
 
     def _update(self) -> None:
         named, more = self._running[:NAMED_MAX], len(self._running) - NAMED_MAX
-        self._bar(", ".join(named) + (f" and {more} more" if more > 0 else ""), self._total, self._ended % self._total)
+        earlier = (self._begun - 1) // self._total * self._total  # runs of the rounds before
+        self._bar(", ".join(named) + (f" and {more} more" if more > 0 else ""), self._total, self._ended - earlier)

@@ -13,6 +13,7 @@ import typer
 from prober.cli.bars import while_running
 from prober.cli.options import Faults, Output, Seed
 from prober.cli.process import Format, code_of, must_know, overall_verdict, own_version
+from prober.cli.terminal import show
 from prober.clock import wall_s
 from prober.core.verdict import Verdict
 from prober.embedded.catalogue import LISTED
@@ -62,16 +63,16 @@ def drill(
         load(config, os.environ, opens_store=False).drills, {key: value for key, value in given.items() if value is not None}
     )
     plans = tuple(PLANS.values()) if every else chosen(settings.faults)
-    with while_running() as show:
+    with while_running() as bar:
 
         def begin(plan: DrillPlan) -> None:
-            show(f"drill {plan.name}: {plan.sentence}", len(plans))
+            bar(f"drill {plan.name}: {plan.sentence}", len(plans))
 
         results = asyncio.run(run_drills(plans, settings, own_version(), seed, begin, _printing(plans, output)))
     if output is Format.JSON:
         print(drills_as_json(results))
     else:
-        print(conclusion(results))
+        show(conclusion(results))
     raise typer.Exit(int(code_of(overall_verdict(results))))
 
 
@@ -82,7 +83,7 @@ def _printing(plans: Sequence[DrillPlan], output: Format) -> Callable[[DrillResu
     def tell(result: DrillResult) -> None:
         nonlocal head
         if output is Format.TEXT:
-            print(head, drill_as_text(result, plans), sep="", flush=True)
+            show(head + drill_as_text(result, plans))
         head = ""
 
     return tell

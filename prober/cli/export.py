@@ -13,6 +13,7 @@ import typer
 from prober.cli.findings import printable
 from prober.cli.options import Since, Until
 from prober.cli.process import Format, code_of, time_of
+from prober.cli.terminal import show
 from prober.cli.verify_report import EXAMPLES_MAX, LISTED, WIDTH, number_of
 from prober.core.findings import Status
 from prober.durations import duration_s
@@ -88,7 +89,7 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
         print(json.dumps(export_as_json(name, judgement), allow_nan=False))
     else:
         note = TABLE_SAYS if tables else FILES_SAY
-        print(printable("\n".join(export_as_lines(name, judgement, note, everything=everything))))
+        show(printable("\n".join(export_as_lines(name, judgement, note, everything=everything))))
     raise typer.Exit(int(code_of(judgement.verdict)))
 
 

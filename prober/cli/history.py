@@ -14,6 +14,7 @@ import typer
 from prober.cli.bars import while_judging
 from prober.cli.options import Since, Until
 from prober.cli.process import ExitCode, Format, confirm, help_without_command, time_of
+from prober.cli.terminal import show
 from prober.cli.verify_report import Source, judgement_as_json, judgement_as_text, number_of, worst_code
 from prober.core.verdict import Verdict
 
@@ -80,7 +81,7 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
             if output is Format.JSON:
                 print(_as_json(one, location), flush=True)
             elif everything or one.judgement.verdict is not Verdict.PASS:
-                print(_as_text(one, everything=everything), flush=True)
+                show(_as_text(one, everything=everything))
             if trouble := one.judgement.malformed or one.judgement.crash:
                 print(trouble, file=sys.stderr, flush=True)
     for path, fault in reader.unreadable.items():
@@ -90,7 +91,7 @@ def verify_history(location: str, output: Format, asked: HistorySelection, *, ev
     if not judged:
         print(f"{location}: no recorded event matches", file=sys.stderr)
     elif output is Format.TEXT:
-        print(_summary(location, judged, len(reader.unreadable), everything=everything))
+        show(_summary(location, judged, len(reader.unreadable), everything=everything))
     return ExitCode.MALFORMED if reader.unreadable else worst_code(one.judgement for one in _decisive(judged))
 
 

@@ -25,6 +25,7 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NATS, NatsStream, is_nats
 from prober.cli.options import EndpointOption, Output
 from prober.cli.process import Format, save_trace
+from prober.cli.terminal import show
 from prober.clock import wall_s
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
@@ -115,7 +116,10 @@ def observe(  # noqa: PLR0913, PLR0917  # every option is a parameter
     clock_error_s = duration_s(record_clock_error)
     beside_it = Beside(Records(tuple(record or ()), clock_error_s), _own(own, late_after))
     seen = asyncio.run(_until_interrupted(settings, endpoint, trace, beside_it))
-    print(seen.as_json() if output is Format.JSON else seen.as_text())
+    if output is Format.JSON:
+        print(seen.as_json())
+    else:
+        show(seen.as_text())
     raise typer.Exit(int(seen.exit_code))
 
 

@@ -16,6 +16,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import typer
 
 from prober.cli.process import ExitCode
+from prober.cli.terminal import show
 from prober.core.kinds import Symptom
 from prober.errors import BrokerUnavailable, ConfigError
 from prober.sinks.live.condition import Condition, worst_of
@@ -114,7 +115,7 @@ def status(
     else:
         answer = service.answer("/api/v1/status")
         incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]
-        print("\n".join(summary(answer, incidents, chosen)))
+        show("\n".join(summary(answer, incidents, chosen)))
         raise typer.Exit(int(_CODES.get(condition(answer, chosen), ExitCode.UNKNOWN)))
 
 

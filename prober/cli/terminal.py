@@ -13,7 +13,7 @@ class _Marks(RegexHighlighter):
         r"\b(?P<good>PASS|NO_WORSE|OK)\b",
         r"\b(?P<bad>FAIL|WORSE|OUTAGE)\b",
         r"\b(?P<doubtful>UNKNOWN|WARN|BLIND)\b",
-        r"^ *(?P<kind>[A-Z]+(_[A-Z]+)+)\b",
+        r"(?m)^ *(?P<kind>[A-Z]+(_[A-Z]+)+)\b",
     )
 
 

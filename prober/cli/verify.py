@@ -23,6 +23,7 @@ from prober.cli.bars import while_reading
 from prober.cli.options import Since, Until
 from prober.cli.process import ExitCode, Format
 from prober.cli.reorder import Measuring, Timeouts
+from prober.cli.terminal import show
 from prober.cli.verify_report import EXAMPLES_MAX, judgement_as_json, judgement_as_text, worst_code
 from prober.core.findings import Status
 from prober.core.judge import RecordedFinding, Sort
@@ -146,7 +147,7 @@ def _verify_one(path: str, output: Format, extras: Extras) -> Judgement:
     if output is Format.JSON:
         print(judgement_as_json(judgement, proofs, order=order), flush=True)
     else:
-        print(judgement_as_text(judgement, proofs, order=order, everything=extras.everything), flush=True)
+        show(judgement_as_text(judgement, proofs, order=order, everything=extras.everything))
     for trouble in filter(None, (judgement.malformed or judgement.crash, measuring and measuring.fault)):
         print(trouble, file=sys.stderr, flush=True)
     return judgement

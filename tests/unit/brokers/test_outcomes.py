@@ -121,6 +121,7 @@ def test_library_errors_become_ours() -> None:
 
 
 def test_a_connection_that_nobody_takes_is_told_with_its_address_and_without_the_words_of_grpc() -> None:
-    details = "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:1: Failed to connect to remote host: Connection refused"
+    last = "UNKNOWN: ipv6:%5B::1%5D:1: Failed to connect to remote host: Connection refused"
+    details = f"failed to connect to all addresses; last error: {last}"
     told = str(error_of(grpc.StatusCode.UNAVAILABLE, details, "creating t"))
     assert told.startswith("creating t: no connection to [::1]:1: Connection refused (UNAVAILABLE); ")
