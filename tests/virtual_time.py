@@ -76,6 +76,7 @@ class _Places:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(grpc.aio, "server", lambda **_: _Server(self))
             patch.setattr(grpc.aio, "insecure_channel", self._open_channel)
+            patch.setattr(push_endpoint, "listen", self._listen)
             patch.setattr(push_endpoint, "serve", self._serve)
             patch.setattr(pump, "HttpPosts", lambda: _Posts(self))
             patch.setattr(_helpers, "utcnow", lambda: datetime.fromtimestamp(wall_s(), UTC).replace(tzinfo=None))  # looks at tokens
@@ -92,8 +93,10 @@ class _Places:
     def _open_channel(self, address: str, **_options: object) -> grpc.aio.Channel:
         return self.network(address).open_channel(local_endpoint(address), None)
 
-    async def _serve(self, app: FastAPI, host: str, _port: int, *, announce: Callable[[str], None], section: str) -> None:
-        address = f"{host}:{next(_PORTS)}"
+    async def _listen(self, host: str, _port: int, _section: str) -> str:
+        return f"{host}:{next(_PORTS)}"
+
+    async def _serve(self, app: FastAPI, address: str, *, announce: Callable[[str], None]) -> None:
         self._apps[address] = app
         announce(f"http://{address}/")
         await asyncio.get_running_loop().create_future()
