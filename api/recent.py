@@ -27,10 +27,10 @@ from prober.slo.uptime import MonthlyUptime
 
 CHARTS_FRESH_MIN_S: Final = 10.0
 CHARTS_FRESH_MAX_S: Final = 60.0
-TIMELINE_FRESH_MIN_S: Final = 4.0
-TIMELINE_FRESH_MAX_S: Final = 300.0
+CELLS_FRESH_MIN_S: Final = 4.0
+CELLS_FRESH_MAX_S: Final = 300.0
 CELL_PARTS: Final = 200
-"""The timeline is asked for again after such a part of a cell."""
+"""What is made of cells is asked for again after such a part of a cell."""
 HOT_KEYS_FRESH_S: Final = 60.0
 UPTIME_FRESH_S: Final = 300.0
 ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
@@ -58,6 +58,10 @@ def slices_of(archive: Archive, objective: Objective, span: ChartSpan) -> Mappin
     return OverTime(archive.queries.database).counts(objective, begin_of(span.since, length_s), span.now, length_s)
 
 
+def _cells_fresh_s(span: ChartSpan) -> float:
+    return min(max(span.reach.cell_s / CELL_PARTS, CELLS_FRESH_MIN_S), CELLS_FRESH_MAX_S)
+
+
 class Recent:
     """Remembers each answer for some seconds. For threads: at worst two of them ask at the same time."""
 
@@ -69,9 +73,8 @@ class Recent:
         """The timeline of every probe instance; without a row where the store cannot be asked."""
         self._forget({instance.probe_instance.key for instance in snapshot.probe_instances})
         ask = partial(OverTime(self._archive.queries.database).verdicts, span.since, span.now, span.reach.cell_s)
-        fresh_s = min(max(span.reach.cell_s / CELL_PARTS, TIMELINE_FRESH_MIN_S), TIMELINE_FRESH_MAX_S)
         try:
-            found = self._fresh(f"timeline {span.reach}", fresh_s, ask)
+            found = self._fresh(f"timeline {span.reach}", _cells_fresh_s(span), ask)
         except StatusError:
             return Timeline(span, {})
         return timeline_of((instance.probe_instance.key for instance in snapshot.probe_instances), found, span)
@@ -89,7 +92,7 @@ class Recent:
         def made() -> tuple[HeatMap | None]:
             return (latency_map(ask(span.since, span.now, span.reach.cell_s), span, limits.get(indicator)),)
 
-        return self._fresh((instance.key, span.reach, indicator), CHARTS_FRESH_MIN_S, made)[0]
+        return self._fresh((instance.key, span.reach, indicator), _cells_fresh_s(span), made)[0]
 
     def hot_keys(self) -> HotKeys:
         """The first hot keys of the newest report. Never fails."""

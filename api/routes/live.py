@@ -34,7 +34,8 @@ async def live_page(request: Request, view: Service, asked: Asked) -> HTMLRespon
     """The run that is asked for, or the newest one, as it is at the moment."""
     runs = view.feed.runs()
     run = next(filter(asked.agrees, runs), None)
-    values = {"root": root_of(request), "asked": asked, "runs": runs, "run": run, "kept_max": EVENTS_KEPT_MAX}
+    values = {"root": root_of(request), "asked": asked, "runs": runs, "run": run, "feed": view.feed}
+    values |= {"kept_max": EVENTS_KEPT_MAX, "viewers_max": VIEWERS_MAX}
     if run is not None:
         rows = tuple(shown_steps(run, run.steps, asked.key))
         values |= {"keys": keys_of(run), "rows": rows, "lanes": lanes_of(run)}

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from prober.core.events import PublishInvoked
-from prober.sinks.live.feed import WatchedRun
+from prober.sinks.live.feed import VIEWERS_MAX, WatchedRun
 from tests.browser.looking import DESKTOP, PHONE, Scheme, looking
 from tests.browser.test_every_page import grave
 from tests.browser.world import serving
@@ -74,6 +74,14 @@ def test_it_holds_still_while_it_is_paused(browser: Browser, url: str, run: Watc
         publish(run, 2)
         expect(look.page.locator("#event-10")).to_contain_text("publish 2")
         expect(look.page.locator("#event-9")).to_have_count(1)
+
+
+def test_one_viewer_too_many_is_told_so(browser: Browser, url: str, watched: StubView) -> None:
+    watched.feed.viewers = VIEWERS_MAX
+    with looking(browser, url) as look:
+        look.open("/live")
+        expect(look.page.locator("#live-state")).to_contain_text("not followed: too many viewers")
+        expect(look.page.locator("#event-7")).to_have_count(1)
 
 
 def test_a_finding_leads_to_its_messages(browser: Browser, url: str) -> None:

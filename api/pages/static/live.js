@@ -38,6 +38,12 @@ function start() {
     place.dataset.after = event.lastEventId;
     show(JSON.parse(event.data));
   });
+  source.addEventListener("error", () => {
+    if (source.readyState !== EventSource.CLOSED) return; // else it tries again by itself
+    document.getElementById("live-state").textContent = "not followed: too many viewers, or the run is gone";
+    stop();
+    pause.hidden = true;
+  });
 }
 
 function stop() {

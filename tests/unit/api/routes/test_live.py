@@ -79,3 +79,4 @@ def test_a_stream_that_cannot_begin() -> None:
     asked.feed.viewers = VIEWERS_MAX
     refused = ask(asked, "/live/events")
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
+    assert "5 of 5 viewers, 1 refused so far." in Page(ask(asked, "/live").text).said()
