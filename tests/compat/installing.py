@@ -13,6 +13,7 @@ import pytest
 NPM_CI = ("npm", "ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error")
 INSTALL_TIMEOUT_S = 300
 RUN_TIMEOUT_S = 180
+REASON_MAX = 300
 OFFLINE = {"METADATA_SERVER_DETECTION": "none", "GOOGLE_CLOUD_PROJECT": "test"}
 """Environment of a client that asks no server for credentials or a project."""
 
@@ -51,4 +52,4 @@ def install_python(requirements: Path, folder: Path) -> Path:
 def _run(*command: str, folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=INSTALL_TIMEOUT_S)
     if done.returncode:
-        missing(f"{' '.join(command[:3])} failed: {done.stderr.strip()[-300:]}")
+        missing(f"{' '.join(command[:3])} failed: {' '.join(done.stderr.split())[:REASON_MAX]}")
