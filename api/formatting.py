@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from api.swim_lanes.lettering import clean
 from api.words import amount, duration, number, share, size
@@ -41,6 +43,10 @@ UPTIME_RULE: Final = (
     "up. Delivery, order and latency are not part of the agreement."
 )
 """What the monthly uptime counts, for pages."""
+
+BUDGET_LEFT_LOW: Final = 0.5
+"""Share of an error budget below which the status page shows the objective."""
+_URGENCY: Final = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.PASS)
 
 TIMES_FROM: Final = 2.0
 """From so many budgets on, overspending is a multiple and no percentage."""
@@ -126,6 +132,52 @@ def budget(slo: SloSnapshot) -> str:
     if spent >= TIMES_FROM:
         return f"{amount(spent)} times the budget spent"
     return f"{share(spent)} of the budget spent" if spent else "nothing spent"
+
+
+def attention(slos: Iterable[SloSnapshot]) -> list[SloSnapshot]:
+    """The objectives that somebody must look at: missed, burning too fast, or with less than `BUDGET_LEFT_LOW` of the budget."""
+    return [
+        slo
+        for slo in slos
+        if slo.verdict is Verdict.FAIL or fires(slo) or (slo.budget_left is not None and slo.budget_left < BUDGET_LEFT_LOW)
+    ]
+
+
+def fires(slo: SloSnapshot) -> bool:
+    """Whether an alert about the burn rate of an objective fires."""
+    return any(burn.state is AlertState.FIRING for burn in slo.burn)
+
+
+def tally(slos: Iterable[SloSnapshot]) -> str:
+    """How many objectives are in each state, in words."""
+    return ", ".join(f"{count} {state}" for state, count in Counter(map(proven, slos)).most_common())
+
+
+class Standing(NamedTuple):
+    """The targets on which an objective has one state."""
+
+    verdict: Verdict
+    proven: str
+    budget: str
+    fires: bool
+    targets: tuple[str, ...]
+
+
+def standings(slos: Iterable[SloSnapshot]) -> list[Standing]:
+    """The states of an objective with their targets; states that need attention first."""
+    groups: dict[tuple[bool, int, Verdict, str, str], list[str]] = {}
+    for slo in slos:
+        key = (not fires(slo), _URGENCY.index(slo.verdict), slo.verdict, proven(slo), budget(slo))
+        groups.setdefault(key, []).append(slo.target)
+    return [
+        Standing(verdict, state, spent, not quiet, tuple(targets))
+        for (quiet, _, verdict, state, spent), targets in sorted(groups.items(), key=lambda item: item[0][:2])
+    ]
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of an explanation."""
+    return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]
 
 
 def measured_share(slo: SloSnapshot) -> str:

@@ -19,7 +19,6 @@ GRAVE = frozenset({"serious", "critical"})
 LONG: Final = {
     "status": 15592,
     "incidents": 5788,
-    "findings": 10549,
     "runs": 8891,
     "run": 2939,
     "key": 26813,

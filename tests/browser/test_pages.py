@@ -52,7 +52,7 @@ class TestUpdating:
             assert look.page.locator("#summary").text_content() == (
                 "FAIL: Redeliveries leave messages out on europe since 11:57 UTC. 2 UNKNOWN, 4 PASS, 1 MAINTENANCE."
             )
-            expect(look.page.locator("#hot-fold")).not_to_have_attribute("open", "")
+            expect(look.page.locator("#hot-fold")).to_have_attribute("open", "")
             assert look.page.evaluate("document.activeElement.id") == "hot-summary"
             world.end(REDELIVERY, Verdict.FAIL, 501)
             expect(look.page.locator(".wrong")).to_contain_text("runs of 1 probe")
