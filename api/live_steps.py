@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from api.formatting import shown_key
+from api.words import number
 from prober.core import events
 from prober.core.events import EVENT_NAMES, Event
 from prober.core.findings import Finding
@@ -54,7 +55,7 @@ def lanes_of(run: WatchedRun) -> tuple[str, ...]:
     """The names of the lanes: the publisher, the first subscribers, and how many further ones there are."""
     named = [_name(run, subscriber) for subscriber in list(run.places)[:SUBSCRIBERS_MAX]]
     more = len(run.places) - len(named)
-    return ("publisher", *named, *([f"{more:,} more"] if more else []))
+    return ("publisher", *named, *([f"{number(more)} more"] if more else []))
 
 
 def keys_of(run: WatchedRun) -> tuple[str, ...]:

@@ -53,6 +53,11 @@ def duration(seconds: float) -> str:
     return _two_units(floor(seconds))
 
 
+def to_the_millisecond(seconds: float) -> str:
+    """Seconds with three decimals, where rows follow each other by milliseconds."""
+    return f"{seconds:.3f}"
+
+
 def ago(at: float, now: float) -> str:
     """How long ago, or in how long."""
     if abs(now - at) < 1.0:
