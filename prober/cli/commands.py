@@ -111,7 +111,7 @@ def alerts(
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="The configuration; without it the default objectives.")
     ] = None,
-    directory: Annotated[Path, typer.Option(help="The folder of the rule files.")] = Path("alerts"),
+    directory: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the rule files.")] = Path("alerts"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 2 if a file is not up to date.")] = False,
     runbooks: Annotated[
         str, typer.Option(metavar="URL", help="The address of the runbooks; by default their place in the repository.")

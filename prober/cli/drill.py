@@ -42,7 +42,7 @@ def drill(
         str | None, typer.Option(metavar="URL", help="Check that the alert arrives at this Alertmanager.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Serve /metrics for Prometheus and /pages for Alertmanager on this port.")
+        int | None, typer.Option(metavar="PORT", help="Serve /metrics for Prometheus and /pages for Alertmanager on this port.")
     ] = None,
     output: Output = Format.TEXT,
     seed: Seed = 0,

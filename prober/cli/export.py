@@ -63,7 +63,7 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
     since: Since = None,
     until: Until = None,
     messages_max: Annotated[
-        int, typer.Option("--messages-max", min=1, help="Read no more messages than this; each takes memory.")
+        int, typer.Option("--messages-max", metavar="NUMBER", min=1, help="Read no more messages than this; each takes memory.")
     ] = MESSAGES_MAX,
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object.")] = Format.TEXT,
     everything: Annotated[bool, typer.Option("--all", help="Print every finding, not only three of each kind.")] = False,

@@ -39,11 +39,13 @@ def span_of(since: str | None, until: str | None) -> TimeSpan:
 @history_app.command("export")
 def export_key(
     location: Annotated[str, typer.Argument(metavar="HISTORY", help="Folder, or gs:// or s3:// URI.")],
-    key: Annotated[str, typer.Option(help="The ordering key.")],
+    key: Annotated[str, typer.Option(metavar="KEY", help="The ordering key.")],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The trace file to write; several runs become FILE-RUN.jsonl.")
     ] = "trace.jsonl",
-    subscription: Annotated[str | None, typer.Option(help="Only this subscription, by its full name.")] = None,
+    subscription: Annotated[
+        str | None, typer.Option(metavar="SUBSCRIPTION", help="Only this subscription, by its full name.")
+    ] = None,
     since: Since = None,
     until: Until = None,
     run: Annotated[str | None, typer.Option(metavar="RUN", help="Only this run.")] = None,

@@ -249,11 +249,15 @@ def record_as_text(judgement: RecordJudgement, offset_s: float | None) -> Iterat
     counts = judgement.counts
     told = f"{counts['received']:,} of {counts['confirmed']:,} confirmed publishes came"
     yield f"  by the publishers' record: {judgement.verdict}, {told}{f'; {judgement.reason}' if judgement.reason else ''}"
-    for made in judgement.findings[:LISTED_MAX]:
-        yield from finding_lines(made.finding, offset_s)
-        yield f"    by message id: {', '.join(_named(made, judgement))}"
-    if len(judgement.findings) > LISTED_MAX:
-        yield f"  and {len(judgement.findings) - LISTED_MAX:,} more"
+    by_messages: dict[frozenset[str], list[RecordedFinding]] = {}
+    for made in judgement.findings:
+        by_messages.setdefault(frozenset(_proof(made, judgement)), []).append(made)
+    for first, *others in list(by_messages.values())[:LISTED_MAX]:
+        yield from finding_lines(first.finding, offset_s)
+        also = f"; also {', '.join(dict.fromkeys(made.finding.kind for made in others))}" if others else ""
+        yield f"    by message id: {', '.join(_named(first, judgement))}{also}"
+    if len(by_messages) > LISTED_MAX:
+        yield f"  and {len(by_messages) - LISTED_MAX:,} more"
     left = [f"{counts[name]:,} {what}" for name, what in _LEFT_OUT.items() if counts.get(name)]
     if left:
         yield f"  not judged by the record: {', '.join(left)}"

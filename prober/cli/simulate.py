@@ -26,13 +26,13 @@ from prober.simulation.seeds import HOURS_DEFAULT, read_seeds
 
 def simulate_seeds(
     seeds: Annotated[str, typer.Option(metavar="A..B", help="Which simulations.")] = "1..200",
-    hours: Annotated[float, typer.Option(help="Simulated hours of each.")] = HOURS_DEFAULT,
+    hours: Annotated[float, typer.Option(metavar="HOURS", help="Simulated hours of each.")] = HOURS_DEFAULT,
     fault: Faults = None,
     history: Annotated[str | None, typer.Option(metavar="FOLDER", help="Also write what happens as a history.")] = None,
     results: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the sum of all simulations, and go on from there at the next start.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one for each core.")] = 0,
+    jobs: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Processes; 0: one for each core.")] = 0,
     output: Output = Format.TEXT,
 ) -> None:
     """Simulate the whole prober on the embedded service in virtual time, and tell which faults were found.

@@ -56,9 +56,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     everything: Annotated[
         bool, typer.Option("--all", help="Print every finding, not only three of each kind; of a history also runs that pass.")
     ] = False,
-    key: Annotated[str | None, typer.Option(help="Of a history: runs with this ordering key, and findings about it.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Of a history: runs and findings with this ordering key.")] = None,
     subscription: Annotated[
-        str | None, typer.Option(help="Of a history: runs with this subscription, and findings about it; by its full name.")
+        str | None, typer.Option(metavar="SUBSCRIPTION", help="Of a history: runs and findings with it, by its full name.")
     ] = None,
     since: Since = None,
     until: Until = None,

@@ -314,6 +314,8 @@ def test_a_publisher_s_record_shows_what_is_lost(server: Running, clients: Clien
     assert seen.recorded.counts["confirmed"] - seen.recorded.counts["received"] == 1
     assert seen.exit_code is ExitCode.FAIL
     assert lost[0] in seen.as_text()
+    proofs = [line.partition("; also")[0] for line in seen.as_text().splitlines() if "by message id" in line]
+    assert len(set(proofs)) == len(proofs), "each pair once"
     assert json.loads(seen.as_json())["recorded"]["verdict"] == "FAIL"
     beside = trace.with_suffix(".record.jsonl")
     with read_trace(beside) as reader:
