@@ -70,7 +70,11 @@ def take_states(browser: Browser, folder: Path) -> None:
 
 def main(folder: Path) -> None:
     """All pictures."""
-    with tempfile.TemporaryDirectory() as place, served(Path(place)) as world, sync_playwright() as playwright:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        served(Path(place), third_key="customer-88") as world,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
         for name in PICTURES:
             path = take(browser, world.url, name, folder)

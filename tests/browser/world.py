@@ -118,9 +118,9 @@ class World:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[World]:
-    """The world on a free port of this machine; it ends with the context."""
-    world = made(folder)
+def served(folder: Path, third_key: str = HOSTILE) -> Iterator[World]:
+    """The world on a free port of this machine; it ends with the context. `third_key`: the last of the hot keys."""
+    world = made(folder, third_key)
     with serving(world.view) as world.url:
         yield world
 
@@ -154,7 +154,7 @@ def serving(view: StubView) -> Iterator[str]:
     assert view.errors == []
 
 
-def made(folder: Path) -> World:
+def made(folder: Path, third_key: str = HOSTILE) -> World:
     """The world, with everything that it remembers."""
     objectives = load(None, {}).objectives
     database = Database(f"sqlite:///{folder / 'status.db'}")
@@ -174,10 +174,10 @@ def made(folder: Path) -> World:
         told = live_states[instance].snapshot(NOON - silent_s)
         store.heartbeat(ProberRecord(instance, VERSION, STARTED, NOON - silent_s), told.probe_instances)
     told = live_states["prober-0"].snapshot(NOON)
-    store.heartbeat(
-        ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(ORDERS_STREAM,)), told.probe_instances, tuple(_slices())
-    )
-    _report(folder / "reports")
+    *others, last = ORDERS_STREAM.top
+    orders = replace(ORDERS_STREAM, top=(*others, replace(last, key=third_key)))
+    store.heartbeat(ProberRecord("prober-0", VERSION, STARTED, NOON, streams=(orders,)), told.probe_instances, tuple(_slices()))
+    _report(folder / "reports", third_key)
     found = {(EUROPE.target, Indicator.REDELIVERY): detectable(7_200.0)}
     archive = Archive(StatusQueries(database), objectives, ReportReader(str(folder / "reports")), tuple(_comparisons()), found)
     return World(StubView(live_states["prober-0"], archive), store)
@@ -318,7 +318,7 @@ def _slices() -> Iterator[Slice]:
                     at += length_s
 
 
-def _report(folder: Path) -> None:
+def _report(folder: Path, third_key: str) -> None:
     keys = [
         _hot(
             "orders-1042",
@@ -330,7 +330,7 @@ def _report(folder: Path) -> None:
         _hot(
             "tenant-7", "throughput-bound", 0.92, 0.31, "Split this key: it comes to the limit of 1 MB/s per key in about 9 days."
         ),
-        _hot(HOSTILE, "skewed", 0.4, 0.12, "Spread its messages over more keys."),
+        _hot(third_key, "skewed", 0.4, 0.12, "Spread its messages over more keys."),
     ]
     spread = {
         **_about("orders-1042"),

@@ -166,7 +166,7 @@ def test_without_a_connection_nothing_is_known(tmp_path: Path) -> None:
     [
         ({"matching": "orders-("}, "'orders-(' is not a regular expression: missing ), unterminated subpattern at position 7"),
         ({"project": "shop"}, "must have matching or labels"),
-        ({"matching": ".*", "target": "nowhere"}, "'nowhere' is no target; there are embedded"),
+        ({"matching": ".*", "target": "nowhere"}, "no target is called nowhere; there is embedded"),
         ({"matching": ".*", "at_most": 51}, "at_most"),
     ],
 )
