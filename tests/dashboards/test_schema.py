@@ -1,4 +1,4 @@
-"""The dashboards import: Grafana's own types of 10.4, 11.6 and 12.4 allow every key and value, and the SDK reads back what it wrote."""
+"""The dashboards are valid against the schemas of Grafana 10.4, 11.6 and 12.4, and the SDK reads back what it wrote."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def pod_templates(values: Values) -> Iterator[tuple[str, Document]]:
         match document["kind"]:
             case "Pod":
                 template = document
-            case "StatefulSet" | "Deployment":
+            case "StatefulSet" | "Deployment" | "Job":
                 template = document["spec"]["template"]
             case "CronJob":
                 template = document["spec"]["jobTemplate"]["spec"]["template"]
@@ -139,8 +139,8 @@ def containers(pod: Pod) -> list[dict[str, Any]]:
 
 
 def configuration(values: Values) -> str:
-    """The configuration file that the pods get."""
-    (text,) = (document["data"][CONFIG] for document in of_kind(values, "ConfigMap") if CONFIG in document["data"])
+    """The configuration file that the pods get, the pod that checks it before them included."""
+    (text,) = {document["data"][CONFIG] for document in of_kind(values, "ConfigMap") if CONFIG in document["data"]}
     return str(text)
 
 

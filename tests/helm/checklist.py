@@ -162,7 +162,7 @@ def _holds_no_token(values: Values) -> Finding:
 
 def _is_somebody(values: Values) -> Finding:
     """An account for each component: one that is taken over has not the rights of the others."""
-    names = [pod["serviceAccountName"] for name, pod in pods(values) if not name.startswith("Pod ")]
+    names = [pod["serviceAccountName"] for name, pod in pods(values) if not name.startswith(("Pod ", "Job "))]
     return "" if len(set(names)) == len(names) else "two components share an account"
 
 

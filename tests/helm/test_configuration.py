@@ -144,6 +144,29 @@ def test_the_program_knows_its_command_and_options(component: str, capsys: pytes
     assert path == MOUNTED
 
 
+@pytest.mark.parametrize(
+    ("mistake", "code", "words"),
+    [({}, 0, ""), ({"probes": {"orderingg": {}}}, 2, "did you mean ordering?"), ({"targets": [{"nmae": "a"}]}, 2, "nmae")],
+)
+def test_a_mistake_in_the_configuration_fails_the_job_before_an_upgrade(
+    mistake: Values, code: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = merged(CASES["default"], {"config": mistake})
+    job, hook = only(values, "Job"), only(values, "ConfigMap", "-check")
+    assert {one["metadata"]["annotations"]["helm.sh/hook"] for one in (job, hook)} == {"pre-install,pre-upgrade"}
+    assert int(hook["metadata"]["annotations"]["helm.sh/hook-weight"]) < 0  # it is there before the Job
+    pod = job["spec"]["template"]["spec"]
+    assert job["spec"]["backoffLimit"] == 0
+    assert pod["volumes"] == [{"name": "config", "configMap": {"name": hook["metadata"]["name"]}}]
+    path = tmp_path / CONFIG
+    path.write_text(hook["data"][CONFIG], encoding="utf-8")
+    (check,) = pod["containers"]
+    for name, value in environment(check, AnySecret()).items():
+        monkeypatch.setenv(name, value)
+    assert main([argument.replace(MOUNTED, str(path)) for argument in check["args"]]) == code
+    assert words in capsys.readouterr().err
+
+
 def test_the_objectives_are_written_as_the_jobs_read_them(tmp_path: Path) -> None:
     config, written = tmp_path / CONFIG, tmp_path / "objectives.json"
     config.write_text(configuration(CASES["operator"]), encoding="utf-8")

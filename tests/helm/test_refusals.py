@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
 BY_SCHEMA: list[tuple[Values, str]] = [
     (at("replicas", 3), "additional properties 'replicas' not allowed"),
     (at("prober.replica", 3), "additional properties 'replica' not allowed"),
-    (at("prober.replicas", 0), "at '/prober/replicas': minimum: got 0, want 1"),
+    (at("prober.replicas", -1), "at '/prober/replicas': minimum: got -1, want 0"),
     (at("prober.replicas", "3"), "at '/prober/replicas': got string, want integer"),
     (at("prober.terminationGracePeriodSeconds", 5), "at '/prober/terminationGracePeriodSeconds': minimum: got 5, want 45"),
     (at("prober.persistence.size", "4 GB"), "at '/prober/persistence/size': '4 GB' does not match pattern"),

@@ -54,7 +54,7 @@ SHARDED = merged(POSTGRESQL, at("prober.replicas", 2))
 
 def group(name: str, namespace: str) -> str:
     """Who shares the work of a release."""
-    (config,) = (one["data"]["prober.yaml"] for one in release(SHARDED, name, namespace) if "prober.yaml" in one.get("data", {}))
+    (config,) = {one["data"]["prober.yaml"] for one in release(SHARDED, name, namespace) if "prober.yaml" in one.get("data", {})}
     return str(yaml.safe_load(config)["sharding"]["group"])
 
 

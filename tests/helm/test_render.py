@@ -86,6 +86,16 @@ def test_a_misspelled_field_of_a_custom_resource_is_noticed(kind: str) -> None:
     assert len(complaints([found], KUBERNETES[0])) == 1
 
 
+@pytest.mark.parametrize("case", ["default", "gke"])
+def test_probers_may_be_scaled_to_zero(case: str) -> None:
+    values = merged(CASES[case], {"prober": {"replicas": 0}})
+    found = documents(values)
+    assert only(values, "StatefulSet")["spec"]["replicas"] == 0
+    assert not [one for one in of_kind(values, "PodDisruptionBudget") if not one["metadata"]["name"].endswith("-api")]
+    assert not [one for one in found if one["kind"] in {"Service", "HTTPRoute"} and "-push" in one["metadata"]["name"]]
+    assert complaints(found, KUBERNETES[0]) == []
+
+
 # --- rules and dashboards --------------------------------------------------------------------------------------------------
 
 
@@ -104,18 +114,26 @@ def test_rules_and_dashboards_are_those_of_the_repository_and_nothing_else_is_pa
     assert not any(name.startswith("ci/") for name in files)
 
 
-def test_each_rule_file_becomes_a_resource_with_the_same_rules() -> None:
+def test_each_objective_and_each_other_rule_file_becomes_a_resource() -> None:
+    wanted: dict[str, list[tuple[str, str, int]]] = {}
     for path in ROOT.glob("alerts/*.rules.yaml"):
-        wanted = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         subject = path.name.partition(".")[0]
-        groups = only(merged(LINKS, {"rules": {"enabled": True}}), "PrometheusRule", subject)["spec"]["groups"]
-        assert [(group["name"], group["interval"], len(group["rules"])) for group in groups] == [
-            (group["name"], group["interval"], len(group["rules"])) for group in wanted["groups"]
-        ]
+        for group in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["groups"]:
+            own = group["name"].removeprefix("pubsub-prober-").replace("_", "-")
+            name = own if subject == "objectives" else subject
+            wanted.setdefault(f"okp-ordering-keys-prober-{name}", []).append(
+                (group["name"], group["interval"], len(group["rules"]))
+            )
+    found = of_kind(merged(LINKS, {"rules": {"enabled": True}}), "PrometheusRule")
+    assert len(found) > 10
+    assert wanted == {
+        one["metadata"]["name"]: [(group["name"], group["interval"], len(group["rules"])) for group in one["spec"]["groups"]]
+        for one in found
+    }
 
 
 def test_objectives_of_ones_own_take_the_place_of_the_default_ones() -> None:
-    groups = only(CASES["operator"], "PrometheusRule", "-objectives")["spec"]["groups"]
+    groups = only(CASES["operator"], "PrometheusRule", "-own")["spec"]["groups"]
     assert [group["name"] for group in groups] == ["own"]
     address = groups[0]["rules"][0]["annotations"]["dashboard_url"]
     assert address == "https://grafana.example.com/d/x?var-target={{ $labels.target }}"

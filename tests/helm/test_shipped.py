@@ -14,11 +14,26 @@ import pytest
 import yaml
 
 from prober.cli import main
-from tests.helm.chart import CASES, CHART, LINKS, NAMESPACE, Values, boards_of, chart, documents, merged, packaged, rules_of
+from tests.helm.chart import (
+    CASES,
+    CHART,
+    LINKS,
+    NAMESPACE,
+    Values,
+    boards_of,
+    chart,
+    documents,
+    merged,
+    of_kind,
+    packaged,
+    rules_of,
+)
 
 RULES: Values = {"rules": {"enabled": True}}
 DASHBOARDS: Values = {"dashboards": {"enabled": True}}
 OBJECTIVES: Values = {"config": {"slos": {"order": {"objective": "99.9%", "window": "28d"}, "affinity": False}}}
+ANNOTATIONS_MAX = 262_144
+"""Bytes of all annotations of an object, into which a client-side `kubectl apply` writes the whole object."""
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
 
 
@@ -88,6 +103,16 @@ def made(folder: Path, slos: Values, *options: str) -> Values:
     config.write_text(yaml.safe_dump(slos["config"]), encoding="utf-8")
     assert main(["alerts", "--config", str(config), "--directory", str(folder), *options]) == 0
     return {"rules": {"objectives": (folder / "objectives.rules.yaml").read_text(encoding="utf-8")}}
+
+
+def test_thirty_objectives_fit_into_the_annotation_of_kubectl_apply(tmp_path: Path) -> None:
+    slos = {f"fast_{number}": {"indicator": "end_to_end_latency", "objective": "99%", "threshold": "250ms"} for number in range(16)}
+    wanted: Values = {"config": {"slos": slos}}
+    found = of_kind(merged(LINKS, RULES, wanted, made(tmp_path, wanted)), "PrometheusRule")
+    names = {one["metadata"]["name"] for one in found}
+    assert len(names) == len(found)
+    assert sum("-slo-" in name for name in names) == 30
+    assert max(len(json.dumps(one)) for one in found) < ANNOTATIONS_MAX
 
 
 def test_objectives_without_their_rules_are_refused() -> None:

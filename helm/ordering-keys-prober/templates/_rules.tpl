@@ -1,6 +1,6 @@
 {{/*
 Rules as the user wants them: alerts left out, with severities and labels of the user's own. Recording rules stay as they are.
-What `rules.alerts` says about one alert wins over what is said for all. Argument: (list $ rules).
+What `rules.alerts` says about one alert wins over what is said for all. Returns a list of groups. Argument: (list $ rules).
 */}}
 {{- define "prober.adjustedRules" -}}
 {{- $values := (index . 0).Values.rules -}}
@@ -23,7 +23,7 @@ What `rules.alerts` says about one alert wins over what is said for all. Argumen
 {{- end -}}
 {{- if $kept }}{{ $groups = append $groups (set $group "rules" $kept) }}{{ end -}}
 {{- end -}}
-{{- dict "groups" $groups | toYaml -}}
+{{- toYaml $groups -}}
 {{- end }}
 
 {{/* The names of all alerts, as JSON: of the files, and of the user's own objectives. */}}
