@@ -13,7 +13,7 @@ from prober.core.judge import RecordedFinding, Sort
 from prober.core.kinds import OF_PUBLISHERS
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-from prober.slo.figures import figures_as_text
+from prober.slo.figures import figures_as_text, seconds_as_text
 from prober.slo.indicators import Indicator
 
 
@@ -26,7 +26,7 @@ def result_as_text(result: RunResult, place: str = "", *, undisturbed: bool = Tr
     head = f"{result.probe} on {place or result.target} ({result.vantage}): {result.verdict}"
     lines = [f"{head} after {result.duration_s:.1f} s" + (f"; {result.reason}" if result.reason else "")]
     lines += [
-        f"  {indicator.replace('_', ' ')}: median {took.p50_s:.4g} s, p99 {took.p99_s:.4g} s of {took.count:,}"
+        f"  {indicator.replace('_', ' ')}: median {seconds_as_text(took.p50_s)}, p99 {seconds_as_text(took.p99_s)} of {took.count:,}"
         for indicator, took in (result.durations.items() if undisturbed else ())
         if indicator is not Indicator.OLDEST_UNACKED_MESSAGE_AGE
     ]

@@ -23,6 +23,7 @@ from prober.ordering.measurement import OrderReport
 from prober.probes.observed import ObservedStream
 from prober.runs.result import RunResult
 from prober.sinks.top_keys import KeyTraffic
+from prober.slo.figures import seconds_as_text
 from prober.slo.hot_keys import class_of_load, score_of_load
 from prober.traces.judgement import RecordJudgement
 
@@ -135,7 +136,9 @@ class StreamObservation:
         if received:
             keys = f"{self.result.counters.get('keys', 0):,} ordering keys"
             p50_s, p99_s = ages.quantile_s(0.5), ages.quantile_s(0.99)
-            age = "" if p50_s is None else f", delivered after their publish time: median {p50_s:.3g} s, p99 {p99_s:.3g} s"
+            age = ""
+            if p50_s is not None and p99_s is not None:
+                age = f", delivered after their publish time: median {seconds_as_text(p50_s)}, p99 {seconds_as_text(p99_s)}"
             yield f"  {received:,} messages on {keys}{age}"
         if self.rules.several_regions:
             yield "  nobody said that all publishers are in one region: what the service may have done wrong is not certain"

@@ -221,11 +221,12 @@ class Figure(StrEnum):
 AT_LEAST_WITHOUT: Final = MappingProxyType({Figure.PUSH_KEPT_UP: Figure.PUSH_FELL_BEHIND})
 """Figures that are lower bounds in a run that has no figure of the other name."""
 
+SECONDS: Final = "_seconds"
 _UNITS: Final = MappingProxyType(
     {
         "_bytes_per_second": " bytes/s",
         "_messages_per_second": " messages/s",
-        "_seconds": " s",
+        SECONDS: " s",
         "_ratio": " (ratio)",
         "_messages": " messages",
     }
@@ -249,8 +250,15 @@ def _bound_of(figure: Figure, figures: Mapping[Figure, float]) -> str:
 
 def value_as_text(figure: Figure, value: float) -> str:
     """A value with its unit, for people."""
+    if _unit_of(figure) == SECONDS:
+        return seconds_as_text(value)
     rounded = f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
     return rounded + _UNITS[_unit_of(figure)]
+
+
+def seconds_as_text(seconds: float) -> str:
+    """A measured time for people, with three significant digits: `2.36 ms` below a second, else `1.24 s`."""
+    return f"{seconds * 1000:.3g} ms" if abs(seconds) < 1.0 else f"{seconds:.3g} s"
 
 
 def _unit_of(figure: Figure) -> str:

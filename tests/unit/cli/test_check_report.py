@@ -41,7 +41,7 @@ def test_a_kind_of_finding_stands_once_with_its_number_and_an_example() -> None:
 
 def test_latencies_are_those_that_no_other_probe_changed() -> None:
     run = result("ordering", Verdict.PASS)
-    assert "  publish latency: median 0.1 s, p99 0.2 s of 3\n" in result_as_text(run)
+    assert "  publish latency: median 100 ms, p99 200 ms of 3\n" in result_as_text(run)
     assert "latency" not in result_as_text(run, undisturbed=False)
 
 

@@ -19,7 +19,8 @@ def test_each_is_a_metric_with_a_sentence_and_a_unit(figure: Figure) -> None:
 def test_for_people() -> None:
     assert name_of(Figure.BACKLOG_BEGINS) == "backlog begins"
     assert value_as_text(Figure.BACKLOG_BEGINS, 712_345.6) == "712,346 bytes/s"
-    assert value_as_text(Figure.LATENCY_DURING_HOLD, 0.0123456) == "0.01235 s"
+    assert value_as_text(Figure.LATENCY_DURING_HOLD, 0.0123456) == "12.3 ms"
+    assert value_as_text(Figure.SLOW_OLDEST, 15.561) == "15.6 s"
     assert value_as_text(Figure.UNORDERED_REORDERED, 0.25) == "0.25 (ratio)"
     assert value_as_text(Figure.UNORDERED_EXTENT, 3) == "3 messages"
 
