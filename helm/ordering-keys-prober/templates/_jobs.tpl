@@ -8,6 +8,9 @@
 - --objectives
 - /objectives/objectives.json
 - --exit-zero-on-findings
+{{- with .Values.jobs.extraArgs }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Writes the objectives of the configuration as the jobs read them. */}}
@@ -63,7 +66,7 @@ annotations:
 env:
   {{- . | nindent 2 }}
 {{- end }}
-{{- with include "prober.placement" (list . "jobs" $jobs) | trim }}
+{{- with include "prober.placement" (list . "jobs" (omit $jobs "hostAliases" "dnsConfig" "runtimeClassName")) | trim }}
 {{ . }}
 {{- end }}
 podSecurityContext:

@@ -1,4 +1,4 @@
-{{/* How one endpoint is scraped by Prometheus. Argument: (list $ job). */}}
+{{/* How one endpoint is scraped by Prometheus. Argument: (list $ job monitor). */}}
 {{- define "prober.scrape" -}}
 {{- $scrape := (index . 0).Values.scrape -}}
 path: /metrics
@@ -7,6 +7,14 @@ scrapeTimeout: {{ $scrape.timeout }}
 relabelings:
   - targetLabel: job
     replacement: {{ index . 1 }}
+  {{- with $scrape.relabelings }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with (index . 2).tlsConfig }}
+scheme: https
+tlsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $scrape.metricRelabelings }}
 metricRelabelings:
   {{- toYaml . | nindent 2 }}

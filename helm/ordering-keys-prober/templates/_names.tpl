@@ -5,7 +5,7 @@ two that begin alike stay different.
 {{- define "prober.fullname" -}}
 {{- $name := .Values.fullnameOverride -}}
 {{- if not $name -}}
-{{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) -}}
+{{- $name = ternary .Release.Name (printf "%s-%s" .Release.Name (include "prober.name" .)) (contains (include "prober.name" .) .Release.Name) -}}
 {{- end -}}
 {{- $name = replace "." "-" $name -}}
 {{- if gt (len $name) 40 -}}
@@ -14,10 +14,14 @@ two that begin alike stay different.
 {{- trimSuffix "-" $name -}}
 {{- end }}
 
+{{- define "prober.name" -}}
+{{- default .Chart.Name .Values.nameOverride -}}
+{{- end }}
+
 {{/* By which Services, policies and budgets find the pods of a component. Argument: (list $ component). */}}
 {{- define "prober.selector" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Chart.Name }}
+app.kubernetes.io/name: {{ include "prober.name" $root }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
@@ -42,6 +46,14 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end }}
 {{- end }}
 
+{{/* The annotations of an object. Argument: (list $ annotations): those of one kind win over those of everything. */}}
+{{- define "prober.annotations" -}}
+{{- with merge (dict) (index . 1 | default dict) (index . 0).Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* The service account of a component. Argument: (list $ component). */}}
 {{- define "prober.serviceAccount" -}}
 {{- $root := index . 0 -}}
@@ -53,7 +65,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{/* An image reference. Argument: (list $ image defaultTag). */}}
 {{- define "prober.image" -}}
 {{- $image := index . 1 -}}
-{{- with $image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- with ((index . 0).Values.global | default dict).imageRegistry | default $image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{ $image.repository }}:{{ default (index . 2) $image.tag }}
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end }}

@@ -26,21 +26,15 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* Which node. Argument: (list $ component settings). */}}
+{{/* What the scheduler and the kubelet are asked for, as the user wrote it. Argument: (list $ component settings). */}}
 {{- define "prober.placement" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
 {{- with index . 2 -}}
-{{- with .priorityClassName }}
-priorityClassName: {{ . }}
+{{- range $key, $value := pick . "priorityClassName" "nodeSelector" "tolerations" "hostAliases" "dnsConfig" "runtimeClassName" "schedulerName" }}
+{{- if $value }}
+{{ dict $key $value | toYaml }}
 {{- end }}
-{{- with .nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if .affinity }}
 affinity:
