@@ -31,6 +31,12 @@ from prober.slo.objectives import DAY_S
 WAIT_MAX_S: Final = 5
 """How long to wait for a connection, or for SQLite's lock."""
 STATEMENT_MAX_S: Final = 10
+_TRANSACTION_LIMITS_S: Final = {
+    "statement_timeout": STATEMENT_MAX_S,
+    "lock_timeout": STATEMENT_MAX_S,
+    "idle_in_transaction_session_timeout": 60,
+}
+"""What PostgreSQL ends; a URL with `options` sets its own."""
 UNIX_EPOCH_JD: Final = 2_440_587.5
 """1970 as SQLite counts days."""
 CONNECTIONS_MAX: Final = 20
@@ -134,6 +140,8 @@ class Database:
         if self.is_sqlite:
             event.listen(engine, "connect", _configure_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
+        elif "options" not in self._url.query:
+            event.listen(engine, "begin", _limit_postgresql)
         return engine
 
     @contextmanager
@@ -170,15 +178,22 @@ def _checked(url: str) -> URL:
 
 
 def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
-    """What keeps a server that is gone, or stuck, from holding up a thread; the URL may say otherwise."""
-    timeouts = {"statement_timeout": STATEMENT_MAX_S, "lock_timeout": STATEMENT_MAX_S, "idle_in_transaction_session_timeout": 60}
+    """Settings of a connection; the URL may say otherwise.
+
+    They work through PgBouncer that pools transactions: no `options` at the start, and no prepared statements, which belong to a session.
+    """
     arguments = {
         "connect_timeout": WAIT_MAX_S,
         "tcp_user_timeout": STATEMENT_MAX_S * 1000,
         "application_name": "ordering-prober",
-        "options": " ".join(f"-c {name}={seconds}s" for name, seconds in timeouts.items()),
     }
-    return {name: value for name, value in arguments.items() if name not in query}
+    return {"prepare_threshold": None, **{name: value for name, value in arguments.items() if name not in query}}
+
+
+def _limit_postgresql(connection: Connection) -> None:
+    """Keeps a transaction that is stuck from holding up a thread. The limits end with the transaction: PgBouncer lends sessions to others."""
+    settings = ", ".join(f"set_config('{name}', '{seconds}s', true)" for name, seconds in _TRANSACTION_LIMITS_S.items())
+    connection.exec_driver_sql(f"SELECT {settings}")
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -45,17 +45,17 @@ class PostgreSQL:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self._user = _unprivileged_user() if os.geteuid() == 0 else None
+        self.user = _unprivileged_user() if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="okp-pg-"))
-        if self._user is not None:
-            shutil.chown(self._folder, self._user)
+        if self.user is not None:
+            shutil.chown(self._folder, self.user)
         options = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--no-locale", "--username", ROLE]
         command = [f"{self._programs}/initdb", *options, "--pgdata", f"{self._folder}/data"]
-        subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self._folder)
+        subprocess.run(command, check=True, capture_output=True, user=self.user, cwd=self._folder)
         self.start()
         return self
 
@@ -99,7 +99,7 @@ class PostgreSQL:
         options = [word for setting in settings for word in ("-c", setting)]
         command = [f"{self._programs}/postgres", "-D", f"{self._folder}/data", "-k", str(self._folder), *options]
         with open(self._folder / "log", "ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, user=self._user, cwd=self._folder)
+            return subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd=self._folder)
 
     def _answers(self) -> bool:
         try:
