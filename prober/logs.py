@@ -5,7 +5,9 @@ Whoever has something to say takes `logging.getLogger(__name__)`; what belongs t
     _log.info("run ended", extra={"target": "production", "verdict": "PASS"})
 
     2026-12-20T12:00:00.123Z INFO prober.service: run ended target=production verdict=PASS
-    {"time": "2026-12-20T12:00:00.123Z", "level": "info", "logger": "prober.service", "message": "run ended", "target": "production", ...}
+    {"time": "2026-12-20T12:00:00.123Z", "severity": "INFO", "logger": "prober.service", "message": "run ended", "target": "production"}
+
+Names in JSON are those that Google Cloud Logging recognizes (docs.cloud.google.com/logging/docs/structured-logging).
 
 Values that JSON has no form for are written as their text; for a secret of the configuration that is a row of asterisks.
 """
@@ -18,6 +20,8 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, TextIO
+
+from opentelemetry import trace
 
 from prober.config.sections import LogFormat, Telemetry
 
@@ -64,17 +68,29 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, the fields, and `exception` with the traceback.
+    """One JSON object per line: time, severity, logger, message, the fields, `exception` with the traceback, and the active span.
 
     A field that is called like one of these is left out. Numbers that JSON does not have are written as text.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON, in ASCII."""
-        line = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        line = {"time": _time(record), "severity": record.levelname, "logger": record.name, "message": record.getMessage()}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return _json({**line, **_fields(record), **line})
+        return _json({**line, **_fields(record), **line, **_active_span()})
+
+
+def _active_span() -> dict[str, object]:
+    """The OpenTelemetry span that is active in this thread or task, such as one of an instrumentation of the API."""
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {
+        "logging.googleapis.com/trace": trace.format_trace_id(context.trace_id),
+        "logging.googleapis.com/spanId": trace.format_span_id(context.span_id),
+        "logging.googleapis.com/trace_sampled": context.trace_flags.sampled,
+    }
 
 
 def _json(line: Mapping[str, object]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Annotated
 
 import typer
 
-from prober.cli.process import own_version
+from prober.cli.process import own_version, start_logs
 
 
 def api(
@@ -20,8 +19,7 @@ def api(
     """Serve only the API and the status page, from the status store alone, until Ctrl-C."""
     from api.standalone import run_alone
     from prober.config.following import ConfigurationFile
-    from prober.logs import set_up as set_up_logs
 
     file = ConfigurationFile.read(config, os.environ)
-    set_up_logs(file.config.telemetry, sys.stderr)
-    asyncio.run(run_alone(file, os.environ, own_version(), lambda url: print(f"status page: {url}", flush=True)))
+    announce = start_logs(file.config.telemetry)
+    asyncio.run(run_alone(file, os.environ, own_version(), announce))

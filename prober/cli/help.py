@@ -28,6 +28,7 @@ Variables of the environment:
 
   ORDERING_PROBER_SECTION__KEY    any key of the configuration, such as ORDERING_PROBER_API__PORT=8081
   PUBSUB_EMULATOR_HOST            HOST:PORT of an emulator, in place of every configured endpoint
+  LOG_LEVEL                       the least important log lines of a service: debug, info, warning or error
   GOOGLE_APPLICATION_CREDENTIALS  the credentials for Google's endpoints
   NO_COLOR                        if set, output on a terminal has no colour
 

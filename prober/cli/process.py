@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -17,6 +19,7 @@ from prober.core.verdict import Verdict, worst
 from prober.errors import ConfigError, no_such
 
 if TYPE_CHECKING:
+    from prober.config.sections import Telemetry
     from prober.core.events import Event
     from prober.traces.header import TraceHeader
 
@@ -103,6 +106,22 @@ def confirm(question: str, otherwise: str) -> None:
     if not sys.stdin.isatty():
         raise ConfigError(f"standard input is not a terminal, so nobody can be asked: {otherwise}")
     typer.confirm(question, abort=True)
+
+
+def start_logs(telemetry: Telemetry) -> Callable[[str], None]:
+    """Sets up the logs of a service. Returns what announces its status page.
+
+    JSON goes to standard output, of which platforms such as GKE read every line, so the announcement is a log line too. Text goes to
+    standard error.
+    """
+    from prober.config.sections import LogFormat
+    from prober.logs import set_up
+
+    if telemetry.log_format is LogFormat.JSON:
+        set_up(telemetry, sys.stdout)
+        return partial(logging.getLogger(__name__).info, "status page: %s")
+    set_up(telemetry, sys.stderr)
+    return lambda url: print(f"status page: {url}", flush=True)
 
 
 def favour_the_loop() -> None:

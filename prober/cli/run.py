@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.cli.process import favour_the_loop, own_version
+from prober.cli.process import favour_the_loop, own_version, start_logs
 
 if TYPE_CHECKING:
     from prober.config.following import ConfigurationFile
@@ -33,17 +33,18 @@ def run(
     credentials and there are none, or an internal error.
     """
     from prober.config.following import ConfigurationFile
-    from prober.logs import set_up as set_up_logs
+    from prober.config.sections import LogFormat
     from prober.schedule.forecast import check_budget
 
     file = ConfigurationFile.read(config, os.environ)
     settings = file.config
     check_budget(settings, os.environ)
-    set_up_logs(settings.telemetry, sys.stderr)
+    announce = start_logs(settings.telemetry)
     for warning in file.warnings:
         _log.warning("%s", warning)
-    hints = next_steps(_called()) if config is None and _is_calm(settings) else ""
-    asyncio.run(serve(file, os.environ, own_version(), lambda url: print(f"status page: {url}{hints}", flush=True)))
+    is_for_people = settings.telemetry.log_format is LogFormat.TEXT
+    hints = next_steps(_called()) if config is None and is_for_people and _is_calm(settings) else ""
+    asyncio.run(serve(file, os.environ, own_version(), lambda url: announce(f"{url}{hints}")))
 
 
 def _called() -> str:

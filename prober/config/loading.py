@@ -12,6 +12,8 @@ A variable of the environment is called `ORDERING_PROBER_` and the path of a key
     ORDERING_PROBER_TARGETS__0__ENDPOINT=europe-west1
     ORDERING_PROBER_EMBEDDED__FAULTS=[jitter]
 
+LOG_LEVEL, which many programs have, sets `telemetry.log_level`; our own variable wins over it.
+
 Elements of lists are numbered from 0, and the next free number adds one. A value that begins with `[` or `{` is read as YAML,
 anything else is text. An empty value counts as not set. A variable that names no key is an error, except those that Kubernetes puts
 into every container for a Service of our name (ORDERING_PROBER_SERVICE_HOST, ORDERING_PROBER_PORT_8080_TCP and the like).
@@ -141,9 +143,12 @@ _OF_KUBERNETES = re.compile(
 _ADDRESS_OF_KUBERNETES = re.compile(r"(tcp|udp|sctp)://.*")
 
 
+_COMMON_VARIABLES: Final[Mapping[str, Path]] = {"LOG_LEVEL": ("telemetry", "log_level")}
+
+
 def _variables(environ: Mapping[str, str]) -> dict[Path, str]:
     """The variables that are ours, by the path of the key that they set."""
-    found: dict[Path, str] = {}
+    found = {path: name for name, path in _COMMON_VARIABLES.items() if environ.get(name)}
     for name in sorted(environ):
         rest = name.removeprefix(VARIABLE_PREFIX)
         if rest != name and rest and environ[name] and not _is_of_kubernetes(rest, environ[name]):

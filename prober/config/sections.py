@@ -102,6 +102,11 @@ class LogLevel(StrEnum):
     WARNING = "warning"
     ERROR = "error"
 
+    @classmethod
+    def _missing_(cls, value: object) -> LogLevel | None:
+        """In capitals too, as LOG_LEVEL is often written."""
+        return next((level for level in cls if isinstance(value, str) and level == value.lower()), None)
+
 
 class Telemetry(Section):
     """Traces and logs of the prober itself."""
@@ -112,9 +117,9 @@ class Telemetry(Section):
     sampling: Annotated[float, BeforeValidator(read_ratio), Field(ge=0, le=1)] = 0.1
     """The share of passed runs that is traced. Others always are."""
     log_format: LogFormat = LogFormat.TEXT
-    """One JSON object per line, or text."""
+    """`json`: one object per line on standard output, with the field names of Google Cloud Logging. `text`: lines on standard error."""
     log_level: LogLevel = LogLevel.INFO
-    """The least important lines to write."""
+    """The least important lines to write; the variable LOG_LEVEL sets it too."""
 
 
 class PushSettings(Section):

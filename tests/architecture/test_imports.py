@@ -53,7 +53,7 @@ HOMES = {
     ),
     "grafana_foundation_sdk": ("dashboards",),
     "nats": ("prober.brokers.nats",),
-    "opentelemetry": ("prober.sinks.tracing.spans",),
+    "opentelemetry": ("prober.logs", "prober.sinks.tracing.spans"),
     "jinja2": ("api", "prober.alerting"),
     "msgspec": ("prober.traces",),
     "orjson": ("prober.sinks.history", "prober.sinks.status", "prober.traces"),

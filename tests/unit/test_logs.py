@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 from pydantic import SecretStr
 from uvicorn.config import LOGGING_CONFIG
 
@@ -48,17 +49,32 @@ def test_a_line_of_json_has_time_level_logger_message_and_fields() -> None:
     stream = started(LogFormat.JSON)
     logging.getLogger("prober.service").info("run %s ended", "r1", extra={"verdict": "PASS", "duration_s": 1.5, "counts": {"a": 1}})
     (line,) = objects(stream)
-    assert list(line)[:4] == ["time", "level", "logger", "message"]
+    assert list(line)[:4] == ["time", "severity", "logger", "message"]
     assert datetime.fromisoformat(line["time"]).utcoffset() is not None
     assert line.pop("time").endswith("Z")
     assert line == {
-        "level": "info",
+        "severity": "INFO",
         "logger": "prober.service",
         "message": "run r1 ended",
         "verdict": "PASS",
         "duration_s": 1.5,
         "counts": {"a": 1},
     }
+
+
+def test_a_line_of_json_names_the_active_span_as_cloud_logging_does() -> None:
+    stream = started(LogFormat.JSON)
+    context = SpanContext(0xAB, 0xCD, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+    with use_span(NonRecordingSpan(context)):
+        logging.getLogger("prober").info("inside")
+    logging.getLogger("prober").info("outside")
+    inside, outside = objects(stream)
+    assert {name: value for name, value in inside.items() if "/" in name} == {
+        "logging.googleapis.com/trace": f"{'0' * 30}ab",
+        "logging.googleapis.com/spanId": f"{'0' * 14}cd",
+        "logging.googleapis.com/trace_sampled": True,
+    }
+    assert not [name for name in outside if "/" in name]
 
 
 def test_a_line_of_text_has_the_same() -> None:
@@ -103,7 +119,7 @@ def test_an_exception_is_one_field() -> None:
     stream = started(LogFormat.JSON)
     raise_and_log()
     (line,) = objects(stream)
-    assert line["level"] == "error"
+    assert line["severity"] == "ERROR"
     assert line["exception"].startswith("Traceback (most recent call last):\n")
     assert line["exception"].endswith("ZeroDivisionError: one\ntwo")
 
@@ -146,9 +162,9 @@ def test_what_json_has_stays_what_it_is_beside_other_values() -> None:
 
 def test_a_field_cannot_hide_the_line() -> None:
     stream = started(LogFormat.JSON)
-    logging.getLogger("prober").info("said", extra={"level": "error", "logger": "x", "time": "y", "exception": "z"})
+    logging.getLogger("prober").info("said", extra={"severity": "ERROR", "logger": "x", "time": "y", "exception": "z"})
     (line,) = objects(stream)
-    assert (line["level"], line["logger"]) == ("info", "prober")
+    assert (line["severity"], line["logger"]) == ("INFO", "prober")
     assert line["time"] != "y"
 
 
@@ -157,11 +173,11 @@ def test_the_level_is_ours_and_libraries_only_warn() -> None:
     for name in ("prober.x", "api.x", "uvicorn.access", "urllib3.x", "google.auth"):
         logging.getLogger(name).debug("debug")
         logging.getLogger(name).warning("warning")
-    said = [(line["logger"], line["level"]) for line in objects(stream)]
+    said = [(line["logger"], line["severity"]) for line in objects(stream)]
     assert said == [
-        *((name, level) for name in ("prober.x", "api.x", "uvicorn.access") for level in ("debug", "warning")),
-        ("urllib3.x", "warning"),
-        ("google.auth", "warning"),
+        *((name, level) for name in ("prober.x", "api.x", "uvicorn.access") for level in ("DEBUG", "WARNING")),
+        ("urllib3.x", "WARNING"),
+        ("google.auth", "WARNING"),
     ]
 
 
@@ -171,7 +187,7 @@ def test_a_higher_level_holds_for_all() -> None:
     for name in ("prober", "uvicorn.access", "urllib3", "google"):
         logging.getLogger(name).warning("warning")
         logging.getLogger(name).error("error")
-    assert [line["level"] for line in objects(stream)] == ["error"] * 4
+    assert [line["severity"] for line in objects(stream)] == ["ERROR"] * 4
 
 
 def test_uvicorn_goes_the_same_way() -> None:

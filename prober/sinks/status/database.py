@@ -191,7 +191,7 @@ def _postgresql_arguments(query: Mapping[str, object]) -> dict[str, object]:
 
 
 def _limit_postgresql(connection: Connection) -> None:
-    """Keeps a transaction that is stuck from holding up a thread. The limits end with the transaction: PgBouncer lends sessions to others."""
+    """Ends a stuck transaction. The limits end with the transaction, since PgBouncer gives its session to others."""
     settings = ", ".join(f"set_config('{name}', '{seconds}s', true)" for name, seconds in _TRANSACTION_LIMITS_S.items())
     connection.exec_driver_sql(f"SELECT {settings}")
 

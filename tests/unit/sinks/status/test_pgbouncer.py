@@ -39,8 +39,8 @@ def test_a_store_is_set_up_written_and_read(database: Database) -> None:
 def test_the_limits_hold_in_a_transaction_and_end_with_it(database: Database) -> None:
     with database.reading() as connection:
         assert tuple(connection.exec_driver_sql(LIMITS).one()) == ("10s", "10s")
-    connection = database.engine.raw_connection()  # SQLAlchemy begins no transaction on it, and so sets no limits
-    cursor = connection.cursor()
+    raw = database.engine.raw_connection()  # SQLAlchemy begins no transaction on it, and so sets no limits
+    cursor = raw.cursor()
     cursor.execute(LIMITS)
     assert cursor.fetchone() == ("0", "0")
-    connection.close()
+    raw.close()
