@@ -18,6 +18,7 @@ from urllib.request import urlopen
 
 import typer
 
+from prober.cli.options import port_option
 from prober.cli.process import own_version
 from prober.clock import monotonic_s
 from prober.embedded.faults import parse_fault
@@ -83,7 +84,7 @@ SCENES: Final = (
 
 
 def demo(
-    port: Annotated[int, typer.Option(help="The port of the status page; 0 takes a free one.")] = 8080,
+    port: Annotated[int, port_option("The port of the status page; 0 takes a free one.")] = 8080,
     browser: Annotated[bool, typer.Option(help="Open the status page in the browser.")] = True,
     stay: Annotated[bool, typer.Option(help="Keep the service running after the last scene, until Ctrl-C.")] = True,
 ) -> None:

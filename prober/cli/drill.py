@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from prober.cli.bars import while_running
-from prober.cli.options import Faults, Output, Seed
+from prober.cli.options import Faults, Output, Seed, port_option
 from prober.cli.process import Format, code_of, must_know, overall_verdict, own_version
 from prober.cli.terminal import show
 from prober.clock import wall_s
@@ -41,9 +41,7 @@ def drill(
     alertmanager: Annotated[
         str | None, typer.Option(metavar="URL", help="Check that the alert arrives at this Alertmanager.")
     ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve /metrics for Prometheus and /pages for Alertmanager on this port.")
-    ] = None,
+    port: Annotated[int | None, port_option("Serve /metrics for Prometheus and /pages for Alertmanager on this port.")] = None,
     output: Output = Format.TEXT,
     seed: Seed = 0,
 ) -> None:

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
+from prober.cli.options import port_option
 from prober.embedded.faults import FaultError, parse_fault
 from prober.errors import ConfigError
 
 
 def embedded(
-    port: Annotated[int, typer.Option(metavar="PORT", help="The port for gRPC; 0 takes a free one.")] = 8085,
+    port: Annotated[int, port_option("The port for gRPC; 0 takes a free one.")] = 8085,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen, IPv4 or IPv6. Beyond loopback everybody may use it.")
     ] = "127.0.0.1",
@@ -21,12 +22,8 @@ def embedded(
         list[str] | None,
         typer.Option("--fault", metavar="SPEC", help="A fault to inject, such as drop:p=0.1,key=orders-*."),
     ] = None,
-    rest_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Also serve REST clients on this port; 0 takes a free one.")
-    ] = None,
-    admin_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Also take faults over HTTP on this port; 0 takes a free one.")
-    ] = None,
+    rest_port: Annotated[int | None, port_option("Also serve REST clients on this port; 0 takes a free one.")] = None,
+    admin_port: Annotated[int | None, port_option("Also take faults over HTTP on this port; 0 takes a free one.")] = None,
 ) -> None:
     """Run only the embedded Pub/Sub server, with the faults that you inject."""
     from prober.embedded.server import serve_embedded

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from prober.cli.process import Format
 from prober.errors import ProberError
+
+
+def port_option(meaning: str) -> Any:
+    """An option whose value is the number of a TCP port."""
+    return typer.Option(metavar="PORT", min=0, max=65_535, help=meaning)
 
 
 def _probes() -> list[str]:

@@ -4,7 +4,8 @@ An answer is an acknowledgement, a refusal (a deadline of 0) or a moved deadline
 that is over is accepted and has no effect ("If the ack ID has expired, the message may be redelivered later", proto, AcknowledgeRequest),
 unless it is an acknowledgement, the delivery ended with its stream, and nothing of its key was sent since. With it such an answer fails,
 and acknowledgements of one key are only accepted in order (documentation, "Exactly-once delivery"). What failed, and why, is returned by
-acknowledgement id.
+acknowledgement id. A malformed id, or one of another subscription, fails in the same way there; without exactly-once delivery it refuses
+the whole request.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _CONFIRMED_KEPT_MAX: Final = 10_000  # exactly-once delivery: acknowledgements t
 
 
 def acknowledge(queue: SubscriptionQueue, ack_ids: Sequence[str], now: float) -> dict[str, str]:
-    """Settle what these ids name; raises INVALID_ARGUMENT, before anything is done, for what cannot be an id."""
+    """Settle what these ids name. Without exactly-once delivery INVALID_ARGUMENT, before anything is done, for what cannot be an id."""
     found, failed = _find(queue, ack_ids, queue.confirmed)
     exactly_once = queue.settings.enable_exactly_once_delivery
     if exactly_once:
@@ -141,11 +142,17 @@ def _find(queue: SubscriptionQueue, ack_ids: Sequence[str], harmless: Iterable[s
         entry = leases.get(ack_id)
         if entry is not None:
             found.append(entry)
-        elif not (named := _ACK_ID.fullmatch(ack_id)) or int(named[1], 16) != queue.number:
-            raise errors.bad_ack_id(ack_id)  # also one of another subscription
+        elif not queue.settings.enable_exactly_once_delivery and not _is_own(queue, ack_id):
+            raise errors.bad_ack_id(ack_id)
         elif ack_id not in harmless:
             failed[ack_id] = errors.INVALID_ACK_ID
     return found, failed
+
+
+def _is_own(queue: SubscriptionQueue, ack_id: str) -> bool:
+    """Whether an id is well-formed and of this subscription."""
+    named = _ACK_ID.fullmatch(ack_id)
+    return named is not None and int(named[1], 16) == queue.number
 
 
 def push_answered(queue: SubscriptionQueue, push: str, *, accepted: bool, now: float) -> None:

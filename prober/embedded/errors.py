@@ -50,9 +50,10 @@ def already_exists(name: str) -> ServiceError:
     return ServiceError(Code.ALREADY_EXISTS, f"Resource already exists in the project (resource={name.rpartition('/')[2]}).")
 
 
-def invalid(argument: str) -> ServiceError:
-    """An argument has a value that the service does not accept."""
-    return ServiceError(Code.INVALID_ARGUMENT, f"You have passed an invalid argument to the service (argument={argument}).")
+def invalid(argument: str, problem: str = "") -> ServiceError:
+    """An argument has a value that the service does not accept; `problem` says which part of it, or why."""
+    named = f"{argument}: {problem}" if problem else argument
+    return ServiceError(Code.INVALID_ARGUMENT, f"You have passed an invalid argument to the service (argument={named}).")
 
 
 def invalid_name(name: str) -> ServiceError:

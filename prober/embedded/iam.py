@@ -29,6 +29,17 @@ _DEFAULT_MASK: Final = ("bindings", "etag")  # proto, SetIamPolicyRequest.update
 _MEMBERS: Final = ("user:", "serviceAccount:", "group:", "domain:", "principal:", "principalSet:", "deleted:", "projectOwner:")
 _EVERYBODY: Final = frozenset({"allUsers", "allAuthenticatedUsers"})
 _ROLES: Final = ("roles/", "projects/", "organizations/")
+_EVERY_KIND: Final = ("delete", "get", "getIamPolicy", "setIamPolicy")
+PERMISSIONS: Final[Mapping[str, frozenset[str]]] = {
+    collection: frozenset(f"pubsub.{collection}.{verb}" for verb in (*_EVERY_KIND, *own))
+    for collection, own in {
+        "topics": ("attachSubscription", "detachSubscription", "publish", "update", "updateTag"),
+        "subscriptions": ("consume", "update"),
+        "snapshots": ("seek", "update"),
+        "schemas": ("attach", "commit", "listRevisions", "rollback"),
+    }.items()
+}
+"""Permissions on one resource (documentation, "Access control with IAM"); `create`, `list` and `validate` are permissions on a project."""
 
 
 class Iam:
@@ -76,13 +87,16 @@ class Iam:
         return self._policy(request.resource)[1]
 
     def _test(self, request: Any) -> Any:
-        """All permissions that are asked for, since nothing is enforced; none of a resource that does not exist."""
+        """Those permissions of the request that this kind of resource has, since nothing is enforced; none if it does not exist.
+
+        Wildcards are refused (proto, TestIamPermissionsRequest.permissions).
+        """
         collection = _collection(request.resource)
         for permission in request.permissions:
-            if not permission.startswith(f"pubsub.{collection}.") or "*" in permission:
-                raise errors.invalid("permissions")
-        exists = request.resource in self._kept[collection]
-        return iam_policy_pb2.TestIamPermissionsResponse(permissions=request.permissions if exists else ())
+            if "*" in permission:
+                raise errors.invalid("permissions", permission)
+        known = PERMISSIONS[collection] if request.resource in self._kept[collection] else frozenset()
+        return iam_policy_pb2.TestIamPermissionsResponse(permissions=[one for one in request.permissions if one in known])
 
     def _policy(self, name: str) -> tuple[object, Any]:
         """A resource and its policy; NOT_FOUND if there is no such resource."""
@@ -98,7 +112,7 @@ class Iam:
 def _collection(name: str) -> str:
     """`topics` of `projects/P/topics/ID`; INVALID_ARGUMENT if it is the name of nothing that has a policy."""
     parts = name.split("/")
-    if len(parts) != 4 or parts[2] not in {"topics", "subscriptions", "snapshots", "schemas"}:
+    if len(parts) != 4 or parts[2] not in PERMISSIONS:
         raise errors.invalid_name(name)
     return parts[2]
 

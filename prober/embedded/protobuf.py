@@ -190,7 +190,7 @@ def _others(message: Any, empty: Any, fields: Iterable[str]) -> bytes:
 
 def _dead_letter_from(message: Any) -> resources.DeadLetterPolicy | None:
     policy = message.dead_letter_policy
-    if not policy.dead_letter_topic:
+    if not policy.ListFields():
         return None
     attempts = policy.max_delivery_attempts or resources.MAX_DELIVERY_ATTEMPTS_DEFAULT
     return resources.DeadLetterPolicy(policy.dead_letter_topic, attempts)

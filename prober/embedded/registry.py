@@ -32,6 +32,7 @@ _TOPIC_FIELDS: Final = {
     "kms_key_name": "others",
     "message_storage_policy": "others",
     "schema_settings": "schema",
+    **dict.fromkeys(("ingestion_data_source_settings", "message_transforms", "tags"), "others"),
 }
 _SUBSCRIPTION_FIELDS: Final = {
     "push_config": "push_config",
@@ -43,6 +44,7 @@ _SUBSCRIPTION_FIELDS: Final = {
     "dead_letter_policy": "dead_letter_policy",
     "retry_policy": "retry_policy",
     "enable_exactly_once_delivery": "enable_exactly_once_delivery",
+    **dict.fromkeys(("bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms", "tags"), "others"),
 }
 _SNAPSHOT_FIELDS: Final = {"labels": "labels", "expire_time": "expire_time"}
 _IMMUTABLE: Final = frozenset({"name", "topic", "enable_message_ordering", "filter", "detached", "state"})
@@ -203,7 +205,8 @@ class Registry:
         changes = _changes(wanted, mask, _SUBSCRIPTION_FIELDS, "Subscription")
         updated = dataclasses.replace(queue.settings, **changes)
         resources.check_subscription(updated)
-        self._check_dead_letter_topic(updated)
+        if "dead_letter_policy" in changes:
+            self._check_dead_letter_topic(updated)
         becomes_push = bool(updated.push_config.push_endpoint) != bool(queue.settings.push_config.push_endpoint)
         queue.settings = updated
         if becomes_push:

@@ -224,11 +224,15 @@ def check_subscription(subscription: Subscription) -> None:
         _check_dead_letter(subscription.dead_letter_policy)
     if subscription.retry_policy is not None:
         _check_retry(subscription.retry_policy)
+    if subscription.push_config.oidc_audience and not subscription.push_config.oidc_email:
+        raise errors.invalid("push_config.oidc_token.service_account_email", "an audience needs one")
     if subscription.push_config.push_endpoint:
         _check_push(subscription)
 
 
 def _check_dead_letter(policy: DeadLetterPolicy) -> None:
+    if not policy.dead_letter_topic:
+        raise errors.invalid("dead_letter_policy.dead_letter_topic", "the policy has no topic")
     check_name(policy.dead_letter_topic, "topics")
     check_range(
         "dead_letter_policy.max_delivery_attempts", policy.max_delivery_attempts, DELIVERY_ATTEMPTS_MIN, DELIVERY_ATTEMPTS_MAX

@@ -102,10 +102,15 @@ def test_a_binding_that_is_refused(clients: Clients, role: str, member: str) -> 
         changed(clients.publisher, clients.topic, policy_pb2.Binding(role=role, members=[member]))
 
 
-@pytest.mark.parametrize("permission", ["pubsub.topics.*", "pubsub.subscriptions.consume"])
-def test_a_permission_that_is_refused(clients: Clients, permission: str) -> None:
-    request = iam_policy_pb2.TestIamPermissionsRequest(resource=clients.topic, permissions=[permission])
-    with pytest.raises(exceptions.InvalidArgument):
+def test_permissions_that_a_kind_of_resource_does_not_have_are_left_out(clients: Clients) -> None:
+    asked = ["pubsub.topics.nope", "pubsub.subscriptions.consume", "storage.objects.get", "pubsub.topics.publish"]
+    request = iam_policy_pb2.TestIamPermissionsRequest(resource=clients.topic, permissions=asked)
+    assert list(clients.publisher.test_iam_permissions(request=request).permissions) == ["pubsub.topics.publish"]
+
+
+def test_a_permission_with_a_wildcard_is_refused(clients: Clients) -> None:
+    request = iam_policy_pb2.TestIamPermissionsRequest(resource=clients.topic, permissions=["pubsub.topics.*"])
+    with pytest.raises(exceptions.InvalidArgument, match=r"pubsub\.topics\.\*"):
         clients.publisher.test_iam_permissions(request=request)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 import pytest
 from google.api_core import exceptions
@@ -51,6 +52,54 @@ def test_a_path_that_cannot_be_changed_is_refused(clients: Clients, path: str) -
     clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC))
     with pytest.raises(exceptions.InvalidArgument):
         clients.subscriber.update_subscription(subscription=Subscription(name=NAME), update_mask=FieldMask(paths=[path]))
+
+
+def test_a_subscription_changes_after_its_dead_letter_topic_is_deleted(clients: Clients) -> None:
+    policy = DeadLetterPolicy(dead_letter_topic=DEAD, max_delivery_attempts=7)
+    clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC, dead_letter_policy=policy))
+    clients.publisher.delete_topic(topic=DEAD)
+    changed = clients.subscriber.update_subscription(
+        subscription=Subscription(name=NAME, labels={"a": "b"}), update_mask=FieldMask(paths=["labels"])
+    )
+    assert (changed.labels, changed.dead_letter_policy) == ({"a": "b"}, policy)
+    path = "dead_letter_policy.max_delivery_attempts"
+    wanted = Subscription(name=NAME, dead_letter_policy=DeadLetterPolicy(max_delivery_attempts=9))
+    with pytest.raises(exceptions.NotFound, match="dead"):
+        clients.subscriber.update_subscription(subscription=wanted, update_mask=FieldMask(paths=[path]))
+
+
+INCOMPLETE: Final = [
+    ("dead_letter_policy", {"dead_letter_policy": {"max_delivery_attempts": 7}}, "dead_letter_policy.dead_letter_topic"),
+    (
+        "dead_letter_policy.max_delivery_attempts",
+        {"dead_letter_policy": {"max_delivery_attempts": 700}},
+        "dead_letter_policy.dead_letter_topic",
+    ),
+    ("push_config", {"push_config": {"oidc_token": {"audience": "x"}}}, "oidc_token.service_account_email"),
+    ("push_config.oidc_token.audience", {"push_config": {"oidc_token": {"audience": "x"}}}, "oidc_token.service_account_email"),
+]
+
+
+@pytest.mark.parametrize(("path", "settings", "missing"), INCOMPLETE)
+def test_a_setting_without_the_part_that_it_needs_is_refused(
+    clients: Clients, path: str, settings: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(exceptions.InvalidArgument, match=missing):
+        clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC, **settings))
+    clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC))
+    with pytest.raises(exceptions.InvalidArgument, match=missing):
+        clients.subscriber.update_subscription(
+            subscription=Subscription(name=NAME, **settings), update_mask=FieldMask(paths=[path])
+        )
+
+
+def test_clearing_what_the_server_cannot_do_changes_nothing(clients: Clients) -> None:
+    topic = clients.publisher.get_topic(topic=TOPIC)
+    mask = FieldMask(paths=["ingestion_data_source_settings", "message_transforms", "tags"])
+    assert clients.publisher.update_topic(topic=Topic(name=TOPIC), update_mask=mask) == topic
+    made = clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC))
+    mask = FieldMask(paths=["bigquery_config", "cloud_storage_config", "bigtable_config", "message_transforms", "tags"])
+    assert clients.subscriber.update_subscription(subscription=Subscription(name=NAME), update_mask=mask) == made
 
 
 def test_what_has_no_effect_here_is_kept_and_shown(clients: Clients) -> None:

@@ -104,6 +104,16 @@ def test_a_wrong_name_is_answered_with_a_suggestion(arguments: list[str], told: 
     assert capsys.readouterr().err == f"ordering-prober: {told}\n"
 
 
+@pytest.mark.parametrize("port", ["-1", "65536"])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("demo", "--port"), ("drill", "--port"), ("embedded", "--port"), ("embedded", "--rest-port"), ("embedded", "--admin-port")],
+)
+def test_a_number_that_is_no_port_is_refused(command: str, option: str, port: str, capsys: Output) -> None:
+    assert main([command, option, port]) == 2
+    assert f"Invalid value for '{option}'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

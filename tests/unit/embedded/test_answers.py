@@ -103,6 +103,20 @@ def test_a_stream_is_told_what_became_of_its_answers() -> None:
     assert confirm.modify_failed == {over: errors.INVALID_ACK_ID}
 
 
+@pytest.mark.parametrize("other", ["nonsense", "ack-0-1"])
+def test_exactly_once_refuses_what_cannot_be_an_id_and_takes_the_rest(other: str) -> None:
+    play = exactly_once()
+    play("open:A +k:1,2")
+    one, two = (play.ack_ids[name] for name in ("k1", "k2"))
+    play.state.answer_stream("A", StreamAnswers([other, one], [other, two], [20, 20]), 0.0)
+    play("@1")
+    (confirm,) = play.confirms
+    assert (confirm.acked, confirm.failed) == ((one,), {other: errors.INVALID_ACK_ID})
+    assert (confirm.modified, confirm.modify_failed) == ((two,), {other: errors.INVALID_ACK_ID})
+    assert reasons(play, f"ack:k2,{other}") == {other: errors.INVALID_ACK_ID}
+    assert play("@100") == ""
+
+
 def test_without_exactly_once_nothing_is_confirmed() -> None:
     play = Play()
     assert play("open:A +k:1 sack:A/k1 @10") == "A<k1"
