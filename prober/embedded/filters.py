@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from prober.embedded import errors
 
@@ -45,23 +45,35 @@ def compile_filter(text: str) -> Predicate | None:
     return predicate
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def _invalid(problem: str, position: int) -> errors.ServiceError:
+    return errors.invalid("filter", f"{problem} at character {position + 1}")
+
+
+def _tokens(text: str) -> list[Token]:
+    found: list[Token] = []
     position, end = 0, len(text.rstrip())
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
-            raise errors.invalid("filter")
+            raise _invalid("no word, string or operator", position + len(text[position:]) - len(text[position:].lstrip()))
         kind = match.lastgroup or ""
-        found.append((kind, match[kind]))
+        found.append(Token(kind, match[kind], match.start(kind)))
         position = match.end()
     return found
+
+
+class Token(NamedTuple):
+    """A string, a word or a mark, and where it begins."""
+
+    kind: str
+    text: str
+    position: int
 
 
 class _Parser:
     """Recursive descent over the tokens."""
 
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
         self._at = 0
 
@@ -73,14 +85,14 @@ class _Parser:
         while self._take(operator):
             terms.append(self._term())
         if self._peek() in {"AND", "OR"}:
-            raise errors.invalid("filter")
+            raise self._unexpected("AND and OR are mixed without parentheses")
         if operator == "AND":
             return lambda attributes: all(term(attributes) for term in terms)
         return lambda attributes: any(term(attributes) for term in terms)
 
     def expect_end(self) -> None:
         if self._at < len(self._tokens):
-            raise errors.invalid("filter")
+            raise self._unexpected("AND, OR or the end is expected")
 
     def _term(self) -> Predicate:
         if self._take("NOT") or self._take("-"):
@@ -104,7 +116,8 @@ class _Parser:
         if self._take("="):
             wanted = self._string()
             return lambda attributes: attributes.get(key) == wanted
-        self._expect("!=")
+        if not self._take("!="):
+            raise self._unexpected("= or != is expected")
         unwanted = self._string()
         return lambda attributes: attributes.get(key) != unwanted
 
@@ -120,24 +133,24 @@ class _Parser:
 
     def _key(self) -> str:
         if self._at < len(self._tokens):
-            kind, text = self._tokens[self._at]
-            if kind == "word" and text not in _KEYWORDS:
+            token = self._tokens[self._at]
+            if token.kind == "word" and token.text not in _KEYWORDS:
                 self._at += 1
-                return text
+                return token.text
         return self._string()
 
     def _string(self) -> str:
-        if self._at == len(self._tokens) or self._tokens[self._at][0] != "string":
-            raise errors.invalid("filter")
-        text = self._tokens[self._at][1]
-        self._at += 1
+        if self._at == len(self._tokens) or self._tokens[self._at].kind != "string":
+            raise self._unexpected("a string in double quotes is expected")
         try:
-            return str(ast.literal_eval(text))
+            value = str(ast.literal_eval(self._tokens[self._at].text))
         except (SyntaxError, ValueError):  # a Unicode number that is too large, a null character
-            raise errors.invalid("filter") from None
+            raise self._unexpected("the string has no valid value") from None
+        self._at += 1
+        return value
 
     def _peek(self) -> str:
-        return self._tokens[self._at][1] if self._at < len(self._tokens) else ""
+        return self._tokens[self._at].text if self._at < len(self._tokens) else ""
 
     def _take(self, text: str) -> bool:
         if self._peek() != text:
@@ -147,4 +160,10 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if not self._take(text):
-            raise errors.invalid("filter")
+            raise self._unexpected(f"{text} is expected")
+
+    def _unexpected(self, problem: str) -> errors.ServiceError:
+        """A problem with the next token, or with the end."""
+        last = self._tokens[-1]
+        end = last.position + len(last.text)
+        return _invalid(problem, self._tokens[self._at].position if self._at < len(self._tokens) else end)

@@ -13,8 +13,14 @@ _STOP_GRACE_S: Final = 0.2
 class Listener:
     """Listens for one application. A request whose client is gone is cancelled."""
 
-    def __init__(self, application: web.Application) -> None:
-        self._runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=_STOP_GRACE_S)
+    def __init__(self, application: web.Application, *, auto_decompress: bool = True) -> None:
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=_STOP_GRACE_S,
+            auto_decompress=auto_decompress,
+        )
 
     async def start(self, host: str, port: int) -> str:
         """Listen; the address. Port 0 takes a free one. Raises OSError if the port is taken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from google.protobuf.message import DecodeError
 from google.pubsub_v1 import types
 from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
@@ -26,6 +27,14 @@ _ENCODINGS: Final[Mapping[int, str]] = {int(types.Encoding.JSON): "JSON", int(ty
 _TOPIC_OTHERS: Final = ("kms_key_name", "message_storage_policy", "tags")
 _ACK_DEADLINE_EXACTLY_ONCE_S: Final = 60  # documentation, "Exactly-once delivery": the default deadline there
 _NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
+
+
+def decoded(kind: Any, data: bytes) -> Any:
+    """A request message of this class; INVALID_ARGUMENT if the bytes are none."""
+    try:
+        return kind.FromString(data)
+    except DecodeError:
+        raise errors.ServiceError(errors.Code.INVALID_ARGUMENT, "The bytes of the request are not a message of its type.") from None
 
 
 def drafts(request: Any) -> list[PublishDraft]:
@@ -104,8 +113,9 @@ def status(error: errors.ServiceError) -> Any:
 
 def merged(known: Any, wanted: Any, mask: Any) -> Any:
     """`known` with the fields of `wanted` that a FieldMask names. INVALID_ARGUMENT for a path that the message does not have."""
-    if not mask.IsValidForDescriptor(known.DESCRIPTOR):
-        raise errors.invalid("update_mask")
+    for path in mask.paths:
+        if not type(mask)(paths=[path]).IsValidForDescriptor(known.DESCRIPTOR):
+            raise errors.invalid("update_mask", f"there is no field {path}")
     mask.MergeMessage(wanted, known, replace_message_field=True, replace_repeated_field=True)
     return known
 

@@ -22,6 +22,7 @@ from prober.embedded.subscription_queue import SubscriptionQueue
 
 _PAGE_DEFAULT: Final = 100
 _PAGE_MAX: Final = 1_000
+_PAGE_TOKEN: Final = "after:"
 DETACHED_MESSAGE: Final = "Subscription is detached from its topic."
 UNSUPPORTED_MESSAGE: Final = "This method is not supported for this subscription type."
 
@@ -302,13 +303,16 @@ class Registry:
     def page(self, names: Iterable[str], page_size: int, page_token: str) -> tuple[list[str], str]:
         """So many names in alphabetical order, from where the token says, and the token of the next page, empty after the last.
 
-        A page size of 0 is 100, more than 1000 is 1000.
+        A page size of 0 is 100, more than 1000 is 1000. INVALID_ARGUMENT for a token that no page ended with.
         """
         if page_size < 0:
             raise errors.invalid("page_size")
         size = min(page_size or _PAGE_DEFAULT, _PAGE_MAX)
-        ordered = sorted(name for name in names if name > page_token)
-        return ordered[:size], ordered[size - 1] if len(ordered) > size else ""
+        if page_token and not page_token.startswith(_PAGE_TOKEN):
+            raise errors.invalid("page_token", page_token)
+        last = page_token.removeprefix(_PAGE_TOKEN)
+        ordered = sorted(name for name in names if name > last)
+        return ordered[:size], _PAGE_TOKEN + ordered[size - 1] if len(ordered) > size else ""
 
     def in_project(self, names: Iterable[str], project: str) -> list[str]:
         """Those that belong to `projects/P`."""

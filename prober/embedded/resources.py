@@ -179,7 +179,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
         raise errors.too_large("labels", len(labels), LABELS_MAX)
     for key, value in labels.items():
         if not key[:1].isalpha() or not _is_label(key) or not _is_label(value):
-            raise errors.invalid("labels")
+            raise errors.invalid("labels", f"{key}={value}")
 
 
 def _is_label(text: str) -> bool:

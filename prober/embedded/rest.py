@@ -7,6 +7,8 @@ message. Field names in the query and in the body may be those of JSON (`maxMess
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from prober.embedded.http_rules import HttpRule, find_rule
 from prober.embedded.listener import Listener
 
 BODY_BYTES_MAX: Final = 16 << 20  # above the service's own limit in base64, so that it is the service that refuses
+_GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
+_BASE64: Final = re.compile(r"([A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}")
 _INTEGER_ENUMS: Final = "enum-encoding=int"
 
 # Query parameters of every Google API (https://cloud.google.com/apis/docs/system-parameters); of these only `$alt` has an effect here.
@@ -53,7 +57,7 @@ class RestEndpoint(Listener):
     def __init__(self, calls: Calls) -> None:
         application = web.Application(client_max_size=BODY_BYTES_MAX)
         application.router.add_route("*", "/{path:.*}", self._handle)
-        super().__init__(application)
+        super().__init__(application, auto_decompress=False)  # aiohttp answers a wrong encoding with a traceback
         self._calls = calls
 
     async def _handle(self, request: web.Request) -> web.Response:
@@ -78,9 +82,26 @@ def _rule(request: web.Request) -> tuple[HttpRule, Mapping[str, str]]:
 
 async def _body(request: web.Request) -> bytes:
     try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        raise _malformed(f"The payload exceeds {BODY_BYTES_MAX} bytes.") from error
+        body = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _too_large() from None
+    encoding = request.headers.get("Content-Encoding", "identity")
+    return body if encoding == "identity" else _decompressed(body, encoding)
+
+
+def _decompressed(body: bytes, encoding: str) -> bytes:
+    if encoding not in ("gzip", "deflate"):
+        raise _malformed(f"The Content-Encoding {encoding} is not supported; gzip and deflate are.")
+    decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        found = decompressor.decompress(body, BODY_BYTES_MAX + 1)
+    except zlib.error as error:
+        raise _malformed(f"The payload is not {encoding}.") from error
+    if len(found) > BODY_BYTES_MAX:
+        raise _too_large()
+    if not decompressor.eof:
+        raise _malformed(f"The payload ends before its {encoding} data does.")
+    return found
 
 
 def _fill(message: Any, rule: HttpRule, body: bytes, fields: Mapping[str, str], query: Any) -> None:
@@ -90,7 +111,9 @@ def _fill(message: Any, rule: HttpRule, body: bytes, fields: Mapping[str, str], 
             document = json.loads(body)
             if not isinstance(document, dict):
                 raise ValueError("The body must be an object.")
-            json_format.ParseDict(document if rule.body == "*" else {rule.body: document}, message)
+            given = document if rule.body == "*" else {rule.body: document}
+            json_format.ParseDict(given, message)
+            _check_base64(message.DESCRIPTOR, given)
         for name in dict.fromkeys(query):
             if name not in _SYSTEM_PARAMETERS:
                 json_format.ParseDict(_nested(message.DESCRIPTOR, name, query.getall(name)), message)
@@ -98,6 +121,18 @@ def _fill(message: Any, rule: HttpRule, body: bytes, fields: Mapping[str, str], 
             json_format.ParseDict(_nested(message.DESCRIPTOR, name, [value]), message)
     except (ValueError, RecursionError, SystemError, json_format.ParseError) as error:  # SystemError: half a character as a name
         raise _malformed(str(error)) from error
+
+
+def _check_base64(descriptor: Any, document: Mapping[str, Any]) -> None:
+    """Every field of bytes is base64, standard or for URLs; json_format skips other characters. Raises ValueError."""
+    for field in descriptor.fields:
+        for name in {field.name, field.json_name} & document.keys():
+            values = document[name] if isinstance(document[name], list) else [document[name]]
+            for value in values:
+                if field.type == FieldDescriptor.TYPE_BYTES and value is not None and not _BASE64.fullmatch(value):
+                    raise ValueError(f"{field.full_name} is not base64.")
+                if field.message_type is not None and isinstance(value, dict):
+                    _check_base64(field.message_type, value)
 
 
 def _nested(descriptor: Any, name: str, texts: Sequence[str]) -> Any:
@@ -121,6 +156,10 @@ def _value(field: Any, text: str) -> object:
 
 def _malformed(problem: str) -> errors.ServiceError:
     return errors.ServiceError(errors.Code.INVALID_ARGUMENT, f"Invalid JSON payload received. {problem}")
+
+
+def _too_large() -> errors.ServiceError:
+    return _malformed(f"The payload exceeds {BODY_BYTES_MAX} bytes.")
 
 
 def _error(error: errors.ServiceError) -> web.Response:

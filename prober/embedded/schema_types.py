@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,9 @@ EXTRA: Final = "schemas"
 DEFINITION_BYTES_MAX: Final = 300_000
 """Documentation, "Schema overview"."""
 _PROTOC_TIMEOUT_S: Final = 30.0
+_SOURCE: Final = "schema.proto"
+_PROBLEM: Final = re.compile(rf"^.*\b{re.escape(_SOURCE)}:(\d+:\d+: .*)$", re.MULTILINE)
+"""A line of protoc: path, line, column and text. Its log lines have another form."""
 
 
 def compile_definition(kind: str, text: str) -> Definition:
@@ -75,23 +79,63 @@ def _avro(definition: str) -> Validator:
         try:
             value = _avro_json(fastavro, schema, data) if encoding == "JSON" else _avro_binary(fastavro, schema, data)
             fastavro.validate(value, schema, raise_errors=True)
-        except Exception as error:  # fastavro raises whatever the data leads it into, AttributeError and IndexError for instance
-            raise MismatchError(_line(error)) from None
+        except fastavro.validation.ValidationError as error:
+            raise _avro_mismatch("; ".join(f"{one.field} is not of type {_type(one.schema)}" for one in error.errors)) from None
 
     return validate
 
 
 def _avro_json(fastavro: Any, schema: Any, data: bytes) -> Any:
-    one_line = json.dumps(json.loads(data))  # fastavro takes each line for a value
-    return next(fastavro.json_reader(io.StringIO(one_line), schema))
+    document = _json(data)
+    if schema["type"] == "record" and not isinstance(document, dict):
+        raise _avro_mismatch("it is not a JSON object")
+    decoders: list[Any] = []
+
+    def decoder(stream: Any) -> Any:
+        decoders.append(fastavro.io.json_decoder.AvroJSONDecoder(stream))
+        return decoders[-1]
+
+    try:  # fastavro takes each line for a value
+        return next(fastavro.json_reader(io.StringIO(json.dumps(document)), schema, decoder=decoder))
+    except Exception:  # whatever the data leads fastavro into, AttributeError and IndexError for instance
+        field = decoders[-1]._key if decoders else None
+        raise _avro_mismatch(f"field {field} is missing or of another type" if field else "it is of another type") from None
 
 
 def _avro_binary(fastavro: Any, schema: Any, data: bytes) -> Any:
     stream = io.BytesIO(data)
-    value = fastavro.schemaless_reader(stream, schema, None)
+    try:
+        value = fastavro.schemaless_reader(stream, schema, None)
+    except EOFError:
+        raise _avro_mismatch("the data end before the value does") from None
+    except Exception:  # as above
+        raise _avro_mismatch("the data are not the binary encoding of a value") from None
     if stream.tell() != len(data):
-        raise MismatchError(f"{len(data) - stream.tell()} bytes after the end of the value")
+        raise _avro_mismatch(f"{len(data) - stream.tell()} bytes after the end of the value")
     return value
+
+
+def _avro_mismatch(problem: str) -> MismatchError:
+    return MismatchError(f"message does not match the Avro schema: {problem}")
+
+
+def _type(schema: Any) -> str:
+    """The name of an Avro type; of a union all its types."""
+    if isinstance(schema, list):
+        return " or ".join(map(_type, schema))
+    return str(schema.get("name", schema["type"])) if isinstance(schema, dict) else str(schema)
+
+
+def _json(data: bytes) -> Any:
+    """The value of a JSON text. NaN and infinities are not JSON, although Python reads them."""
+    try:
+        return json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise MismatchError(f"message is not JSON: {_line(error)}") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 # --- protocol buffers -------------------------------------------------------------------------------------------------------------
@@ -112,6 +156,8 @@ def _protocol_buffer(definition: str) -> Validator:
         parsed = kind()
         try:
             if encoding == "JSON":
+                if not isinstance(_json(data), dict):  # json_format takes an empty list or text for an empty object
+                    raise MismatchError("message is not a JSON object")
                 json_format.Parse(data, parsed)
             else:
                 parsed.ParseFromString(data)
@@ -127,12 +173,12 @@ def _file_descriptor(definition: str) -> Any:
     """What protoc makes of a definition; in a process of its own, since in this one it would write its complaints to stderr."""
     _need("grpc_tools", "grpcio-tools", "protocol buffer schemas")
     with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "schema.proto"), Path(folder, "schema.bin")
+        source, target = Path(folder, _SOURCE), Path(folder, "schema.bin")
         source.write_text(definition, encoding="utf-8")
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"--descriptor_set_out={target}", source.name]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROTOC_TIMEOUT_S, check=False)
         if done.returncode:
-            raise _refused(_line(done.stderr))
+            raise _refused("; ".join(_PROBLEM.findall(done.stderr)) or "the compiler of protocol buffers refuses it")
         return descriptor_pb2.FileDescriptorSet.FromString(target.read_bytes()).file[0]
 
 

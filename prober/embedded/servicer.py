@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
+from google.protobuf.wrappers_pb2 import StringValue
 
 from prober.embedded import errors, iam, protobuf, schema_calls
 from prober.embedded.calls import METHODS, PUBLISHER_METHODS, SUBSCRIBER_METHODS, Calls
@@ -25,7 +26,15 @@ _KEEPALIVE_S: Final = 30.0
 _STREAM_MESSAGES_MAX: Final = 100_000  # for clients that set no limit of their own
 _STREAM_BYTES_MAX: Final = 1_000_000_000
 _PULL_MARGIN_S: Final = 0.5
-_HEALTHY: Final = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse: SERVING
+_SERVING: Final = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse
+_SERVICE_UNKNOWN: Final = b"\x08\x03"
+_PUBLISHER: Final = "google.pubsub.v1.Publisher"
+_SUBSCRIBER: Final = "google.pubsub.v1.Subscriber"
+_SCHEMAS: Final = "google.pubsub.v1.SchemaService"
+_POLICIES: Final = "google.iam.v1.IAMPolicy"
+_HEALTH: Final = "grpc.health.v1.Health"
+_SERVICES: Final = frozenset({"", _PUBLISHER, _SUBSCRIBER, _SCHEMAS, _POLICIES, _HEALTH})
+"""What a health check may name; the empty name is that of the server."""
 _DETAILS: Final = "grpc-status-details-bin"
 
 
@@ -46,35 +55,35 @@ class Servicer:
         subscriber = self._unary(SUBSCRIBER_METHODS)
         subscriber["StreamingPull"] = grpc.stream_stream_rpc_method_handler(
             self._streaming_pull,
-            request_deserializer=protobuf.StreamingPullRequest.FromString,
             response_serializer=protobuf.StreamingPullResponse.SerializeToString,
         )
         health: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            "Check": grpc.unary_unary_rpc_method_handler(_healthy),
-            "Watch": grpc.unary_stream_rpc_method_handler(_watched),
+            "Check": grpc.unary_unary_rpc_method_handler(_check_health),
+            "Watch": grpc.unary_stream_rpc_method_handler(_watch_health),
         }
         return (
-            grpc.method_handlers_generic_handler("google.pubsub.v1.Publisher", publisher),
-            grpc.method_handlers_generic_handler("google.pubsub.v1.Subscriber", subscriber),
-            grpc.method_handlers_generic_handler("google.pubsub.v1.SchemaService", self._unary(schema_calls.METHODS)),
-            grpc.method_handlers_generic_handler("google.iam.v1.IAMPolicy", self._unary(iam.METHODS)),
-            grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
+            grpc.method_handlers_generic_handler(_PUBLISHER, publisher),
+            grpc.method_handlers_generic_handler(_SUBSCRIBER, subscriber),
+            grpc.method_handlers_generic_handler(_SCHEMAS, self._unary(schema_calls.METHODS)),
+            grpc.method_handlers_generic_handler(_POLICIES, self._unary(iam.METHODS)),
+            grpc.method_handlers_generic_handler(_HEALTH, health),
             UnimplementedMethods(),
         )
 
     def _unary(self, names: Iterable[str]) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
-        return {name: _handler(self._answering(name), METHODS[name]) for name in names}
+        return {name: _handler(self._answering(name)) for name in names}
 
     def _answering(self, name: str) -> Callable[[Any, Context], Awaitable[Any]]:
-        async def handle(request: Any, context: Context) -> Any:
+        async def handle(request: bytes, context: Context) -> Any:
             try:
-                return await self._calls.call(name, request, _patience_s(context))
+                return await self._calls.call(name, protobuf.decoded(METHODS[name], request), _patience_s(context))
             except errors.ServiceError as error:
                 await _abort(context, error)
 
         return handle
 
-    async def _streaming_pull(self, requests: AsyncIterator[Any], context: Context) -> None:
+    async def _streaming_pull(self, encoded: AsyncIterator[bytes], context: Context) -> None:
+        requests = (protobuf.decoded(protobuf.StreamingPullRequest, request) async for request in encoded)
         stream = f"stream {next(self._numbers)}"
         reader: asyncio.Task[None] | None = None
         outlet = self._pump.open_outlet(stream)
@@ -157,20 +166,33 @@ class UnimplementedMethods(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(refuse)
 
 
-def _handler(method: Callable[[Any, Context], Awaitable[Any]], request: Any) -> grpc.RpcMethodHandler[Any, Any]:
-    return grpc.unary_unary_rpc_method_handler(
-        method, request_deserializer=request.FromString, response_serializer=lambda response: response.SerializeToString()
-    )
+def _handler(method: Callable[[bytes, Context], Awaitable[Any]]) -> grpc.RpcMethodHandler[Any, Any]:
+    return grpc.unary_unary_rpc_method_handler(method, response_serializer=lambda response: response.SerializeToString())
 
 
-async def _healthy(request: bytes, context: Context) -> bytes:
-    return _HEALTHY
+async def _check_health(request: bytes, context: Context) -> bytes:
+    try:
+        service = _service_of(request)
+        if service not in _SERVICES:
+            raise errors.ServiceError(errors.Code.NOT_FOUND, f"The embedded server has no service {service}.")
+    except errors.ServiceError as error:
+        await _abort(context, error)
+    return _SERVING
 
 
-async def _watched(request: bytes, context: Context) -> AsyncIterator[bytes]:
+async def _watch_health(request: bytes, context: Context) -> AsyncIterator[bytes]:
     """The server is healthy as long as it runs, so nothing follows; the client or the end of the server ends the stream."""
-    yield _HEALTHY
+    try:
+        yield _SERVING if _service_of(request) in _SERVICES else _SERVICE_UNKNOWN
+    except errors.ServiceError as error:
+        await _abort(context, error)
     await asyncio.Event().wait()
+
+
+def _service_of(request: bytes) -> str:
+    """The service that a HealthCheckRequest names; its only field is that of a StringValue."""
+    service: str = protobuf.decoded(StringValue, request).value
+    return service
 
 
 def _patience_s(context: Context) -> float:

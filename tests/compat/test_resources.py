@@ -104,6 +104,24 @@ def test_the_server_says_that_it_is_healthy(clients: Clients) -> None:
     channel = clients.publisher.transport.grpc_channel
     serving = b"\x08\x01"
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=WAIT_S) == serving
-    watched = channel.unary_stream("/grpc.health.v1.Health/Watch")(b"", timeout=WAIT_S)
-    assert next(watched) == serving
-    watched.cancel()
+    assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"\x0a\x1bgoogle.pubsub.v1.Subscriber", timeout=WAIT_S) == serving
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary("/grpc.health.v1.Health/Check")(b"\x0a\x04none", timeout=WAIT_S)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    for service, status in ((b"", serving), (b"\x0a\x04none", b"\x08\x03")):
+        watched = channel.unary_stream("/grpc.health.v1.Health/Watch")(service, timeout=WAIT_S)
+        assert next(watched) == status
+        watched.cancel()
+
+
+@pytest.mark.parametrize("method", ["google.pubsub.v1.Publisher/GetTopic", "google.pubsub.v1.Subscriber/StreamingPull"])
+def test_bytes_that_are_no_request_are_refused(clients: Clients, method: str) -> None:
+    call = clients.publisher.transport.grpc_channel.stream_stream(f"/{method}")
+    with pytest.raises(grpc.RpcError) as caught:
+        list(call(iter([b"\xff"]), timeout=WAIT_S))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_a_page_token_that_no_page_ended_with_is_refused(clients: Clients) -> None:
+    with pytest.raises(exceptions.InvalidArgument, match="page_token"):
+        clients.publisher.list_topics(request={"project": "projects/test", "page_token": "junk"})

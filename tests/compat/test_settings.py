@@ -50,8 +50,13 @@ def test_a_field_inside_a_policy_changes_nothing_else(clients: Clients) -> None:
 @pytest.mark.parametrize("path", ["dead_letter_policy.nothing", "nothing", "topic"])
 def test_a_path_that_cannot_be_changed_is_refused(clients: Clients, path: str) -> None:
     clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC))
-    with pytest.raises(exceptions.InvalidArgument):
-        clients.subscriber.update_subscription(subscription=Subscription(name=NAME), update_mask=FieldMask(paths=[path]))
+    with pytest.raises(exceptions.InvalidArgument, match=path):
+        clients.subscriber.update_subscription(subscription=Subscription(name=NAME), update_mask=FieldMask(paths=["labels", path]))
+
+
+def test_a_label_that_is_refused_is_named(clients: Clients) -> None:
+    with pytest.raises(exceptions.InvalidArgument, match="argument=labels: Team=x"):
+        clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC, labels={"a": "b", "Team": "x"}))
 
 
 def test_a_subscription_changes_after_its_dead_letter_topic_is_deleted(clients: Clients) -> None:

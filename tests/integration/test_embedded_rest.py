@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import socket
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -28,11 +30,15 @@ def server() -> Iterator[Running]:
         yield server
 
 
-def http(server: Running, call: str, document: object = None, *, body: bytes | None = None) -> tuple[int, Any]:
+def http(
+    server: Running, call: str, document: object = None, *, body: bytes | None = None, encoding: str = "identity"
+) -> tuple[int, Any]:
     """Status and JSON of `VERB PATH`."""
     verb, _, path = call.partition(" ")
     sent = json.dumps(document).encode() if document is not None else body
-    request = urllib.request.Request(f"http://{server.server.rest_address}{path}", sent, method=verb)
+    request = urllib.request.Request(
+        f"http://{server.server.rest_address}{path}", sent, {"Content-Encoding": encoding}, method=verb
+    )
     try:
         with urllib.request.urlopen(request, timeout=WAIT_S) as response:
             return response.status, json.load(response)
@@ -65,6 +71,29 @@ def test_an_enum_in_the_query(server: Running, view: str) -> None:
     schema = {"type": "AVRO", "definition": '{"type": "record", "name": "R", "fields": []}'}
     made = http(server, "POST /v1/projects/p/schemas?schemaId=record", schema)[1]
     assert http(server, f"GET /v1/projects/p/schemas?view={view}") == (200, {"schemas": [made]})
+
+
+@pytest.mark.parametrize("data", ["%%%", "aGk=x", "a b=", "A"])
+def test_data_that_is_not_base64_is_refused(server: Running, data: str) -> None:
+    http(server, f"PUT {PATH_T}", {})
+    assert http(server, f"POST {PATH_T}:publish", {"messages": [{"data": "AP8="}, {"data": "-_8"}]})[0] == 200
+    assert http(server, f"POST {PATH_T}:publish", {"messages": [{"data": "AP8="}, {"data": data}]})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status"),
+    [
+        ("gzip", gzip.compress(b"{}"), 200),
+        ("deflate", zlib.compress(b"{}"), 200),
+        ("gzip", b"{}", 400),
+        ("gzip", gzip.compress(b"{}")[:-1], 400),
+        ("gzip", gzip.compress(b" " * (BODY_BYTES_MAX + 1)), 400),
+        ("br", b"{}", 400),
+    ],
+)
+def test_a_compressed_body(server: Running, encoding: str, body: bytes, status: int) -> None:
+    found, answer = http(server, f"PUT {PATH_T}", body=body, encoding=encoding)
+    assert (found, answer.get("error", {}).get("status")) == (status, None if status == 200 else "INVALID_ARGUMENT")
 
 
 def test_a_pull_that_does_not_wait_and_one_that_waits(server: Running) -> None:

@@ -19,7 +19,7 @@ from prober.client import RecordedPublisher, recorded
 from prober.config.sections import Observe, OwnSubscription
 from prober.core.findings import Kind, Status
 from prober.core.verdict import Verdict
-from prober.embedded import protobuf, servicer
+from prober.embedded import protobuf
 from prober.embedded.faults import parse_fault
 from prober.errors import ConfigError
 from prober.monitoring.comparison import Late
@@ -44,24 +44,16 @@ class Calls:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
         self._came = threading.Condition()
-        plain = servicer._handler
-        monkeypatch.setattr(servicer, "_handler", lambda method, request: plain(method, self._logged(request)))
-        streams = self._logged(protobuf.StreamingPullRequest)
-        monkeypatch.setattr(protobuf, "StreamingPullRequest", streams)
+        decoded = protobuf.decoded
 
-    def _logged(self, request: Any) -> Any:
-        calls = self
+        def logged(kind: Any, data: bytes) -> Any:
+            message = decoded(kind, data)
+            with self._came:
+                self.asked.append(f"{type(message).__name__} {message}")
+                self._came.notify_all()
+            return message
 
-        class Logged:
-            @staticmethod
-            def FromString(data: bytes) -> Any:  # noqa: N802 - protobuf's name
-                message = request.FromString(data)
-                with calls._came:
-                    calls.asked.append(f"{type(message).__name__} {message}")
-                    calls._came.notify_all()
-                return message
-
-        return Logged
+        monkeypatch.setattr(protobuf, "decoded", logged)
 
     def wait_for(self, *words: str) -> None:
         """Waits for a call in which all these words occur."""

@@ -88,6 +88,23 @@ def test_what_is_no_filter(text: str) -> None:
         compile_filter(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("attributes:a ; attributes:b", "no word, string or operator at character 14"),
+        ("attributes.color = red", "a string in double quotes is expected at character 20"),
+        ("attributes.color", "= or != is expected at character 17"),
+        ("(attributes:a", ") is expected at character 14"),
+        ("attributes:a attributes:b", "AND, OR or the end is expected at character 14"),
+        ("attributes:a AND attributes:b OR attributes:c", "AND and OR are mixed without parentheses at character 31"),
+    ],
+)
+def test_the_problem_of_a_filter_has_its_place(text: str, problem: str) -> None:
+    with pytest.raises(errors.ServiceError) as caught:
+        compile_filter(text)
+    assert f"(argument=filter: {problem})" in caught.value.message
+
+
 def test_what_a_filter_refuses_counts_as_acknowledged() -> None:
     play = Play(ordered(filter='attributes.keep = "yes"'))
     assert play("open:A +k:1?keep=yes +k:2?keep=no +k:3?keep=yes") == "A<k1 A<k3"

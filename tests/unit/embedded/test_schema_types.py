@@ -50,12 +50,34 @@ def test_avro_data_that_matches() -> None:
         (b'{"name": 1, "code": null}', "JSON"),
         (b'{"name": "Alaska", "code": 3}', "JSON"),
         (b'{"name": "Alaska", "code": {"int": 3000000000}}', "JSON"),
+        (b'{"name": "Alaska", "other": NaN}', "JSON"),
+        (b"[" * 100_000, "JSON"),
     ],
 )
 def test_avro_data_that_does_not_match(data: bytes, encoding: str) -> None:
     validate = compile_definition("AVRO", json.dumps(AVRO)).validate
     with pytest.raises(MismatchError):
         validate(data, encoding)
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "problem"),
+    [
+        (b"null", "JSON", "it is not a JSON object"),
+        (b"[]", "JSON", "it is not a JSON object"),
+        (b"{}", "JSON", "field name is missing or of another type"),
+        (b'{"name": "Alaska", "code": 3}', "JSON", "field code is missing or of another type"),
+        (b'{"name": 1}', "JSON", "State.name is not of type string"),
+        (b"", "BINARY", "the data end before the value does"),
+        (b"\x02a\x06", "BINARY", "the data are not the binary encoding of a value"),
+        (b"\x02a\x00x", "BINARY", "1 bytes after the end of the value"),
+    ],
+)
+def test_the_problem_of_avro_data_is_a_sentence(data: bytes, encoding: str, problem: str) -> None:
+    validate = compile_definition("AVRO", json.dumps(AVRO)).validate
+    with pytest.raises(MismatchError) as caught:
+        validate(data, encoding)
+    assert str(caught.value) == f"message does not match the Avro schema: {problem}"
 
 
 def test_protocol_buffers_that_match() -> None:
@@ -72,6 +94,9 @@ def test_protocol_buffers_that_match() -> None:
         (b"\xff", "JSON"),
         (b'{"name": 1}', "JSON"),
         (b'{"other": 1}', "JSON"),
+        (b"[]", "JSON"),
+        (b'""', "JSON"),
+        (b"[" * 100_000, "JSON"),
     ],
 )
 def test_protocol_buffers_that_do_not_match(data: bytes, encoding: str) -> None:
@@ -109,6 +134,19 @@ def test_required_fields_of_proto2() -> None:
 def test_definitions_that_are_refused(kind: str, definition: str) -> None:
     with pytest.raises(errors.ServiceError, match="INVALID_ARGUMENT"):
         compile_definition(kind, definition)
+
+
+@pytest.mark.parametrize(
+    ("definition", "problem"),
+    [
+        ("nothing", '1:1: Expected top-level statement (e.g. "message").'),
+        ('syntax = "proto3"; message A { B b = 1; }', '1:32: "B" is not defined.'),
+    ],
+)
+def test_the_problem_of_a_protocol_buffer_definition_is_what_protoc_says(definition: str, problem: str) -> None:
+    with pytest.raises(errors.ServiceError) as caught:
+        compile_definition("PROTOCOL_BUFFER", definition)
+    assert caught.value.message == f"Invalid schema definition: {problem}"
 
 
 @pytest.mark.parametrize(("kind", "library"), [("AVRO", "fastavro"), ("PROTOCOL_BUFFER", "grpcio-tools")])
