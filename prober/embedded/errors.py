@@ -56,11 +56,12 @@ def invalid(argument: str, problem: str = "") -> ServiceError:
     return ServiceError(Code.INVALID_ARGUMENT, f"You have passed an invalid argument to the service (argument={named}).")
 
 
-def invalid_name(name: str) -> ServiceError:
-    """A resource name breaks the rules for resource names."""
+def invalid_name(name: str, part: str = "") -> ServiceError:
+    """A resource name breaks the rules for resource names; `part` is the part that does."""
+    wrong = f"The {part} is not valid. " if part else ""
     return ServiceError(
         Code.INVALID_ARGUMENT,
-        f"Invalid resource name given (name={name}). "
+        f"Invalid resource name given (name={name}). {wrong}"
         "Refer to https://cloud.google.com/pubsub/docs/admin#resource_names for more information.",
     )
 

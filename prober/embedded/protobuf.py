@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from google.protobuf import wrappers_pb2
 from google.protobuf.message import DecodeError
 from google.pubsub_v1 import types
 from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
@@ -12,6 +13,7 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[i
 from prober.embedded import errors, resources
 from prober.embedded.messages import Confirm, Delivery, Message, PublishDraft, Send
 
+StringValue: Final[Any] = wrappers_pb2.StringValue
 StreamingPullRequest: Final[Any] = types.StreamingPullRequest.pb()
 StreamingPullResponse: Final[Any] = types.StreamingPullResponse.pb()
 PublishResponse: Final[Any] = types.PublishResponse.pb()

@@ -153,8 +153,10 @@ def check_name(name: str, collection: str) -> None:
     parts = name.split("/")
     if len(parts) != 4 or parts[0] != "projects" or parts[2] != collection:
         raise errors.invalid_name(name)
-    if not _PROJECT.fullmatch(parts[1]) or not _IDENTIFIER.fullmatch(parts[3]):
-        raise errors.invalid_name(name)
+    if not _PROJECT.fullmatch(parts[1]):
+        raise errors.invalid_name(name, f"project id {parts[1]!r}")
+    if not _IDENTIFIER.fullmatch(parts[3]):
+        raise errors.invalid_name(name, f"id {parts[3]!r}")
 
 
 def find(kept: Mapping[str, Kept], name: str, collection: str) -> Kept:
@@ -169,8 +171,10 @@ def find(kept: Mapping[str, Kept], name: str, collection: str) -> Kept:
 def check_project(name: str) -> None:
     """A project's name is `projects/P`; raises INVALID_ARGUMENT."""
     head, _, project = name.partition("/")
-    if head != "projects" or not _PROJECT.fullmatch(project):
+    if head != "projects":
         raise errors.invalid_name(name)
+    if not _PROJECT.fullmatch(project):
+        raise errors.invalid_name(name, f"project id {project!r}")
 
 
 def check_labels(labels: Mapping[str, str]) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
-from google.protobuf.wrappers_pb2 import StringValue
 
 from prober.embedded import errors, iam, protobuf, schema_calls
 from prober.embedded.calls import METHODS, PUBLISHER_METHODS, SUBSCRIBER_METHODS, Calls
@@ -191,7 +190,7 @@ async def _watch_health(request: bytes, context: Context) -> AsyncIterator[bytes
 
 def _service_of(request: bytes) -> str:
     """The service that a HealthCheckRequest names; its only field is that of a StringValue."""
-    service: str = protobuf.decoded(StringValue, request).value
+    service: str = protobuf.decoded(protobuf.StringValue, request).value
     return service
 
 

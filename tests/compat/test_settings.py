@@ -54,6 +54,13 @@ def test_a_path_that_cannot_be_changed_is_refused(clients: Clients, path: str) -
         clients.subscriber.update_subscription(subscription=Subscription(name=NAME), update_mask=FieldMask(paths=["labels", path]))
 
 
+def test_the_part_of_a_name_that_is_not_valid_is_named(clients: Clients) -> None:
+    with pytest.raises(exceptions.InvalidArgument, match="The project id 'My_Project' is not valid"):
+        clients.publisher.create_topic(name="projects/My_Project/topics/orders")
+    with pytest.raises(exceptions.InvalidArgument, match="The id 'a' is not valid"):
+        clients.publisher.create_topic(name="projects/p/topics/a")
+
+
 def test_a_label_that_is_refused_is_named(clients: Clients) -> None:
     with pytest.raises(exceptions.InvalidArgument, match="argument=labels: Team=x"):
         clients.subscriber.create_subscription(Subscription(name=NAME, topic=TOPIC, labels={"a": "b", "Team": "x"}))
