@@ -93,7 +93,7 @@ class FindingCase:
             return "Everything on this key until then"
         if not evidence.proven:
             return "What happened around it"
-        return "The smallest history that shows it" if evidence.complete else "A history that shows it, not reduced to the smallest"
+        return "The smallest history that shows it" if evidence.complete else "Events that prove it (not the smallest history)"
 
     @property
     def proof(self) -> str:

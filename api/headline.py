@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,6 +140,16 @@ def about(incident: Incident) -> Mapping[str, str]:
     return {"target": incident.target, "probe": probe, "kind": kind, "id": incident.exemplar.finding_id}
 
 
+def silence(incident: Incident) -> str:
+    """The command that silences all alerts of an incident in Alertmanager for an hour."""
+    alerts = dict.fromkeys(alert for kind in incident.kinds for alert in alerts_of(kind)) or {UNREACHABLE: None}
+    kinds = [f"kind=~{'|'.join(sorted(incident.kinds))}"] if incident.kinds else []
+    matchers = (f"alertname=~{'|'.join(alerts)}", f"target={incident.target}", *kinds)
+    comment = shlex.quote(f"incident {incident.incident_id}")
+    command = "amtool --alertmanager.url=http://ALERTMANAGER:9093 silence add --duration=1h"
+    return f"{command} --comment={comment} \\\n  {' '.join(map(shlex.quote, matchers))}"
+
+
 def runbook_of_trouble(trouble: str) -> str:
     """The runbook for a problem of the prober, by the words that it has; empty: there is none."""
     return next((runbook for words, runbook in TROUBLES.items() if words in trouble), "")
@@ -180,7 +191,7 @@ def first_acknowledgement(incident: Incident) -> str:
     """How long a raised incident took to be acknowledged."""
     raised_at, first_at = incident.raised_at, incident.first_acknowledged_at
     if raised_at is None or first_at is None:
-        return "none"
+        return "no"
     return f"{duration(max(0.0, first_at - raised_at))} after it was raised"
 
 
@@ -253,13 +264,13 @@ def _burning(snapshot: StatusSnapshot) -> tuple[Burning, ...]:
 
 
 def _lines(snapshot: StatusSnapshot) -> tuple[Line, ...]:
-    """Outages, incidents and blind targets; what is acknowledged last, else the worst and newest first."""
+    """Outages, incidents and blind targets: what is acknowledged last, else the worst first, and of these what began first."""
     now, order = snapshot.at, list(Condition)
-    incidents = sorted(snapshot.counted_incidents, key=lambda one: -one.last_at)
+    incidents = snapshot.counted_incidents
     lines = [_line(one, snapshot) for one in incidents]
     lines += [_blind(target, instances) for target, instances in snapshot.blind.items()]
     known = {one.incident_id for one in incidents if one.is_acknowledged(now)}
-    return tuple(sorted(lines, key=lambda line: (line.incident_id in known, order.index(line.condition))))
+    return tuple(sorted(lines, key=lambda line: (line.incident_id in known, order.index(line.condition), line.since)))
 
 
 def _line(incident: Incident, snapshot: StatusSnapshot) -> Line:

@@ -36,10 +36,10 @@ def day(at: float) -> str:
     return f"{said.day} {said:%b}"
 
 
-def since(at: float, now: float) -> str:
-    """A time in UTC that has passed: without its date if that is today's."""
-    said = datetime.fromtimestamp(at, UTC)
-    return said.strftime("%H:%M UTC" if said.date() == datetime.fromtimestamp(now, UTC).date() else "%Y-%m-%d %H:%M UTC")
+def since(at: float, now: float, *, seconds: bool = False) -> str:
+    """A time in UTC that has passed, to the minute or to the second: without its date if that is today's."""
+    said, time = datetime.fromtimestamp(at, UTC), "%H:%M:%S UTC" if seconds else "%H:%M UTC"
+    return said.strftime(time if said.date() == datetime.fromtimestamp(now, UTC).date() else f"%Y-%m-%d {time}")
 
 
 def duration(seconds: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, headline
+from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, headline, silence
 from prober.alerting.options import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
@@ -86,6 +87,27 @@ def test_an_outage_comes_first_with_what_was_not_sent() -> None:
 def test_several_faults_are_counted_since_the_first() -> None:
     older = replace(incident(Kind.STUCK), first_at=NOON - 3600.0)
     assert headline(shown(incident(Kind.ORDER_GAP), older)).title == "2 faults since 11:00 UTC"
+
+
+def test_the_fault_that_began_first_comes_first() -> None:
+    older = replace(incident(Kind.STUCK), first_at=NOON - 3600.0)
+    lines = headline(shown(incident(Kind.ORDER_GAP), older)).lines
+    assert [line.since for line in lines] == [NOON - 3600.0, NOON - 60.0]
+
+
+def test_the_command_that_silences_an_incident_names_all_its_kinds() -> None:
+    kinds = Counter({Kind.ORDER_GAP: 1, Kind.ORDER_INVERSION: 2})
+    both = replace(incident(Kind.ORDER_GAP), affected={EUROPE.key: kinds}, incident_id="it's")
+    command = shlex.split(silence(both).replace("\\\n", " "))
+    assert command[:4] == ["amtool", "--alertmanager.url=http://ALERTMANAGER:9093", "silence", "add"]
+    assert command[4:] == [
+        "--duration=1h",
+        "--comment=incident it's",
+        "alertname=~PubsubOrderViolated",
+        "target=europe",
+        "kind=~ORDER_GAP|ORDER_INVERSION",
+    ]
+    assert "alertname=~PubsubTargetUnreachable" in silence(OUTAGE_OF_EUROPE)
 
 
 def test_an_acknowledged_fault_comes_last() -> None:
