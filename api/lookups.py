@@ -11,6 +11,7 @@ from starlette.responses import Response
 from api.headers import link_next
 from api.query_parameters import ListParameters
 from api.view import Archive
+from prober.errors import no_such
 from prober.sinks.live.incidents import Incident
 from prober.sinks.status.listings import Item, Page
 from prober.sinks.status.records import FindingRecord, RunRecord
@@ -58,5 +59,5 @@ def objective_of(archive: Archive, name: str) -> Objective:
     """The objective of this name."""
     objective = next((one for one in archive.objectives if one.name == name), None)
     if objective is None:
-        raise HTTPException(404, f"no objective is called {name}; there are {', '.join(one.name for one in archive.objectives)}")
+        raise HTTPException(404, no_such("objective", name, [one.name for one in archive.objectives]))
     return objective

@@ -62,10 +62,11 @@ class NotOurs(BrokerError):
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A suggestion if one is close, or else `otherwise`, by default everything there is."""
+    """A suggestion if one is close, in any case, or else `otherwise`, by default everything there is."""
     known = sorted(known)
-    if close := get_close_matches(word, known, n=1, cutoff=0.6):
-        return f"did you mean {close[0]}?"
+    folded = {name.casefold(): name for name in known}
+    if close := get_close_matches(word.casefold(), folded, n=1, cutoff=0.6):
+        return f"did you mean {folded[close[0]]}?"
     return otherwise or f"there {'is' if len(known) == 1 else 'are'} {', '.join(known)}"
 
 

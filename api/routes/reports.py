@@ -38,7 +38,7 @@ def reports(archive: Stored, asked: Annotated[ReportParameters, Query()]) -> Rep
 
 def _reader(archive: Archive) -> ReportReader:
     if archive.reports is None:
-        raise HTTPException(404, "it is not known where reports are; history.reports says where")
+        raise HTTPException(404, "history.reports is not configured, so there are no reports of nightly jobs")
     return archive.reports
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from prober.cli.terminal import color_system
 from prober.core.events import Event
 
 BYTES_MIN: Final = 4 << 20  # smaller files are judged before a bar could be read
@@ -29,7 +30,7 @@ def while_reading(stream: BinaryIO, name: str) -> Iterator[Callable[[Iterable[Ev
         yield lambda events: events
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True, color_system=color_system()), transient=True) as bar:
         task = bar.add_task(os.path.basename(name)[-NAME_SHOWN:], total=size)
 
         def watched(events: Iterable[Event]) -> Iterator[Event]:
@@ -52,7 +53,11 @@ def while_judging() -> Iterator[Callable[[Iterable[_Item], int], Iterator[_Item]
     )
     shown = sys.stderr.isatty()
     with Progress(
-        *columns, console=Console(stderr=True), transient=True, disable=not shown, redirect_stdout=sys.stdout.isatty()
+        *columns,
+        console=Console(stderr=True, color_system=color_system()),
+        transient=True,
+        disable=not shown,
+        redirect_stdout=sys.stdout.isatty(),
     ) as bar:
 
         def watched(events: Iterable[_Item], total: int) -> Iterator[_Item]:
@@ -80,7 +85,9 @@ def while_running() -> Iterator[Show]:
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn())
     # What is printed goes above the bar if both are on the terminal, and only then through it.
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
+    with Progress(
+        *columns, console=Console(stderr=True, color_system=color_system()), transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
         task = bar.add_task("connecting", total=None, count="")
         begun = 0
 

@@ -1,4 +1,4 @@
-"""The command `ordering-prober help`: a command, a topic that concerns several commands, or a kind of finding."""
+"""The command `ordering-prober help`: a command, a topic that concerns several commands, a kind of finding, a probe, or a fault."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from prober.cli.program import COMMANDS, PROGRAM, app
 from prober.core.findings import Kind
 from prober.core.kinds import KINDS
+from prober.embedded.catalogue import CATALOGUE, describe_faults
 from prober.embedded.faults import SYNTAX
 from prober.errors import ConfigError, no_such
 
@@ -30,7 +31,7 @@ Variables of the environment:
   PUBSUB_EMULATOR_HOST            HOST:PORT of an emulator, in place of every configured endpoint
   LOG_LEVEL                       the least important log lines of a service: debug, info, warning or error
   GOOGLE_APPLICATION_CREDENTIALS  the credentials for Google's endpoints
-  NO_COLOR                        if set, output on a terminal has no colour
+  NO_COLOR                        if set, output on a terminal has no colour and no bold text
 
 `ordering-prober config show` prints the configuration that results.
 """,
@@ -55,9 +56,11 @@ Durations and times, on the command line and in the configuration:
 
 
 def show_help(
-    topic: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="A command, a topic, or a kind of finding.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Argument(metavar="TOPIC", help="A command, a topic, a kind of finding, a probe, or a fault.")
+    ] = None,
 ) -> None:
-    """Explain a command, a topic that several commands share, or a kind of finding such as ORDER_GAP.
+    """Explain a command, a topic that several commands share, a kind of finding such as ORDER_GAP, a probe, or a fault.
 
     Without a topic: the list of all commands and topics.
     """
@@ -65,14 +68,19 @@ def show_help(
     name = " ".join(words)
     if name in TOPICS:
         print(TOPICS[name], end="")
-    elif name in KINDS:
-        print(_about(Kind(name)))
+    elif name.upper() in KINDS:
+        print(_about(Kind(name.upper())))
+    elif name in CATALOGUE:
+        print(describe_faults([name]), end="")
+        print(f"Injection: {PROGRAM} embedded --fault {name}; its options: {PROGRAM} help faults")
     elif not words or words[0] in COMMANDS:
         app(args=[*words, "--help"], prog_name=PROGRAM, standalone_mode=False)
         if not words:
-            print(f"\nTopics of `{PROGRAM} help`: {', '.join(TOPICS)}, and every kind of finding, such as {Kind.ORDER_GAP}.")
+            print(
+                f"\nTopics of `{PROGRAM} help`: {', '.join(TOPICS)}, every kind of finding, such as {Kind.ORDER_GAP}, probe and fault."
+            )
     else:
-        raise ConfigError(no_such("topic", name, [*COMMANDS, *TOPICS, *KINDS], f"`{PROGRAM} help` lists them"))
+        print(_about_probe(name))
 
 
 def _about(kind: Kind) -> str:
@@ -80,3 +88,13 @@ def _about(kind: Kind) -> str:
     statuses = " or ".join(meaning.statuses)
     broken = f"\n{meaning.broken}" if meaning.broken else ""
     return f"{kind} ({statuses}): {meaning.happened}.{broken}\nMore: docs/findings.md"
+
+
+def _about_probe(name: str) -> str:
+    """A probe and its guarantee. Raises ConfigError for a name that is no topic of any sort."""
+    from prober.probes.catalogue import DECLARED  # takes half a second to load
+
+    if name not in DECLARED:
+        known = [*COMMANDS, *TOPICS, *KINDS, *CATALOGUE, *DECLARED]
+        raise ConfigError(no_such("topic", name, known, f"`{PROGRAM} help` lists them"))
+    return f"The probe {name}: {DECLARED[name].promise}\nPower and cost: {PROGRAM} probes. More: docs/probes/{name}.md"

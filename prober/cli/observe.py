@@ -25,7 +25,7 @@ from prober.brokers.endpoint import Endpoint, parse_endpoint, resolve_endpoint
 from prober.brokers.nats_stream import NATS, NatsStream, is_nats
 from prober.cli.options import EndpointOption, Output
 from prober.cli.process import Format, save_trace
-from prober.cli.terminal import show
+from prober.cli.terminal import color_system, show
 from prober.clock import wall_s
 from prober.core.events import Event, Opened
 from prober.core.findings import Kind
@@ -250,7 +250,9 @@ async def _shown(run: Run, stream: ObservedStream) -> AsyncIterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    with Live(_table(run, stream), console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+    with Live(
+        _table(run, stream), console=Console(stderr=True, color_system=color_system()), transient=True, auto_refresh=False
+    ) as live:
 
         async def follow() -> None:
             while True:

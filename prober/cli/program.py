@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from typer.core import TyperGroup
 
 from prober.cli.process import ExitCode, help_without_command, own_version
 from prober.cycles import collect_rarely
-from prober.errors import BrokerError, ProberError
+from prober.errors import BrokerError, ProberError, did_you_mean, no_such
 
 PROGRAM: Final = "ordering-prober"
 INTERRUPTED: Final = 130  # as a shell reports Ctrl-C
@@ -79,6 +80,9 @@ class _Commands(TyperGroup):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+_WRONG_VALUE: Final = re.compile(r"Value error, '(?P<word>.*)' is not one of (?P<known>.*)\.$")
+_WRONG_COMMAND: Final = re.compile(r"(?P<text>No such command '(?P<word>.*)')\.$")
+"""Messages of typer without a suggestion."""
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": WIDTH_MAX}
 """Every command inherits them."""
 app = typer.Typer(
@@ -107,6 +111,18 @@ def _program(
     help_without_command(ctx)
 
 
+def _with_suggestion(wrong: typer.TyperException) -> str:
+    """The message of wrong usage in one line. For an unknown value or subcommand it names what exists."""
+    text = " ".join(wrong.format_message().split())
+    if value := _WRONG_VALUE.search(text):
+        known = re.findall(r"'([^']*)'", value["known"])
+        return f"{text[: value.start()]}{no_such('value', value['word'], known)}"
+    group = getattr(getattr(wrong, "ctx", None), "command", None)
+    if (command := _WRONG_COMMAND.search(text)) and group is not None and not isinstance(group, _Commands):
+        return f"{command['text']}; {did_you_mean(command['word'], group.commands)}"
+    return text
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments (default: the process's) and return its exit code."""
     collect_rarely()
@@ -124,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.MALFORMED
     except typer.TyperException as wrong:
         command = getattr(getattr(wrong, "ctx", None), "command_path", PROGRAM)
-        print(f"{PROGRAM}: {' '.join(wrong.format_message().split())} (see {command} --help)", file=sys.stderr)
+        print(f"{PROGRAM}: {_with_suggestion(wrong)} (see {command} --help)", file=sys.stderr)
         return ExitCode.MALFORMED
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED

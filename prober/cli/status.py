@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from http.client import HTTPException
+from socket import gaierror
+from ssl import SSLError
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
 
-from prober.cli.process import ExitCode
+from prober.cli.process import ExitCode, must_know
 from prober.cli.terminal import show
-from prober.core.kinds import Symptom
-from prober.errors import BrokerUnavailable, ConfigError
+from prober.core.kinds import KINDS, Symptom
+from prober.errors import BrokerUnavailable, ConfigError, NotThere
 from prober.sinks.live.condition import Condition, worst_of
 
 if TYPE_CHECKING:
@@ -28,6 +31,12 @@ TIMEOUT_S: Final = 20.0
 LISTED_MAX: Final = 5
 _CODES: Final = {Condition.PASS: ExitCode.PASS, Condition.WARN: ExitCode.PASS, Condition.FAIL: ExitCode.FAIL}
 _ALL_ADDRESSES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_TROUBLES: Final[Mapping[type[Exception], str]] = {
+    TimeoutError: f"no answer within {TIMEOUT_S:.0f} s",
+    gaierror: "no such host",
+    SSLError: "no trusted TLS server answers",
+    HTTPException: "no HTTP server answers",
+}
 
 Answer = Mapping[str, Any]
 
@@ -68,12 +77,19 @@ class Chosen:
     metric: str = ""
 
     def check(self, subject: Subject | None) -> None:
-        """Raises ConfigError for an option that has no effect on a subject (None: the summary)."""
+        """Raises ConfigError for an option that has no effect on a subject (None: the summary), and for an unknown kind."""
         takes = _TAKEN[subject]
         for option in ("target", "probe", "kind", "slo", "metric"):
             if getattr(self, option) and option not in takes:
                 known = f"only {', '.join(f'--{name}' for name in takes)}" if takes else "no option that selects"
                 raise ConfigError(f"`status{f' {subject}' if subject else ''}` takes {known}: leave --{option} out")
+        must_know("kind of finding", filter(None, (self.kind,)), KINDS, "`ordering-prober help KIND` explains one")
+
+    def check_names(self, instances: Sequence[Answer]) -> None:
+        """Raises ConfigError for a target or probe that no probe instance of the service has."""
+        for option, chosen in (("target", self.target), ("probe", self.probe)):
+            known = {instance[option] for instance in instances}
+            must_know(option, filter(None, (chosen,)), known, "" if known else "the service reports no probe instance")
 
     def includes(self, instance: Answer) -> bool:
         """Whether a probe instance belongs to it."""
@@ -100,23 +116,41 @@ def status(
     """Print the state of the running service: status, open incidents, probes that do not pass, problems of the prober.
 
     Without --config and --url it asks the port of the environment, or 8080, on this machine. Exit code of the summary: 0 PASS or WARN, 1
-    FAIL, 3 any other status. With a subject: 0 answered. Always: 2 wrong usage or an unknown name, 3 the service does not answer.
+    FAIL, 3 any other status. With a subject: 0 answered, 3 there is no such report. Always: 2 wrong usage or an unknown name, 3 the
+    service does not answer.
     """
     from prober.config.loading import load
 
     api = load(config, os.environ, opens_store=False).api
-    service = Service((url or address_of(api)).rstrip("/"), None if api.token is None else api.token.get_secret_value())
+    address = address_of(api) if url is None else _checked(url)
+    service = Service(address.rstrip("/"), None if api.token is None else api.token.get_secret_value())
     chosen = Chosen(target, probe, kind, slo, metric)
     chosen.check(subject)
     if subject is Subject.METRICS:
+        if chosen.target:
+            service.check_names(chosen)
         print("\n".join(series(service.get("/metrics"), chosen)))
     elif subject is not None:
-        print(json.dumps(service.answer(path_of(subject, chosen)), indent=2, ensure_ascii=False))
+        print(json.dumps(_answer(service, subject, chosen), indent=2, ensure_ascii=False))
     else:
         answer = service.answer("/api/v1/status")
+        chosen.check_names(answer["probe_instances"])
         incidents = service.answer("/api/v1/incidents?open=true&limit=200")["items"]
         show("\n".join(summary(answer, incidents, chosen)))
         raise typer.Exit(int(_CODES.get(condition(answer, chosen), ExitCode.UNKNOWN)))
+
+
+def _answer(service: Service, subject: Subject, chosen: Chosen) -> Any:
+    """The answer about a subject. Findings of a target that is no longer probed are shown; a name without any must be known."""
+    try:
+        answer = service.answer(path_of(subject, chosen))
+    except NotThere as absent:
+        if subject is Subject.SLOS:
+            raise ConfigError(str(absent)) from None
+        raise
+    if (chosen.target or chosen.probe) and not answer["items"]:
+        service.check_names(chosen)
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,29 +167,52 @@ class Service:
         except ValueError:
             raise ConfigError(f"{self.url}{path} is not the API of this program: correct --url, or api.port of --config") from None
 
+    def check_names(self, chosen: Chosen) -> None:
+        """Raises ConfigError if the service does not report a chosen name, and as `get` does."""
+        chosen.check_names(self.answer("/api/v1/status")["probe_instances"])
+
     def get(self, path: str) -> str:
-        """The body of an answer. Raises ConfigError if the request is refused, BrokerUnavailable if there is no answer."""
+        """The body of an answer.
+
+        Raises NotThere if the API has nothing to answer, ConfigError if it refuses the request, BrokerUnavailable if there is no answer.
+        """
         try:
             request = Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
             with build_opener(ProxyHandler({})).open(request, timeout=TIMEOUT_S) as response:
                 return str(response.read().decode())
         except HTTPError as refusal:
-            text = f"{self.url}{path}: {refusal.code} {_detail(refusal)}"
-            raise (ConfigError if refusal.code < 500 else BrokerUnavailable)(text) from None
-        except ValueError as error:
-            raise ConfigError(f"{self.url} is no address: {error}; write one like http://localhost:8080") from None
+            raise self._refused(path, refusal) from None
         except (OSError, HTTPException) as error:
-            reason = error.reason if isinstance(error, URLError) else error
             raise BrokerUnavailable(
-                f"{self.url} does not answer: {reason}; is the service running there? Otherwise give --config FILE or --url URL"
+                f"{_trouble(error)} at {self.url}; is the service running? Otherwise give --config FILE or --url URL"
             ) from None
 
+    def _refused(self, path: str, refusal: HTTPError) -> ConfigError | BrokerUnavailable | NotThere:
+        try:
+            detail = str(json.loads(refusal.read())["detail"])
+        except (ValueError, KeyError, TypeError):  # not the API, or something in front of it
+            text = f"{self.url}{path}: {refusal.code} {refusal.reason}"
+            return BrokerUnavailable(text) if refusal.code >= 500 else ConfigError(text)
+        text = f"{self.url}: {detail}"
+        if refusal.code >= 500:
+            return BrokerUnavailable(text)
+        return NotThere(text) if refusal.code == 404 else ConfigError(text)
 
-def _detail(refusal: HTTPError) -> str:
-    try:
-        return str(json.loads(refusal.read())["detail"])
-    except (ValueError, KeyError, TypeError):
-        return str(refusal.reason)
+
+def _trouble(error: Exception) -> str:
+    """What kept a request from being answered."""
+    reason = error.reason if isinstance(error, URLError) else error
+    known = (words for kind, words in _TROUBLES.items() if isinstance(reason, kind))
+    return next(known, "nothing answers")
+
+
+def _checked(url: str) -> str:
+    """An address that the user gave. Raises ConfigError if it is none."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and url.isprintable() and " " not in url:
+            return url
+    raise ConfigError(f"--url {url}: not an address; write one like http://localhost:8080")
 
 
 def address_of(api: Api) -> str:

@@ -1,6 +1,9 @@
-"""Text on standard output: verdicts and kinds of findings are coloured on a terminal, unless NO_COLOR is set."""
+"""Output on a terminal: verdicts and kinds of findings have colour, unless NO_COLOR is set."""
 
 from __future__ import annotations
+
+import os
+from typing import Literal
 
 from rich.console import Console
 from rich.highlighter import RegexHighlighter
@@ -20,9 +23,14 @@ class _Marks(RegexHighlighter):
 _THEME = Theme({"mark.good": "green", "mark.bad": "red", "mark.doubtful": "yellow", "mark.kind": "bold"})
 
 
+def color_system() -> Literal["auto"] | None:
+    """The colours of a console; None if NO_COLOR is set, so that rich writes no styles, of which it would keep bold."""
+    return None if os.environ.get("NO_COLOR") else "auto"
+
+
 def show(text: str) -> None:
     """Print a text, in colour if standard output is a terminal. The lines stay as they are."""
-    console = Console(highlighter=_Marks(), theme=_THEME, soft_wrap=True, markup=False, emoji=False)
+    console = Console(color_system=color_system(), highlighter=_Marks(), theme=_THEME, soft_wrap=True, markup=False, emoji=False)
     if console.is_terminal:
         console.print(text)
     else:

@@ -303,13 +303,25 @@ def _field_name(text: str) -> str:
         raise ValueError(str(error)) from None
 
 
+_TOPIC: Final = re.compile(r"(projects/[^/]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}")
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text):
+        raise ValueError(
+            f"must be NAME or projects/PROJECT/topics/NAME, not {text!r}; NAME has 3 to 255 characters, begins with a letter, and "
+            "contains only letters, digits and -._~+%"
+        )
+    return text
+
+
 FieldName = Annotated[str, AfterValidator(_field_name), Written("`ordering_key`, `attributes.NAME` or `json.FIELD.FIELD`")]
 
 
 class Observe(Section):
     """A stream that others publish. It is read through a subscription of the prober's own; theirs are left alone."""
 
-    topic: Annotated[str, Field(pattern=r"^(projects/[^/]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$")]
+    topic: Annotated[str, AfterValidator(_topic)]
     """The topic: its name, or `projects/PROJECT/topics/NAME`."""
     group: FieldName = "ordering_key"
     """What messages are numbered by."""

@@ -7,6 +7,7 @@ violation; where it shows instead is said in `shows`. What a fault does stands i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -345,9 +346,9 @@ LISTED: Final = "`ordering-prober faults` lists them"
 CATALOGUE: Final = {description.name: description for description in _DESCRIPTIONS}
 
 
-def describe_faults() -> str:
-    """Every fault with its sentence, and what must be found."""
-    return "\n".join(line for description in CATALOGUE.values() for line in _described(description)) + "\n"
+def describe_faults(names: Iterable[str] = CATALOGUE) -> str:
+    """These faults, by default all, with the sentence of each and the findings that it must cause."""
+    return "\n".join(line for name in names for line in _described(CATALOGUE[name])) + "\n"
 
 
 def _described(description: Description) -> list[str]:

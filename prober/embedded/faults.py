@@ -81,20 +81,24 @@ def parse_fault(text: str) -> Fault:
         if not equals or setting not in {"p", "count", "key", "start", "for", "seed"}:
             raise FaultError(f"{name}: {part!r} is none of p=, count=, key=, start=, for=, seed=")
         settings[setting] = value
+    numbers = {setting: _number(name, setting, value) for setting, value in settings.items() if setting != "key"}
+    return Fault(
+        name,
+        numbers.get("p", 1.0),
+        int(numbers["count"]) if "count" in numbers else None,
+        settings.get("key", "*"),
+        numbers.get("start", 0.0),
+        numbers.get("for", math.inf),
+        int(numbers.get("seed", 0)),
+    )
+
+
+def _number(name: str, setting: str, value: str) -> float:
+    whole = setting in {"count", "seed"}
     try:
-        return Fault(
-            name,
-            float(settings.get("p", 1)),
-            int(settings["count"]) if "count" in settings else None,
-            settings.get("key", "*"),
-            float(settings.get("start", 0)),
-            float(settings.get("for", math.inf)),
-            int(settings.get("seed", 0)),
-        )
-    except FaultError:
-        raise
-    except ValueError as error:
-        raise FaultError(f"{name}: a number is expected: {error}") from None
+        return int(value) if whole else float(value)
+    except ValueError:
+        raise FaultError(f"{name}: {setting} is a {'whole ' if whole else ''}number, not {value!r}") from None
 
 
 @dataclass(slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -147,7 +148,8 @@ def test_it_presents_the_token_and_uses_no_proxy(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("status", "body", "code", "words"),
     [
-        (404, '{"detail": "no objective is called x"}', 2, "404 no objective is called x"),
+        (404, '{"detail": "no objective is called x"}', 2, ": no objective is called x"),
+        (404, "none", 2, "/api/v1/slos/x: 404 Not Found"),
         (503, "down", 3, "503 Service Unavailable"),
         (200, "<html>", 2, "is not the API of this program"),
     ],
@@ -162,13 +164,48 @@ def test_an_error_is_one_line(status: int, body: str, code: int, words: str, cap
 def test_a_service_that_is_down(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--url", "http://127.0.0.1:9"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("ordering-prober: http://127.0.0.1:9 does not answer: ")
-    assert line.endswith("give --config FILE or --url URL")
+    assert line == (
+        "ordering-prober: nothing answers at http://127.0.0.1:9; is the service running? Otherwise give --config FILE or --url URL"
+    )
 
 
-def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["status", "--url", "localhost"]) == 2
-    assert "write one like http://localhost:8080" in capsys.readouterr().err
+@pytest.mark.parametrize("url", ["localhost", "foo://x", "http://", "http://x:port", "http://a b"])
+def test_an_address_that_is_none(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", url]) == 2
+    assert capsys.readouterr().err == f"ordering-prober: --url {url}: not an address; write one like http://localhost:8080\n"
+
+
+@pytest.mark.parametrize("subject", ["hot-keys", "reports"])
+def test_without_reports_a_subject_has_no_answer(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(404, '{"detail": "history.reports is not configured"}') as (url, _):
+        assert main(["status", subject, "--url", url]) == ExitCode.UNKNOWN
+    assert capsys.readouterr().err == f"ordering-prober: {url}: history.reports is not configured\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "europ"], "no target is called europ; did you mean europe?"),
+        (["--probe", "orderng"], "no probe is called orderng; did you mean ordering?"),
+        (["findings", "--target", "asia"], "no target is called asia; there is europe"),
+        (["findings", "--probe", "orderng"], "no probe is called orderng; did you mean ordering?"),
+        (["hot-keys", "--target", "asia"], "no target is called asia; there is europe"),
+        (["metrics", "--target", "asia"], "no target is called asia; there is europe"),
+        (["findings", "--kind", "STUK"], "no kind of finding is called STUK; did you mean STUCK?"),
+        (["--kind", "stuck"], "no kind of finding is called stuck; did you mean STUCK?"),
+    ],
+)
+def test_an_unknown_name_is_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    instances = [{"target": "europe", "probe": "ordering"}]
+    with answering(200, json.dumps({"items": [], "probe_instances": instances})) as (url, _):
+        assert main(["status", *arguments, "--url", url]) == ExitCode.MALFORMED
+    assert capsys.readouterr().err == f"ordering-prober: {message}\n"
+
+
+def test_findings_of_a_target_that_is_no_longer_probed_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(200, json.dumps({"items": [{"target": "old"}], "probe_instances": []})) as (url, _):
+        assert main(["status", "findings", "--target", "old", "--url", url]) == ExitCode.PASS
+    assert json.loads(capsys.readouterr().out)["items"] == [{"target": "old"}]
 
 
 @pytest.mark.parametrize(
