@@ -1,4 +1,4 @@
-"""The chart of an incident: the share of bad runs at the affected probe instances, with what happened meanwhile."""
+"""The chart of an incident: the share of failed runs at the affected probe instances, with what happened meanwhile."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ def incident_chart(store: OverTime, incident: Incident, now: float) -> IncidentC
     data = PlotData(
         "share",
         "time (UTC)",
-        "share of bad runs",
+        "share of failed runs",
         (since, until),
         (*(number * cell_s for number in range(first, last + 1)), until),
-        (Line("bad runs", "bad", (*shares, None)),),
+        (Line("failed runs", "bad", (*shares, None)),),
         tuple(merged(unknown)),
         tuple(Mark(moment.at, moment.label) for moment in moments),
         top=1.0,
     )
     worst = max(filter(None, shares), default=0.0)
-    words = f"share of bad runs: at most {share(worst)}; {counted(len(moments), 'moment')} marked"
-    return IncidentChart(Plot("Bad runs", words, "", data), moments)
+    words = f"share of failed runs: at most {share(worst)}; {counted(len(moments), 'moment')} marked"
+    return IncidentChart(Plot("Failed runs", words, "", data), moments)
 
 
 def _share_of(found: Mapping[InstanceKey, Mapping[int, RunsOfCell]], instances: Iterable[InstanceKey], number: int) -> float | None:
-    """The share of bad runs in a cell at the affected probe instances, of runs with a verdict; None: there are none."""
+    """The share of failed runs in a cell at the affected probe instances, of runs with a verdict; None: there are none."""
     cells = [cell.runs for instance in instances if (cell := found.get(instance, {}).get(number)) is not None]
     bad = sum(runs.get(one, 0) for runs in cells for one in _BAD)
     decided = bad + sum(runs.get(Condition.PASS, 0) for runs in cells)

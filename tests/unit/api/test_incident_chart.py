@@ -1,4 +1,4 @@
-"""The chart of an incident: its bad runs, and what happened meanwhile."""
+"""The chart of an incident: its failed runs, and what happened meanwhile."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ def test_what_happened_is_marked_in_order() -> None:
     ]
     assert chart.plot.data is not None
     assert [mark.label for mark in chart.plot.data.marks] == ["1", "2", "3", "4", "5", "6"]
-    assert chart.plot.words == "share of bad runs: at most 75 %; 6 moments marked"
+    assert chart.plot.words == "share of failed runs: at most 75 %; 6 moments marked"
