@@ -99,7 +99,7 @@ def _avro_json(fastavro: Any, schema: Any, data: bytes) -> Any:
         return next(fastavro.json_reader(io.StringIO(json.dumps(document)), schema, decoder=decoder))
     except Exception:  # whatever the data leads fastavro into, AttributeError and IndexError for instance
         field = decoders[-1]._key if decoders else None
-        raise _avro_mismatch(f"field {field} is missing or of another type" if field else "it is of another type") from None
+        raise _avro_mismatch(f"field {field} is missing or its value is not valid" if field else "it is of another type") from None
 
 
 def _avro_binary(fastavro: Any, schema: Any, data: bytes) -> Any:

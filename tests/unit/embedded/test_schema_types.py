@@ -65,8 +65,8 @@ def test_avro_data_that_does_not_match(data: bytes, encoding: str) -> None:
     [
         (b"null", "JSON", "it is not a JSON object"),
         (b"[]", "JSON", "it is not a JSON object"),
-        (b"{}", "JSON", "field name is missing or of another type"),
-        (b'{"name": "Alaska", "code": 3}', "JSON", "field code is missing or of another type"),
+        (b"{}", "JSON", "field name is missing or its value is not valid"),
+        (b'{"name": "Alaska", "code": 3}', "JSON", "field code is missing or its value is not valid"),
         (b'{"name": 1}', "JSON", "State.name is not of type string"),
         (b"", "BINARY", "the data end before the value does"),
         (b"\x02a\x06", "BINARY", "the data are not the binary encoding of a value"),
