@@ -73,7 +73,7 @@ def test_every_link_of_an_alert_is_an_absolute_address(case: str) -> None:
 @EVERY_CASE
 def test_no_alert_and_no_dashboard_leads_to_the_machine_of_its_reader(case: str) -> None:
     for document in documents(CASES[case]):
-        if "Rule" in document["kind"] or document["metadata"]["labels"].get("app.kubernetes.io/component") == "dashboards":
+        if "Rule" in document["kind"] or document["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "dashboards":
             assert not re.search(r"localhost|127\.0\.0\.1|VAR_|__inputs", json.dumps(document)), document["metadata"]["name"]
 
 
