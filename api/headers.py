@@ -61,7 +61,10 @@ class Headers:
 
 
 class Heads:
-    """Middleware: HEAD becomes GET, and of the answer only the headers are sent (RFC 9110, section 9.3.2)."""
+    """Middleware: HEAD becomes GET, and of the answer only the headers are sent (RFC 9110, section 9.3.2).
+
+    A route that streams sees `is_head` in the scope, and sends nothing.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -73,7 +76,7 @@ class Heads:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
         if scope["method"] == "HEAD":
-            await self._app({**scope, "method": "GET"}, receive, drop_body)
+            await self._app({**scope, "method": "GET", "is_head": True}, receive, drop_body)
         else:
             await self._app(scope, receive, send)
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 from api.formatting import shown_key
 from api.words import number
 from prober.core import events
 from prober.core.events import EVENT_NAMES, Event
-from prober.core.findings import Finding
+from prober.core.findings import Finding, Kind
 from prober.evidence.explain import explain
 from prober.sinks.live.feed import Step, WatchedRun
 
 SUBSCRIBERS_MAX: Final = 4
 """Subscribers with a lane of their own; further ones share one."""
 SHORT_NAME_MAX: Final = 4
+WITNESSES_MAX: Final = 8
+"""Events that a finding names."""
 _WORDS: Final = {
     events.PublishInvoked: "publish {} →",
     events.Published: "← confirmed {}",
@@ -32,11 +35,24 @@ _WORDS: Final = {
 }
 
 
+FoundAt: TypeAlias = tuple[Kind, str, str, float]
+"""Kind, subscription, key and time of a finding, which tell the findings of a run apart."""
+
+
+class Witness(NamedTuple):
+    """The number of an event that proves a finding; whether its row is shown."""
+
+    number: int
+    is_shown: bool
+
+
 class ShownFinding(NamedTuple):
-    """A finding in words, with the numbers of the events that prove it."""
+    """A finding in words, with the events that prove it. `page`: the address of its page, or of its run's; empty: there is none yet."""
 
     finding: Finding
     words: str
+    witnesses: tuple[Witness, ...]
+    page: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,7 @@ class ShownStep:
     number: int
     after_s: float | None
     lane: int | None
+    lane_name: str
     key: str
     words: str
     findings: tuple[ShownFinding, ...]
@@ -58,26 +75,42 @@ def lanes_of(run: WatchedRun) -> tuple[str, ...]:
     return ("publisher", *named, *([f"{number(more)} more"] if more else []))
 
 
-def keys_of(run: WatchedRun) -> tuple[str, ...]:
-    """The keys of the events that are kept."""
-    return tuple(sorted({_key_of(step.event) for step in run.steps} - {""}))
+def keys_of(run: WatchedRun, asked: str) -> tuple[str, ...]:
+    """The keys of a run that can be chosen, with the one that is asked for; an empty one is none."""
+    return tuple(sorted({*run.keys, asked} - {""}))
 
 
-def shown_steps(run: WatchedRun, steps: Iterable[Step], key: str) -> Iterator[ShownStep]:
-    """The rows of events; without those of other keys than `key`, unless that is empty."""
-    numbers = {one.message_id: one.seq for one in _events(run) if isinstance(one, events.Published | events.Delivered)}
+def silence_s(run: WatchedRun, key: str, now: float) -> float | None:
+    """How long a run under way has had no event, or none on a key; None: it has ended. `now` is on the recorder's clock."""
+    latest = [step.event.t for step in run.steps_of(key)[-1:] if step.event is not None]
+    return None if run.verdict is not None else max(0.0, now - (latest[0] if latest else run.begun_t))
+
+
+def shown_steps(run: WatchedRun, steps: Iterable[Step], key: str, pages: Mapping[FoundAt, str]) -> Iterator[ShownStep]:
+    """The rows of events; of an ordering key without the findings on others. `pages`: the ids of the findings that have a page."""
+    kept = run.steps_of(key)
+    numbers = {one.message_id: one.seq for one in _events(kept) if isinstance(one, events.Published | events.Delivered)}
+    shown, lanes = {step.number for step in kept}, lanes_of(run)
     for step in steps:
-        if not key or _key_of(step.event) in ("", key):
-            findings = tuple(ShownFinding(finding, explain(finding, None)) for finding in step.findings)
-            if step.event is None:
-                yield ShownStep(step.number, None, None, "", f"the run ended: {run.verdict}", findings)
-            else:
-                words, lane = _words(step.event, numbers), _lane(run, step.event)
-                yield ShownStep(step.number, step.event.t - run.first_t, lane, _key_of(step.event), words, findings)
+        found = [finding for finding in step.findings if not key or finding.key in ("", key)]
+        findings = tuple(_finding(run, finding, shown, pages) for finding in found)
+        if step.event is None:
+            yield ShownStep(step.number, None, None, "", "", f"the run ended: {run.verdict}", findings)
+        else:
+            words, lane = _words(step.event, numbers), _lane(run, step.event)
+            lane_name = "" if lane is None else lanes[lane]
+            yield ShownStep(step.number, step.event.t - run.first_t, lane, lane_name, step.key, words, findings)
 
 
-def _events(run: WatchedRun) -> Iterator[Event]:
-    return (step.event for step in run.steps if step.event is not None)
+def _events(steps: Iterable[Step]) -> Iterator[Event]:
+    return (step.event for step in steps if step.event is not None)
+
+
+def _finding(run: WatchedRun, finding: Finding, shown: Container[int], pages: Mapping[FoundAt, str]) -> ShownFinding:
+    witnesses = tuple(Witness(number, number in shown) for number in finding.witnesses[:WITNESSES_MAX])
+    finding_id = pages.get((finding.kind, finding.subscription, finding.key, finding.t))
+    page = f"findings/{quote(finding_id, safe='')}" if finding_id else f"runs/{quote(run.run_id, safe='')}" if run.verdict else ""
+    return ShownFinding(finding, explain(finding, None), witnesses, page)
 
 
 def _words(event: Event, numbers: dict[str, int]) -> str:
@@ -99,8 +132,3 @@ def _lane(run: WatchedRun, event: Event) -> int | None:
 def _name(run: WatchedRun, subscriber: str) -> str:
     short = subscriber.removeprefix(f"{run.run_id}-")
     return f"subscriber {short}" if len(short) <= SHORT_NAME_MAX else shown_key(short)
-
-
-def _key_of(event: Event | None) -> str:
-    """The ordering key of an event; empty: it has none, or concerns all of them."""
-    return str(getattr(event, "key", ""))

@@ -4,35 +4,35 @@
 const place = document.getElementById("live-steps");
 const pause = document.getElementById("live-pause");
 let source = null;
-let total = null; // events that are not shown
-let before = 0;
 
 function isAtEnd() {
   return place.scrollTop + place.clientHeight >= place.scrollHeight - 40;
 }
 
-function show({ head, rows, missed, is_over: isOver }) {
+function grow(rows) {
   const follows = isAtEnd();
-  place.querySelector("thead").innerHTML = head;
   const body = place.querySelector("tbody");
   body.insertAdjacentHTML("beforeend", rows);
   while (body.rows.length > place.dataset.kept) body.rows[0].remove();
-  total = before + missed;
-  document.getElementById("live-missed").textContent = `${total} events not shown.`;
+  for (const link of body.querySelectorAll('a[href^="#event-"]')) {
+    if (!document.getElementById(link.hash.slice(1))) link.replaceWith(`${link.textContent} (no longer shown)`);
+  }
+  const missed = document.getElementById("live-missed"); // there is none on a single key
+  if (missed) missed.textContent = (place.dataset.after - body.querySelectorAll("tr[id]").length).toLocaleString("en-US");
   if (follows) place.scrollTop = place.scrollHeight;
+}
+
+function show({ rows, parts, is_over: isOver }) {
+  for (const [name, text] of Object.entries(parts)) document.getElementById(`live-${name}`).innerHTML = text;
+  if (rows) grow(rows);
   if (isOver) {
     stop();
     pause.hidden = true;
-    const next = document.createElement("a");
-    next.href = "live";
-    next.textContent = "ended; show the newest run";
-    document.getElementById("live-state").replaceChildren(next);
     document.getElementById("said").textContent = "The run ended.";
   }
 }
 
 function start() {
-  before = total ?? Number(place.dataset.missed);
   source = new EventSource(`${place.dataset.events}&after=${place.dataset.after}`);
   source.addEventListener("message", (event) => {
     place.dataset.after = event.lastEventId;
