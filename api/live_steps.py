@@ -92,14 +92,14 @@ def shown_steps(run: WatchedRun, steps: Iterable[Step], key: str, pages: Mapping
     numbers = {one.message_id: one.seq for one in _events(kept) if isinstance(one, events.Published | events.Delivered)}
     shown, lanes = {step.number for step in kept}, lanes_of(run)
     for step in steps:
-        found = [finding for finding in step.findings if not key or finding.key in ("", key)]
+        found = [finding for finding in step.findings if key in ("", finding.key)]
         findings = tuple(_finding(run, finding, shown, pages) for finding in found)
         if step.event is None:
             yield ShownStep(step.number, None, None, "", "", f"the run ended: {run.verdict}", findings)
         else:
             words, lane = _words(step.event, numbers), _lane(run, step.event)
             lane_name = "" if lane is None else lanes[lane]
-            yield ShownStep(step.number, step.event.t - run.first_t, lane, lane_name, step.key, words, findings)
+            yield ShownStep(step.number, step.event.t - run.first_t, lane, lane_name, step.key or "", words, findings)
 
 
 def _events(steps: Iterable[Step]) -> Iterator[Event]:

@@ -46,6 +46,13 @@ def test_it_fits_and_is_accessible(browser: Browser, url: str, width: int, schem
         assert look.complaints == []
 
 
+@pytest.mark.parametrize("width", [PHONE, 920])
+def test_its_rows_need_no_scrolling_sideways(browser: Browser, url: str, width: int) -> None:
+    with looking(browser, url, width=width) as look:
+        look.open("/live")
+        assert look.page.evaluate("(place => place.scrollWidth - place.clientWidth)(document.getElementById('live-steps'))") == 0
+
+
 def test_on_a_phone_a_row_has_key_lane_and_event_and_a_finding_is_whole(browser: Browser, url: str) -> None:
     with looking(browser, url, width=390) as look:
         look.open("/live")
@@ -55,7 +62,6 @@ def test_on_a_phone_a_row_has_key_lane_and_event_and_a_finding_is_whole(browser:
             assert box is not None
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 390
-        assert look.page.evaluate("(place => place.scrollWidth - place.clientWidth)(document.getElementById('live-steps'))") == 0
 
 
 def test_it_counts_its_viewer_and_says_how_long_nothing_has_happened(browser: Browser, url: str, run: WatchedRun) -> None:

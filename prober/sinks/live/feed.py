@@ -46,9 +46,10 @@ class Step(NamedTuple):
     findings: Sequence[Finding]
 
     @property
-    def key(self) -> str:
-        """The ordering key of the event; empty: the event has none, or concerns all keys."""
-        return str(getattr(self.event, "key", ""))
+    def key(self) -> str | None:
+        """The ordering key of the event's message, empty if that has none; None: the event concerns all keys."""
+        key: str | None = getattr(self.event, "key", None)
+        return key
 
 
 _latest_steps = partial(deque[Step], maxlen=KEY_EVENTS_KEPT_MAX)
@@ -109,10 +110,10 @@ class WatchedRun:
     def _keep(self, step: Step) -> None:
         self.steps.append(step)
         keys = {step.key, *(finding.key for finding in step.findings)}
-        if "" in keys:
+        if None in keys:
             self.general.append(step)
         else:
-            for key in keys:
+            for key in filter(None, keys):
                 self._latest_of(key).append(step)
 
     def _latest_of(self, key: str) -> deque[Step]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from prober.core.events import Opened, PublishInvoked
@@ -89,9 +87,16 @@ def test_a_key_keeps_the_event_of_another_that_revealed_its_finding() -> None:
     run = begun(LiveFeed())
     publish(run, "k", STUCK)
     publish(run, "other", STUCK)
-    publish(run, "other", replace(STUCK, key=""))
-    assert [step.number for step in run.steps_of("k")] == [1, 2, 3]
-    assert [step.number for step in run.steps_of("other")] == [2, 3]
+    assert [step.number for step in run.steps_of("k")] == [1, 2]
+    assert [step.number for step in run.steps_of("other")] == [2]
+
+
+def test_messages_without_a_key_are_on_none() -> None:
+    run = begun(LiveFeed())
+    publish(run, "")
+    publish(run, "k")
+    assert list(run.keys) == ["k"]
+    assert [step.number for step in run.steps_of("k")] == [2]
 
 
 def test_the_key_without_events_for_longest_is_dropped() -> None:
