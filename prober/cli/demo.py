@@ -9,9 +9,10 @@ import os
 import tempfile
 import textwrap
 import webbrowser
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 from urllib.request import urlopen
@@ -20,7 +21,8 @@ import typer
 
 from prober.cli.options import port_option
 from prober.cli.process import own_version
-from prober.clock import monotonic_s
+from prober.clock import monotonic_s, wall_s
+from prober.core.verdict import Verdict
 from prober.embedded.faults import parse_fault
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ WIDTH: Final = 100
 POLL_S: Final = 0.5
 SHOWN_S: Final = 12.0
 """How long a finding stays before the next scene begins: time to open its page."""
-PATIENCE_S: Final = 45.0
+PATIENCE_S: Final = 90.0
 """How long a scene waits for its finding before the next scene begins without it."""
 INTERVALS: Final[Mapping[str, str]] = {"ordering": "5s", "redelivery": "15s", "affinity": "15s", "publish": "15s", "pull": "15s"}
 """The probes of the demo and how often they run, so that nobody waits for a schedule of minutes."""
@@ -157,7 +159,10 @@ async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> i
         _caption(began, scene.title)
         missed += not await _show(scene, server, page)
     _caption(began, "Recovery")
-    _say("The embedded server keeps its guarantees again. New runs pass; an incident closes when enough runs have passed:")
+    _say(
+        "The embedded server keeps its guarantees again. New runs pass; an incident closes when nothing was found for the time that its "
+        "page names:"
+    )
     _say(f"{page}/incidents")
     return missed
 
@@ -166,19 +171,31 @@ async def _show(scene: Scene, server: EmbeddedServer, page: str) -> bool:
     """Inject the fault of a scene until its finding is there; False if it was not found in time."""
     _say(scene.happens)
     _say(f"Fault: {scene.fault}")
+    since = f"{datetime.fromtimestamp(wall_s(), UTC):%Y-%m-%dT%H:%M:%SZ}"
     armed = server.arm(parse_fault(scene.fault))
     try:
         found = await _until(lambda: _finding(page, scene))
     finally:
         server.disarm(armed.number)
     if found is None:
-        _say(f"Not found within {PATIENCE_S:.0f} s.")
+        runs = (await _get(page, f"/api/v1/runs?probe={scene.probe}&since={since}"))["items"]
+        _say(f"Not found within {PATIENCE_S:.0f} s: {why_missed([run['verdict'] for run in runs])}.")
         return False
     _say(f"{found['kind']}: {found['explanation']}")
     _say(scene.look)
     _say(f"{page}/findings/{found['finding_id']}")
     await asyncio.sleep(SHOWN_S)
     return True
+
+
+def why_missed(verdicts: Sequence[str]) -> str:
+    """The reason why a scene had no finding, by the verdicts of the runs that ended meanwhile."""
+    if not verdicts:
+        return "the machine was too busy: no run has ended since then"
+    undecided = verdicts.count(Verdict.UNKNOWN)
+    if undecided:
+        return f"the machine was too busy: {undecided} of the {len(verdicts)} runs since then ended UNKNOWN"
+    return f"none of the {len(verdicts)} runs since then reported a violation"
 
 
 async def _until(look: Callable[[], Awaitable[_T | None]]) -> _T | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prober.cli.demo import INTERVALS, SCENES, Scene, settings
+from prober.cli.demo import INTERVALS, SCENES, Scene, settings, why_missed
 from prober.config.loading import load
 from prober.embedded.catalogue import CATALOGUE
 from prober.embedded.faults import parse_fault
@@ -31,6 +31,12 @@ def test_the_settings_of_the_user_do_not_apply(tmp_path: Path, monkeypatch: pyte
     (target,) = config.targets
     assert (target.endpoint, config.api.port) == ("127.0.0.1:8085", 0)
     assert {str(probe) for probe in target.probes} == set(INTERVALS)
+
+
+def test_a_scene_without_a_finding_has_a_reason() -> None:
+    assert why_missed(["PASS", "UNKNOWN", "UNKNOWN"]) == "the machine was too busy: 2 of the 3 runs since then ended UNKNOWN"
+    assert why_missed([]) == "the machine was too busy: no run has ended since then"
+    assert why_missed(["PASS"]) == "none of the 1 runs since then reported a violation"
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
