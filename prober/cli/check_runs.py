@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from prober.runs.runner import Run
     from prober.schedule.instances import PlannedInstance
 
-EMULATOR: Final = "emulator"
 SERVICE: Final = "service"
-"""The names of a target that the configuration takes for the embedded server, and that another endpoint replaces."""
+"""The name of a target that the configuration takes for the embedded server, and that an endpoint of Google replaces."""
 Reached: TypeAlias = Callable[["TargetSettings", "Endpoint", str], None]
 Begin: TypeAlias = Callable[["PlannedInstance", int], None]
 
@@ -120,8 +119,10 @@ async def run_checks(
 
 def _renamed(settings: TargetSettings, endpoint: Endpoint) -> TargetSettings:
     """The target at an endpoint that was named in place of the configured one: it is not the embedded server."""
+    from prober.config.defaults import EMULATOR
+
     name = SERVICE if endpoint.secure else EMULATOR
-    return settings.model_copy(update={"name": name}) if settings.is_embedded else settings
+    return settings.model_copy(update={"name": name}) if settings.is_embedded or settings.name == EMULATOR else settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,14 @@ config_app = typer.Typer(
 @config_app.command("show")
 def config_show(file: Annotated[str | None, typer.Argument(metavar="FILE")] = None) -> None:
     """Print the complete configuration, secrets masked."""
+    from prober.brokers.endpoint import EMULATOR_VARIABLE
     from prober.config.loading import load, show
 
-    print(show(load(file, os.environ, opens_store=False)), end="")
+    settings = load(file, os.environ, opens_store=False)
+    emulator = os.environ.get(EMULATOR_VARIABLE)
+    if emulator and any(target.endpoint != emulator for target in settings.targets):
+        warn([f"{EMULATOR_VARIABLE}={emulator} replaces the endpoint of every target"])
+    print(show(settings), end="")
 
 
 @config_app.command("check")

@@ -10,8 +10,8 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from prober.brokers.endpoint import parse_endpoint
-from prober.config.values import EMBEDDED
+from prober.brokers.endpoint import EMULATOR_VARIABLE, parse_endpoint, resolve_endpoint
+from prober.config.values import DEFAULT_ENVIRONMENT, DEFAULT_PROJECT, EMBEDDED
 from prober.durations import write_duration
 from prober.probes.catalogue import DECLARED
 from prober.probes.experiment import SIZES, Experiment
@@ -19,7 +19,20 @@ from prober.slo.objectives import DEFAULTS, Objective
 
 Raw = dict[str, Any]
 
-DEFAULT_TARGET: Final[Mapping[str, Any]] = MappingProxyType({"name": "embedded", "endpoint": "embedded"})
+EMULATOR: Final = "emulator"
+"""The name of the target that PUBSUB_EMULATOR_HOST names if none is configured."""
+ENDPOINT_OF_TARGET: Final = "ORDERING_PROBER_TARGETS__0__ENDPOINT"
+
+
+def default_target(environ: Mapping[str, str]) -> Raw:
+    """The target of a configuration without targets: the emulator that PUBSUB_EMULATOR_HOST names, or else the embedded server.
+
+    Raises ConfigError if the variable names no address.
+    """
+    if not environ.get(EMULATOR_VARIABLE) or environ.get(ENDPOINT_OF_TARGET):
+        return {"name": EMBEDDED, "endpoint": EMBEDDED}
+    address = resolve_endpoint(EMBEDDED, environ).address
+    return {"name": EMULATOR, "endpoint": address, "peer": address, "project": DEFAULT_PROJECT, "environment": DEFAULT_ENVIRONMENT}
 
 
 def _by_default(probe: Experiment) -> Mapping[str, Any]:

@@ -3,8 +3,9 @@
 In this order, later ones win: the defaults, the file, the environment. Then everything is checked, and what is wrong is collected and
 not stopped at. Checks that look at several sections run on whatever is right by itself, so that one message tells all.
 
-Not decided here: PUBSUB_EMULATOR_HOST, and `--endpoint` of the command line. Both replace the endpoint of a target when it is
-connected to (`--endpoint` first, then the variable, then what is configured here); see `brokers.endpoint.resolve_endpoint`.
+PUBSUB_EMULATOR_HOST names the target of a configuration without targets. Otherwise it is not applied here, as `--endpoint` of the command
+line is not. Both replace the endpoint of a target when it is connected to (`--endpoint` first, then the variable, then what is configured
+here); see `brokers.endpoint.resolve_endpoint`.
 
 A variable of the environment is called `ORDERING_PROBER_` and the path of a key in capitals, its parts joined by two underscores:
 
@@ -43,7 +44,7 @@ from prober.config.contradictions import (
     sharding_problems,
     warnings_of,
 )
-from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, DEFAULT_TARGET, Raw, laid_over, region_of
+from prober.config.defaults import DEFAULT_PROBES, DEFAULT_SLOS, Raw, default_target, laid_over, region_of
 from prober.config.document import Document, NotYaml, read_document
 from prober.config.models import Api, Config, Embedded, Maintenance, Sharding, Slo, TargetSettings
 from prober.config.problems import Path, Problem, annotation_at, from_pydantic, place, report
@@ -85,7 +86,7 @@ def load_with_warnings(
     if raw.get("api") and isinstance(raw["api"], dict) and raw["api"].get("token") is not None:
         problems.append(Problem(("api", "token"), f"must not be in a file; set {TOKEN_VARIABLE}"))
         raw["api"] = {key: value for key, value in raw["api"].items() if key != "token"}
-    raw.setdefault("targets", [dict(DEFAULT_TARGET)])
+    raw.setdefault("targets", [default_target(environ)])
     unwritable, origins = _lay_over(raw, environ, Config)
     problems += unwritable
     dropped = _complete(raw, problems)

@@ -17,6 +17,8 @@ from prober.brokers.base import Vantage
 from prober.config.comparisons import COMPARISONS_MAX, ComparisonSettings
 from prober.config.sections import Budget, Drills, HistorySettings, Monitoring, Observe, PushSettings, StatusSettings, Telemetry
 from prober.config.values import (
+    DEFAULT_ENVIRONMENT,
+    DEFAULT_PROJECT,
     EMBEDDED,
     Cronline,
     Days,
@@ -172,9 +174,9 @@ class TargetSettings(Section):
     indeterminate there."""
     peer: EndpointText | None = None
     """Another endpoint of the same service, in another region, for the probe `region`. That of the embedded server is by default itself."""
-    project: Project = "ordering-prober"
+    project: Project = DEFAULT_PROJECT
     """Google Cloud project. Has a default for the embedded server only."""
-    environment: Word = "test"
+    environment: Word = DEFAULT_ENVIRONMENT
     """test, staging, canary, production, or your own word. Has a default for the embedded server only."""
     region: Word = "local"
     """The label `region`. By default what `endpoint` says: that region, `global`, or `local` for an address."""

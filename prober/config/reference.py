@@ -99,8 +99,10 @@ ORDERING_PROBER_SLOS__AFFINITY=false
 A variable with that prefix that names no key is an error. Those that Kubernetes sets for a Service called `ordering-prober`
 (`ORDERING_PROBER_SERVICE_HOST` and the like) are left alone.
 
-`PUBSUB_EMULATOR_HOST` is honoured as in every Google client: it replaces the `endpoint` of the targets. `--endpoint` on the command
-line wins over it. `LOG_LEVEL` sets `telemetry.log_level`, unless `ORDERING_PROBER_TELEMETRY__LOG_LEVEL` does.
+`PUBSUB_EMULATOR_HOST` is honoured as in every Google client: it replaces the `endpoint` of the targets; if none is configured, the
+target is called `emulator`. `--endpoint` on the command line wins over it.
+
+`LOG_LEVEL` sets `telemetry.log_level`, unless `ORDERING_PROBER_TELEMETRY__LOG_LEVEL` does.
 
 ## When it changes
 

@@ -29,6 +29,8 @@ class Section(BaseModel):
     )
 
 
+DEFAULT_PROJECT: Final = "ordering-prober"
+DEFAULT_ENVIRONMENT: Final = "test"
 EMBEDDED: Final = "embedded"
 NAME_LENGTH_MAX: Final = 63
 

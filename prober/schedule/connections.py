@@ -19,7 +19,7 @@ from typing import Final, Self, TypeAlias
 from prober.brokers.base import Broker, PushOutcome, PushReceiver, Vantage
 from prober.brokers.call_errors import CallFailed
 from prober.brokers.connect import connect
-from prober.brokers.endpoint import Endpoint, local_endpoint, resolve_endpoint
+from prober.brokers.endpoint import Endpoint, local_endpoint, named_by, resolve_endpoint
 from prober.brokers.push.endpoint import PushEndpoint
 from prober.brokers.push.nowhere import NOWHERE, Nowhere
 from prober.brokers.push.tokens import KeySet, SigningKeys, TokenVerifier, read_keys, require_keys
@@ -73,10 +73,17 @@ class Connections:
         endpoint = await self._endpoint(instance.target)
         key = instance.target.series, endpoint, instance.vantage, instance.is_pushed
         if key not in self._brokers:
+            self._log_address(instance.target, endpoint)
             signer = self._server.signer if self._server is not None and is_embedded(instance.target, self._environ) else None
             pushes = await self._pushes.of(instance.target, endpoint, signer) if instance.is_pushed else NOWHERE
             self._brokers[key] = await connect(endpoint, instance.vantage, self._failed_at(instance.target), pushes)
         return OpenProbe(instance, endpoint, self._brokers[key], self._instance)
+
+    def _log_address(self, target: TargetSettings, endpoint: Endpoint) -> None:
+        """Logs the address of a target and the setting that names it, once for all vantages."""
+        if not any(known[:2] == (target.series, endpoint) for known in self._brokers):
+            setting = named_by(self._environ) or f"endpoint: {target.endpoint}"
+            _log.info("probing %s at %s, named by %s", target.name, endpoint, setting)
 
     async def close_unused(self, used: Collection[Broker]) -> None:
         """Closes all connections but these."""
@@ -93,7 +100,6 @@ class Connections:
                 self._server = await self._resources.enter_async_context(server)
             except OSError as error:
                 raise ConfigError(f"{error}; name another port with embedded.port, or 0 for any") from error
-            _log.info("embedded Pub/Sub server on %s", self._server.address)
         return local_endpoint(self._server.address, paired=target.peer is not None)
 
 

@@ -135,7 +135,7 @@ def look_into(alert: dict[str, Any], url: str, begun: Stopwatch) -> None:
     """What somebody gets who is woken up: who, what, and links that lead somewhere."""
     labels, annotations = alert["labels"], alert["annotations"]
     assert {name: labels[name] for name in ("target", "environment", "region", "severity", "owner", "evidence")} == {
-        "target": "embedded",
+        "target": "emulator",
         "environment": "test",
         "region": "local",
         "severity": "critical",

@@ -144,6 +144,7 @@ def test_a_prober_that_is_killed_and_started_again_accuses_nobody(moment_s: floa
     with server() as (_, address):
         for _ in range(2):
             with service(PUBSUB_EMULATOR_HOST=address, **OFTEN) as (prober, url):
+                assert prober.said(r"probing emulator at (\S+), named by PUBSUB_EMULATOR_HOST") == address
                 eventually(lambda url=url: passes(url) >= 1)  # type: ignore[misc]
                 begun_t = monotonic_s()
                 eventually(lambda begun_t=begun_t: monotonic_s() > begun_t + moment_s)  # type: ignore[misc]

@@ -30,7 +30,7 @@ INTERVAL_S = 2.0
 RUN_MAX_S = 60.0
 PARTS = {"ordering": 3, "redelivery": 1, "affinity": 2}
 INSTANCES = {
-    InstanceKey("embedded", probe, "wire", f"{part}/{parts}" if parts > 1 else "")
+    InstanceKey("emulator", probe, "wire", f"{part}/{parts}" if parts > 1 else "")
     for probe, parts in PARTS.items()
     for part in range(1, parts + 1)
 }

@@ -1,4 +1,4 @@
-"""What `probes` says of a stream that others publish."""
+"""What `probes` prints about a stream that others publish, and `config show` about an emulator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from prober.cli import main
 from prober.cli.commands import probes
+from tests.commands import Output
 
 
 def test_what_an_observed_stream_costs_nobody_can_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,3 +25,16 @@ targets:
     told = capsys.readouterr().out
     assert "what it costs depends on your traffic" in told
     assert "what is observed comes on top" in told
+
+
+def test_the_configuration_is_shown_with_the_emulator_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:8085")
+    assert main(["config", "show"]) == 0
+    shown = capsys.readouterr()
+    assert "name: emulator\n  endpoint: 127.0.0.1:8085" in shown.out
+    assert not shown.err
+    (tmp_path / "prober.yaml").write_text("targets: [{name: shop}]")
+    assert main(["config", "show", str(tmp_path / "prober.yaml")]) == 0
+    assert capsys.readouterr().err == "warning: PUBSUB_EMULATOR_HOST=127.0.0.1:8085 replaces the endpoint of every target\n"

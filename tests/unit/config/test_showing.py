@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prober.config.loading import show
+from prober.config.loading import load, show
+from prober.errors import ConfigError
 from tests.unit.config.writing import loaded, problems
 
 SECRET = "correct-horse"
@@ -59,3 +60,13 @@ def test_what_is_shown_can_be_loaded_again(tmp_path: Path) -> None:
     again = loaded(tmp_path, show(config))
     assert show(again) == show(config)
     assert again == config
+
+
+def test_without_a_file_the_emulator_of_the_environment_is_the_target() -> None:
+    (target,) = load(None, {"PUBSUB_EMULATOR_HOST": "localhost:8085"}).targets
+    assert (target.name, target.endpoint, target.peer, target.region) == ("emulator", "localhost:8085", "localhost:8085", "local")
+    assert set(target.probes) == set(load(None, {}).targets[0].probes)
+    named = {"ORDERING_PROBER_TARGETS__0__NAME": "shop", "ORDERING_PROBER_TARGETS__0__ENDPOINT": "embedded"}
+    assert load(None, {"PUBSUB_EMULATOR_HOST": "localhost:8085", **named}).targets[0].is_embedded
+    with pytest.raises(ConfigError, match="PUBSUB_EMULATOR_HOST: endpoint 'localhost' has no port"):
+        load(None, {"PUBSUB_EMULATOR_HOST": "localhost"})
