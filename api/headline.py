@@ -137,14 +137,22 @@ def about(incident: Incident) -> Mapping[str, str]:
     if kind is None:
         return {"target": incident.target}
     probe = next(instance.probe for instance, kinds in incident.affected.items() if kind in kinds)
-    return {"target": incident.target, "probe": probe, "kind": kind, "id": incident.exemplar.finding_id}
+    proof = {"id": incident.exemplar.finding_id} if len(incident.kinds) == 1 else {}  # else it may be of another kind
+    return {"target": incident.target, "probe": probe, "kind": kind, **proof}
 
 
-def silence(incident: Incident) -> str:
-    """The command that silences all alerts of an incident in Alertmanager for an hour."""
+def silences(incident: Incident) -> tuple[str, str]:
+    """The commands that silence in Alertmanager for an hour: all alerts about an incident, and the error budgets of its target."""
     alerts = dict.fromkeys(alert for kind in incident.kinds for alert in alerts_of(kind)) or {UNREACHABLE: None}
     kinds = [f"kind=~{'|'.join(sorted(incident.kinds))}"] if incident.kinds else []
-    matchers = (f"alertname=~{'|'.join(alerts)}", f"target={incident.target}", *kinds)
+    target = f"target={incident.target}"
+    return (
+        _silence(incident, f"alertname=~{'|'.join(alerts)}", target, *kinds),
+        _silence(incident, f"alertname=~{BURNS}|{SPENT}", target),
+    )
+
+
+def _silence(incident: Incident, *matchers: str) -> str:
     comment = shlex.quote(f"incident {incident.incident_id}")
     command = "amtool --alertmanager.url=http://ALERTMANAGER:9093 silence add --duration=1h"
     return f"{command} --comment={comment} \\\n  {' '.join(map(shlex.quote, matchers))}"

@@ -195,6 +195,11 @@ class _Call:
         """The request has arrived at the service."""
         self._task = self.loop.create_task(self._handle(handling))
 
+    def received(self, content: bytes) -> Any:
+        """Return a request as the handler takes it: as bytes if it has no deserializer."""
+        read = self.handler.request_deserializer
+        return content if read is None else read(content)
+
     def sent(self, response: Any) -> bytes:
         """Return a response of the handler as it goes over the network."""
         serialize = self.handler.response_serializer
@@ -261,7 +266,7 @@ class UnaryCall:
         call = self._call
         if after_s := call.network.handled_after_s():
             await asyncio.sleep(after_s)
-        response = await call.handler.unary_unary(call.handler.request_deserializer(self._content), _Context(call))
+        response = await call.handler.unary_unary(call.received(self._content), _Context(call))
         content = call.sent(response)
         call.channel.back.put(lambda: self._answered(content))
 
@@ -353,7 +358,7 @@ class StreamCall:
         request = self._requests.popleft()
         if request is None:
             raise StopAsyncIteration
-        return self._call.handler.request_deserializer(request)
+        return self._call.received(request)
 
 
 class _Aborted(Exception):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, headline, silence
+from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, about, headline, silences
 from prober.alerting.options import RUNBOOKS
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
@@ -98,7 +98,7 @@ def test_the_fault_that_began_first_comes_first() -> None:
 def test_the_command_that_silences_an_incident_names_all_its_kinds() -> None:
     kinds = Counter({Kind.ORDER_GAP: 1, Kind.ORDER_INVERSION: 2})
     both = replace(incident(Kind.ORDER_GAP), affected={EUROPE.key: kinds}, incident_id="it's")
-    command = shlex.split(silence(both).replace("\\\n", " "))
+    command, budgets = (shlex.split(one.replace("\\\n", " ")) for one in silences(both))
     assert command[:4] == ["amtool", "--alertmanager.url=http://ALERTMANAGER:9093", "silence", "add"]
     assert command[4:] == [
         "--duration=1h",
@@ -107,7 +107,14 @@ def test_the_command_that_silences_an_incident_names_all_its_kinds() -> None:
         "target=europe",
         "kind=~ORDER_GAP|ORDER_INVERSION",
     ]
-    assert "alertname=~PubsubTargetUnreachable" in silence(OUTAGE_OF_EUROPE)
+    assert budgets[-2:] == ["alertname=~PubsubErrorBudgetBurn|PubsubErrorBudgetExhausted", "target=europe"]
+    assert "alertname=~PubsubTargetUnreachable" in silences(OUTAGE_OF_EUROPE)[0]
+
+
+def test_a_runbook_names_the_proof_only_if_it_is_of_the_kind_that_it_is_about() -> None:
+    one = incident(Kind.ORDER_GAP)
+    both = replace(one, affected={EUROPE.key: Counter({Kind.ORDER_GAP: 1, Kind.ORDER_INVERSION: 2})})
+    assert ("id" in about(one), "id" in about(both)) == (True, False)
 
 
 def test_an_acknowledged_fault_comes_last() -> None:
