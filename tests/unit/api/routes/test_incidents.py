@@ -192,7 +192,8 @@ class TestPage:
 
     def test_where_there_is_no_drawing_it_is_said(self) -> None:
         said = Page(ask(full_view(), "/incidents/run-3-loss").text).said()
-        assert "What was seen of it Something was wrong. its evidence cannot be read: " in said
+        assert "What was seen of it Something was wrong. Key k , affinity on us (wire), found " in said
+        assert "its evidence cannot be read: " in said
 
     def test_the_command_on_it_acknowledges(self) -> None:
         asked = guarded()
@@ -204,11 +205,11 @@ class TestPage:
         assert acknowledge(asked, said, address.removeprefix("http://prober").removesuffix("/acknowledge")).status_code == 200
         kept = ask(asked, STUCK).json()["acknowledged"]
         assert (kept["by"], kept["until"]) == ("YOUR NAME", "2026-03-01T20:00:00Z")
-        assert "Say something else of it" in Page(ask(asked, "/incidents/run-3-loss").text).said()
+        assert "Acknowledge once more" in Page(ask(asked, "/incidents/run-3-loss").text).said()
 
     def test_where_nothing_can_be_changed_it_is_said(self) -> None:
         said = Page(ask(full_view(), "/incidents/run-3-loss").text).said()
-        assert "since no token is configured" in said
+        assert "Acknowledging needs a token" in said
         assert "curl" not in said
 
 
