@@ -33,7 +33,7 @@ TITLES: Final = {
 }
 """What is shown, in this order."""
 LATENCIES: Final = (Indicator.PUBLISH_LATENCY, Indicator.END_TO_END_LATENCY)
-"""What has histograms over time, too."""
+"""The latencies that also have histograms over time."""
 
 
 BUCKETS: Final = (*(f"to {duration(bound)}" for bound in HISTOGRAM_BOUNDS_S), f"above {duration(HISTOGRAM_BOUNDS_S[-1])}")
@@ -166,11 +166,16 @@ class Plot:
     data: PlotData | None
 
 
+def thresholds(objectives: Iterable[Objective]) -> dict[Indicator, float | None]:
+    """The threshold of each indicator that has an objective, in seconds; None: its objective has none."""
+    return {objective.indicator: objective.threshold_s for objective in objectives}
+
+
 def duration_plots(
     bins: Sequence[BinOfRuns], interval_s: float, span: ChartSpan, objectives: Iterable[Objective]
 ) -> tuple[Plot, ...]:
     """The charts of a probe instance from the runs of the span, the oldest first."""
-    limits = {objective.indicator: objective.threshold_s for objective in objectives}
+    limits = thresholds(objectives)
     join_s = MISSED_INTERVALS * interval_s + max((one.longest_s for one in bins), default=0.0)
     return tuple(_duration_plot(indicator, bins, join_s, span, limits.get(indicator)) for indicator in TITLES)
 

@@ -165,14 +165,11 @@ class Standing(NamedTuple):
 
 def standings(slos: Iterable[SloSnapshot]) -> list[Standing]:
     """The states of an objective with their targets; states that need attention first."""
-    groups: dict[tuple[bool, int, Verdict, str, str], list[str]] = {}
+    targets: dict[tuple[Verdict, str, str, bool], list[str]] = {}
     for slo in slos:
-        key = (not fires(slo), _URGENCY.index(slo.verdict), slo.verdict, proven(slo), budget(slo))
-        groups.setdefault(key, []).append(slo.target)
-    return [
-        Standing(verdict, state, spent, not quiet, tuple(targets))
-        for (quiet, _, verdict, state, spent), targets in sorted(groups.items(), key=lambda item: item[0][:2])
-    ]
+        targets.setdefault((slo.verdict, proven(slo), budget(slo), fires(slo)), []).append(slo.target)
+    found = [Standing(*state, tuple(names)) for state, names in targets.items()]
+    return sorted(found, key=lambda one: (not one.fires, _URGENCY.index(one.verdict)))
 
 
 def first_sentence(text: str) -> str:

@@ -23,7 +23,7 @@ PART_S: Final = 1800.0
 
 
 class Measure(StrEnum):
-    """What a map of keys shows."""
+    """The measure that a map of keys shows."""
 
     BACKLOG = "backlog"
     AGE = "age"

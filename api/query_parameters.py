@@ -283,7 +283,7 @@ class HotKeyPageParameters(HotKeyParameters):
     """Which hot keys, and what the map of them shows."""
 
     measure: Measure = Measure.BACKLOG
-    """What the map shows over the day."""
+    """The measure that the map shows over the day."""
 
 
 async def said_once(request: Request) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from api.charts import TITLES, ChartSpan, Plot, duration_plots
+from api.charts import TITLES, ChartSpan, Plot, duration_plots, thresholds
 from api.heat_map import HeatMap, latency_map
 from api.timeline import Timeline, timeline_of
 from api.view import Archive
@@ -30,7 +30,7 @@ CHARTS_FRESH_MAX_S: Final = 60.0
 CELLS_FRESH_MIN_S: Final = 4.0
 CELLS_FRESH_MAX_S: Final = 300.0
 CELL_PARTS: Final = 200
-"""What is made of cells is asked for again after such a part of a cell."""
+"""Timelines and maps are made again after such a part of a cell."""
 HOT_KEYS_FRESH_S: Final = 60.0
 UPTIME_FRESH_S: Final = 300.0
 ACKNOWLEDGEMENTS_FRESH_S: Final = 5.0
@@ -86,11 +86,11 @@ class Recent:
 
     def latency_map(self, instance: ProbeInstance, indicator: Indicator, span: ChartSpan) -> HeatMap | None:
         """How the latencies of a probe instance are spread over a span of whole cells. Raises what the store raises."""
-        limits = {objective.indicator: objective.threshold_s for objective in self._archive.objectives}
+        limit_s = thresholds(self._archive.objectives).get(indicator)
         ask = partial(OverTime(self._archive.queries.database).histograms, instance.key, indicator)
 
         def made() -> tuple[HeatMap | None]:
-            return (latency_map(ask(span.since, span.now, span.reach.cell_s), span, limits.get(indicator)),)
+            return (latency_map(ask(span.since, span.now, span.reach.cell_s), span, limit_s),)
 
         return self._fresh((instance.key, span.reach, indicator), _cells_fresh_s(span), made)[0]
 

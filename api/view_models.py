@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 from starlette.exceptions import HTTPException
 
 from api.burn_windows import counted_windows
-from api.charts import LATENCIES, TITLES, ChartSpan, Plot, TimeRange, histogram_plot, share_plot
+from api.charts import LATENCIES, TITLES, ChartSpan, Plot, TimeRange, histogram_plot, share_plot, thresholds
 from api.finding_case import case_of
 from api.heat_map import Measure, key_map
 from api.incident_chart import incident_chart
@@ -198,7 +198,7 @@ class PageContents:
         """A run with its findings."""
         run = run_of(self._archive, run_id)
         found = self._archive.queries.findings(FindingFilter(run_id=run_id), limit=FINDINGS_SHOWN_MAX)
-        limits = {objective.indicator: objective.threshold_s for objective in self._archive.objectives}
+        limits = thresholds(self._archive.objectives)
         spread = [histogram_plot(name, took, limits.get(name)) for name, took in run.durations.items() if took.histogram]
         return {
             "run": run,

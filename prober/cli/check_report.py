@@ -1,4 +1,4 @@
-"""What `ordering-prober check` prints: the result of each run, and the summary at the end."""
+"""The report of `ordering-prober check`: the result of each run, and the summary at the end."""
 
 from __future__ import annotations
 

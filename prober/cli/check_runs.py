@@ -35,7 +35,7 @@ Begin: TypeAlias = Callable[["PlannedInstance", int], None]
 
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
-    """What the caller wants checked.
+    """The checks that the caller wants.
 
     probes    by name; empty: those that are configured.
     targets   by name; empty: all.

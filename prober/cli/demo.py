@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
-from urllib.request import urlopen
 
 import typer
 
 from prober.cli.options import port_option
 from prober.cli.process import own_version
+from prober.cli.status import Service
 from prober.clock import monotonic_s, wall_s
 from prober.core.verdict import Verdict
 from prober.embedded.faults import parse_fault
+from prober.errors import BrokerUnavailable
 
 if TYPE_CHECKING:
     from prober.embedded.server import EmbeddedServer
@@ -118,7 +119,7 @@ async def _demo(folder: Path, port: int, browser: bool, stay: bool) -> int:
             if stay:
                 print("\nThe service keeps running, now without a fault. Ctrl-C stops it.", flush=True)
                 await serving
-        except (asyncio.CancelledError, OSError):  # the service stops, or cannot start
+        except (asyncio.CancelledError, BrokerUnavailable):  # the service stops, or cannot start
             missed = 0
             await serving
         finally:
@@ -146,10 +147,10 @@ def settings(folder: Path, address: str, port: int) -> dict[str, str]:
 async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> int:
     """Play all scenes; returns the number of those without a finding."""
     began = monotonic_s()
-    page = (await url).rstrip("/")
-    print(f"Status page: {page}", flush=True)
+    page = Service((await url).rstrip("/"))
+    print(f"Status page: {page.url}", flush=True)
     if browser:
-        webbrowser.open(page)
+        webbrowser.open(page.url)
     missed = 0
     _caption(began, "A healthy service")
     _say("Every probe publishes messages with ordering keys and verifies what arrives.")
@@ -163,11 +164,11 @@ async def _play(url: Awaitable[str], server: EmbeddedServer, browser: bool) -> i
         "The embedded server keeps its guarantees again. New runs pass; an incident closes when nothing was found for the time that its "
         "page names:"
     )
-    _say(f"{page}/incidents")
+    _say(f"{page.url}/incidents")
     return missed
 
 
-async def _show(scene: Scene, server: EmbeddedServer, page: str) -> bool:
+async def _show(scene: Scene, server: EmbeddedServer, page: Service) -> bool:
     """Inject the fault of a scene until its finding is there; False if it was not found in time."""
     _say(scene.happens)
     _say(f"Fault: {scene.fault}")
@@ -178,12 +179,12 @@ async def _show(scene: Scene, server: EmbeddedServer, page: str) -> bool:
     finally:
         server.disarm(armed.number)
     if found is None:
-        runs = (await _get(page, f"/api/v1/runs?probe={scene.probe}&since={since}"))["items"]
+        runs = (await asyncio.to_thread(page.answer, f"/api/v1/runs?probe={scene.probe}&since={since}"))["items"]
         _say(f"Not found within {PATIENCE_S:.0f} s: {why_missed([run['verdict'] for run in runs])}.")
         return False
     _say(f"{found['kind']}: {found['explanation']}")
     _say(scene.look)
-    _say(f"{page}/findings/{found['finding_id']}")
+    _say(f"{page.url}/findings/{found['finding_id']}")
     await asyncio.sleep(SHOWN_S)
     return True
 
@@ -208,25 +209,17 @@ async def _until(look: Callable[[], Awaitable[_T | None]]) -> _T | None:
     return None
 
 
-async def _healthy(page: str) -> bool | None:
+async def _healthy(page: Service) -> bool | None:
     """True as soon as each probe has passed; None before."""
-    instances = (await _get(page, "/api/v1/status"))["probe_instances"]
+    instances = (await asyncio.to_thread(page.answer, "/api/v1/status"))["probe_instances"]
     passed = {one["probe"] for one in instances if one["verdict"] == "PASS"}
     return True if passed >= INTERVALS.keys() else None
 
 
-async def _finding(page: str, scene: Scene) -> dict[str, Any] | None:
+async def _finding(page: Service, scene: Scene) -> dict[str, Any] | None:
     """The newest violation of a scene; None: there is none yet."""
-    items = (await _get(page, f"/api/v1/findings?probe={scene.probe}&status=violation&limit=20"))["items"]
+    items = (await asyncio.to_thread(page.answer, f"/api/v1/findings?probe={scene.probe}&status=violation&limit=20"))["items"]
     return next((one for one in items if one["kind"] in scene.kinds), None)
-
-
-async def _get(page: str, path: str) -> Any:
-    def read() -> Any:
-        with urlopen(page + path, timeout=PATIENCE_S) as answer:
-            return json.load(answer)
-
-    return await asyncio.to_thread(read)
 
 
 def _caption(began: float, title: str) -> None:

@@ -33,7 +33,7 @@ _SCHEMAS: Final = "google.pubsub.v1.SchemaService"
 _POLICIES: Final = "google.iam.v1.IAMPolicy"
 _HEALTH: Final = "grpc.health.v1.Health"
 _SERVICES: Final = frozenset({"", _PUBLISHER, _SUBSCRIBER, _SCHEMAS, _POLICIES, _HEALTH})
-"""What a health check may name; the empty name is that of the server."""
+"""The services that a health check may name; the empty name is that of the server."""
 _DETAILS: Final = "grpc-status-details-bin"
 
 

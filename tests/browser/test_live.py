@@ -1,4 +1,4 @@
-"""The live view in a real browser: it grows as events happen, holds still when told to, and leads from a finding to its messages."""
+"""The live view in a real browser: it grows as events happen, pauses on request, and leads from a finding to its messages."""
 
 from __future__ import annotations
 

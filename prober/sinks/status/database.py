@@ -36,7 +36,7 @@ _TRANSACTION_LIMITS_S: Final = {
     "lock_timeout": STATEMENT_MAX_S,
     "idle_in_transaction_session_timeout": 60,
 }
-"""What PostgreSQL ends; a URL with `options` sets its own."""
+"""The timeouts that PostgreSQL enforces; a URL with `options` sets its own."""
 UNIX_EPOCH_JD: Final = 2_440_587.5
 """1970 as SQLite counts days."""
 CONNECTIONS_MAX: Final = 20

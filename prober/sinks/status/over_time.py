@@ -131,9 +131,9 @@ class OverTime:
 
     def starts(self, target: str, since: float, until: float) -> tuple[ProberStart, ...]:
         """The starts of probers in that time that made runs on the target in it, the oldest first."""
-        told = type_coerce(RunRecord.prober, JSON)
-        started_at = told["started_at"].as_float()
-        columns = (started_at.label("at"), RunRecord.instance, told["version"].as_string().label("version"))
+        prober = type_coerce(RunRecord.prober, JSON)
+        started_at = prober["started_at"].as_float()
+        columns = (started_at.label("at"), RunRecord.instance, prober["version"].as_string().label("version"))
         inside = (RunRecord.target == target, RunRecord.started_at >= since, RunRecord.started_at < until, started_at >= since)
         with self._database.reading() as connection:
             rows = connection.execute(select(*columns).where(*inside).distinct())
