@@ -13,7 +13,7 @@ PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit chart simulate detection quiet loud test-nightly lock clean help
+.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit package chart simulate detection quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -60,6 +60,9 @@ sbom: $(VENV)/dev.stamp  ## Write dist/sbom.json, the software bill of materials
 audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities in the packages of the service and its jobs
 	$(BIN)/pip-audit --disable-pip --require-hashes --requirement constraints/runtime.txt --requirement constraints/jobs.txt
 
+package: $(VENV)/runtime.stamp  ## Build the Python package into dist/
+	@$(BIN)/hatchling build --target wheel --directory dist
+
 chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
 	@mkdir -p dist
 	@$(BIN)/python -c "import helm_python; print(helm_python.package('helm/ordering-keys-prober', destination='dist'))"
@@ -89,8 +92,8 @@ test-nightly: test  ## Run every test, also those that wait for minutes or watch
 
 lock: $(UV)  ## Write constraints/ again, with the newest versions that pyproject.toml allows
 	$(COMPILE) --output-file constraints/dev.txt pyproject.toml --group build --group dev
-	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --extra monitoring --constraints constraints/dev.txt
-	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra monitoring --extra jobs --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/runtime.txt pyproject.toml --extra exports --extra monitoring --extra nats --constraints constraints/dev.txt
+	$(COMPILE) --output-file constraints/jobs.txt pyproject.toml --extra exports --extra monitoring --extra nats --extra jobs --constraints constraints/dev.txt
 	$(COMPILE) --output-file constraints/build.txt --group build --constraints constraints/dev.txt
 	@! grep -nE '://|^-' constraints/*.txt || { echo "constraints/ must hold no address and no option" >&2; exit 1; }
 

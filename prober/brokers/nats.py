@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-MISSING: Final = "to read a stream of NATS, install the extra: pip install 'ordering-keys-prober[nats]'"
+MISSING: Final = "nats-py is not installed, which reads streams of NATS: pip install nats-py"
 OPEN_TIMEOUT_S: Final = 10.0
 RECONNECT_S: Final = 1
 CLOSE_TIMEOUT_S: Final = 2.0

@@ -219,7 +219,7 @@ class OwnDiscovery(Section):
 
 
 class Monitoring(Section):
-    """Your own subscriptions, read from Cloud Monitoring and set beside the prober's. Needs the extra `monitoring`."""
+    """Your own subscriptions, read from Cloud Monitoring and set beside the prober's."""
 
     subscriptions: Annotated[tuple[OwnSubscription, ...], Field(max_length=SUBSCRIPTIONS_MAX)] = ()
     """Which; at most 50."""

@@ -21,7 +21,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 from prober.embedded import errors
 from prober.embedded.schemas import Definition, MismatchError, Validator
 
-EXTRA: Final = "schemas"
 DEFINITION_BYTES_MAX: Final = 300_000
 """Documentation, "Schema overview"."""
 _PROTOC_TIMEOUT_S: Final = 30.0
@@ -52,7 +51,7 @@ def _need(module: str, distribution: str, what: str) -> None:
     if find_spec(module) is None:
         raise errors.ServiceError(
             errors.Code.UNIMPLEMENTED,
-            f"The embedded server needs {distribution} for {what}: pip install 'ordering-keys-prober[{EXTRA}]'.",
+            f"The embedded server needs {distribution} for {what}: pip install {distribution}.",
         )
 
 

@@ -42,7 +42,6 @@ SCHEME: Final = "bigquery:"
 METADATA: Final = ("subscription_name", "message_id", "publish_time", "attributes")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.:-]*\.[\w-]+\.[\w-]+")
 _PAGE: Final = 10_000
-EXTRA: Final = "exports"
 _LENGTH_MAX: Final = 300
 
 
@@ -276,7 +275,7 @@ def required(module: str, distribution: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise ExportError(f"{distribution} is not installed: pip install 'ordering-keys-prober[{EXTRA}]'") from None
+        raise ExportError(f"{distribution} is not installed: pip install {distribution}") from None
 
 
 @contextmanager

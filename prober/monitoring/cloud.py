@@ -106,7 +106,7 @@ def _client(endpoint: Endpoint) -> Any:
     try:
         monitoring = import_module("google.cloud.monitoring_v3")
     except ImportError:
-        text = "google-cloud-monitoring is not installed: pip install 'ordering-keys-prober[monitoring]'"
+        text = "google-cloud-monitoring is not installed: pip install google-cloud-monitoring"
         raise MonitoringError(ReadFailure.NOT_INSTALLED, text) from None
     if endpoint.secure:
         return monitoring.MetricServiceClient(client_options={"api_endpoint": endpoint.address})

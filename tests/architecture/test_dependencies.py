@@ -47,8 +47,8 @@ def run(program: str, *arguments: str) -> str:
     ("name", "wanted"),
     [
         ("build.txt", ()),
-        ("runtime.txt", ((PROJECT, ""), (PROJECT, "monitoring"))),
-        ("jobs.txt", ((PROJECT, ""), (PROJECT, "monitoring"), (PROJECT, "jobs"))),
+        ("runtime.txt", tuple((PROJECT, extra) for extra in ("", "exports", "monitoring", "nats"))),
+        ("jobs.txt", tuple((PROJECT, extra) for extra in ("", "exports", "monitoring", "nats", "jobs"))),
         ("dev.txt", ((PROJECT, ""), ("mypy", ""))),
     ],
 )

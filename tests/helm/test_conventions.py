@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.helm.chart import CASES, containers, documents, of_kind, only, pods
+from tests.helm.chart import CASES, Values, containers, documents, merged, of_kind, only, pods, rendered
 from tests.helm.test_refusals import at
 
 CASE = CASES["conventions"]
@@ -30,6 +30,37 @@ def test_every_object_has_the_common_labels_and_annotations() -> None:
 def test_every_image_comes_from_the_registry_of_all() -> None:
     images = {container["image"] for _, pod in pods(CASE) for container in containers(pod)}
     assert images == {"mirror.example.com/ordering-keys-prober:0.1.0", "mirror.example.com/ordering-keys-prober:0.1.0-jobs"}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_every_image_of_the_chart_comes_from_the_registry_of_the_prober(case: str) -> None:
+    """Those of prober, API, jobs, checks and tests: only containers that the user adds name images of their own."""
+    values = merged(CASES[case], at("image.registry", "own.example.com/probers/"))
+    found = {container["image"] for _, pod in pods(values) for container in containers(pod)}
+    ours = {image for image in found if "/ordering-keys-prober:" in image}
+    mirrored = values.get("global", {}).get("imageRegistry")
+    assert {image.rpartition("/")[0] for image in ours} == {mirrored or "own.example.com/probers"}
+    assert found - ours == {box["image"] for part in ("prober", "api", "jobs") for box in added(values.get(part, {}))}
+
+
+def added(settings: Values) -> list[dict[str, Any]]:
+    """The containers that the user adds to a component."""
+    return [*settings.get("extraInitContainers", []), *settings.get("extraContainers", [])]
+
+
+def test_the_jobs_may_have_a_registry_of_their_own() -> None:
+    values = merged(CASES["production"], at("jobs.image.registry", "jobs.example.com"))
+    (nightly,) = only(values, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert nightly["image"].startswith("jobs.example.com/ordering-keys-prober:")
+
+
+def test_the_notes_say_that_nodes_must_have_an_image_without_a_registry() -> None:
+    def notes(values: Values) -> str:
+        return rendered(values)["ordering-keys-prober/templates/NOTES.txt"]
+
+    assert "The image ordering-keys-prober:0.1.0 has no registry" in notes({})
+    assert "has no registry" not in notes(CASES["production"])
+    assert "has no registry" not in notes(CASE)
 
 
 @pytest.mark.parametrize("field", ["schedulerName", "runtimeClassName", "hostAliases", "dnsConfig"])

@@ -62,10 +62,11 @@ annotations:
 {{- default (ternary (printf "%s-%s" (include "prober.fullname" $root) $component) "default" $account.create) $account.name -}}
 {{- end }}
 
-{{/* An image reference. Argument: (list $ image defaultTag). */}}
+{{/* An image reference; an image without a registry has that of `image`. Argument: (list $ image defaultTag). */}}
 {{- define "prober.image" -}}
+{{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
-{{- with ((index . 0).Values.global | default dict).imageRegistry | default $image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- with ($root.Values.global | default dict).imageRegistry | default $image.registry | default $root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{ $image.repository }}:{{ default (index . 2) $image.tag }}
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end }}
