@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from api.formatting import name, name_at, why
 from api.words import ago, counted, duration, number, since
 from prober.alerting.findings import alerts_of
+from prober.config.values import EMBEDDED
 from prober.core.findings import Kind
 from prober.core.kinds import USUAL, Symptom
 from prober.core.verdict import Verdict
@@ -94,6 +95,7 @@ class Headline:
 
     counts    probe instances by condition; in the first minutes also the progress.
     more      further lines; `more_causes`: further causes.
+    not_the_service   of affected targets that are embedded servers.
     burning   the objectives that page, worst first: runs may all pass while too many publishes fail.
     """
 
@@ -104,6 +106,7 @@ class Headline:
     burning: tuple[Burning, ...]
     causes: tuple[Cause, ...]
     more_causes: int
+    not_the_service: tuple[str, ...]
 
 
 def headline(snapshot: StatusSnapshot) -> Headline:
@@ -117,6 +120,18 @@ def headline(snapshot: StatusSnapshot) -> Headline:
         burning,
         causes[:CAUSES_SHOWN_MAX],
         max(0, len(causes) - CAUSES_SHOWN_MAX),
+        not_the_service(snapshot, {line.about.get("target", "") for line in lines}),
+    )
+
+
+def not_the_service(snapshot: StatusSnapshot, targets: Collection[str]) -> tuple[str, ...]:
+    """For each of these targets that is an embedded server, a sentence that says so, with the faults that it injects."""
+    embedded = {at.target for one in snapshot.probe_instances if (at := one.probe_instance).endpoint == EMBEDDED}
+    faults = sorted({fault for prober in snapshot.probers if prober.configuration for fault in prober.configuration.faults})
+    injected = f"It injects faults, as configured: {', '.join(faults)}." if faults else "It injects no faults."
+    return tuple(
+        f"{target} is the prober's embedded server, not Google Cloud Pub/Sub. {injected}"
+        for target in sorted(embedded & set(targets))
     )
 
 

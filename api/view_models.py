@@ -93,6 +93,7 @@ class PageContents:
         shown = queries.finding(incident.exemplar.finding_id) if incident.exemplar.finding_id else None
         return {
             "now": snapshot.at,
+            "snapshot": snapshot,
             "incident": incident,
             "case": None if shown is None else case_of(shown, None, None),
             "chart": incident_chart(OverTime(queries.database), incident, snapshot.at),

@@ -305,7 +305,7 @@ class Service:
 
     def _configured(self, status: ConfigurationStatus) -> None:
         most = price_of(billed_instances(self._config, self._environ)).most
-        self._configuration = replace(status, usd_per_month=round(most, 2))
+        self._configuration = replace(status, usd_per_month=round(most, 2), faults=self._config.embedded.faults)
         self._metrics.health.configured(wall_s() if status.refused_at is None else None)
         self._live.configured(self._configuration)
 

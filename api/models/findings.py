@@ -59,7 +59,7 @@ class FailingFindingAnswer(Answer, schema="FailingFinding"):
     run_id: RunId
     """The run that made it."""
     found_at: Time
-    """When its run ended."""
+    """When the checker made it."""
     kind: Kind
     """What was found; docs/findings.md explains every kind and what to do about it."""
     status: Status

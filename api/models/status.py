@@ -36,6 +36,8 @@ class Configuration(Answer):
     """Why it was refused; empty: it was not."""
     usd_per_month: Annotated[float, Field(ge=0, examples=[21.06])]
     """The most that its probes cost a month on the real service, in US dollars at list price; 0: they probe none."""
+    faults: Annotated[tuple[str, ...], Field(examples=[["reorder_run@0.01"]])]
+    """The faults that its embedded server injects."""
 
 
 class Prober(Answer):

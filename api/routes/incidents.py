@@ -76,7 +76,7 @@ class IncidentAnswer(Answer, schema="Incident"):
     status: Annotated[Condition, Field(examples=["FAIL"])]
     """OUTAGE: the target cannot be reached. FAIL: a guarantee is broken. WARN: only usual behaviour is missing."""
     first_at: Time
-    """End of the first run with it; of an outage, the last success before."""
+    """Time of the first finding; of an outage, the last success before."""
     last_at: Time
     """End of the last run with it."""
     closes_at: Time

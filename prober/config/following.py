@@ -48,6 +48,7 @@ class ConfigurationStatus:
     restart     the keys of it that wait for a restart; until then their old values hold.
     refused_at  when the file was refused as it is now; None: it was not. `refusal` says why, on one line.
     usd_per_month   the most that its probes cost a month on the real service, at list price; 0: they probe none.
+    faults      the faults that its embedded server injects.
     """
 
     file: str
@@ -57,6 +58,7 @@ class ConfigurationStatus:
     refused_at: float | None = None
     refusal: str = ""
     usd_per_month: float = 0.0
+    faults: tuple[str, ...] = ()
 
     @property
     def trouble(self) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Final
 
+from prober.core.findings import Finding
 from prober.core.judge import RecordedFinding, Sort
 from prober.core.verdict import Verdict
 from prober.runs.probe_instance import InstanceKey, subscriptions_of
@@ -94,6 +95,12 @@ class RunResult:
     def probe_instance(self) -> InstanceKey:
         """Where it ran."""
         return InstanceKey(self.target, self.probe, self.vantage, self.part)
+
+    def found_at(self, finding: Finding, ended_at: float) -> float:
+        """Time of a finding, in seconds since 1970 and within the run; the end of the run if the offset of its clock is unknown."""
+        if self.clock_offset_s is None:
+            return ended_at
+        return min(max(self.started_at, finding.t + self.clock_offset_s), ended_at)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ Pure: times are seconds since 1970, and arguments. Runs may come in any order, e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -69,6 +69,7 @@ class EndedRun:
     exemplars   a finding of each kind that failed the run, if any is kept.
     reached_at  end of the newest earlier run that reached the target, whichever probe made it; None: none is known.
     recorded_at when it was stored: nobody can acknowledge an incident before that. 0: not later than it ended.
+    found_at    time of the first finding of each kind that failed the run, if any is kept.
     """
 
     result: RunResult
@@ -77,13 +78,15 @@ class EndedRun:
     exemplars: Mapping[Kind, Exemplar] = field(default_factory=dict)
     reached_at: float | None = None
     recorded_at: float = 0.0
+    found_at: Mapping[Kind, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """One fault of a target.
 
-    first_at, last_at   ends of the first and of the last run with it; of an outage `first_at` is the last success before.
+    first_at    time of the first finding, not the end of its run; of an outage the last success before.
+    last_at     end of the last run with it.
     closes_at   expected end, if it is not seen again.
     affected    findings by kind at each probe instance that showed it.
     runs, runs_total   runs with it, of all runs with a verdict at the affected probe instances since.
@@ -139,6 +142,14 @@ class Incident:
     def is_acknowledged(self, now: float) -> bool:
         """Whether a person knows of it at that time."""
         return self.acknowledged is not None and (self.acknowledged.until is None or now < self.acknowledged.until)
+
+
+def earliest(found: Iterable[tuple[Kind, float]]) -> dict[Kind, float]:
+    """The earliest time of each kind."""
+    first: dict[Kind, float] = {}
+    for kind, at in found:
+        first[kind] = min(at, first.get(kind, at))
+    return first
 
 
 def found_in(result: RunResult) -> dict[Symptom, Counter[Kind]]:
@@ -198,7 +209,7 @@ def _seen(before: Incident, kinds: Counter[Kind], run: EndedRun) -> Incident:
     quiet_s = max(before.closes_at - before.last_at, min(QUIET_MAX_S, GAPS * gap_s))
     seen = replace(
         before,
-        first_at=min(before.first_at, run.ended_at),
+        first_at=min(before.first_at, run.ended_at, *(run.found_at[kind] for kind in kinds if kind in run.found_at)),
         last_at=last_at,
         closes_at=last_at + quiet_s,
         affected={**before.affected, instance: before.affected.get(instance, Counter()) + kinds},

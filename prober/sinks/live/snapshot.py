@@ -76,7 +76,7 @@ class LastRun(RunSummary):
 class FailingFinding:
     """A finding that failed a run.
 
-    found_at     when its run ended.
+    found_at     when the checker made it, seconds since 1970.
     t            when it was decided in the run's own time, in seconds of the monotonic clock.
     explanation  it in plain words, on one line.
     finding_id   its name in the status store, whether it is there (yet) or not.

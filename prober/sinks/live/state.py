@@ -30,7 +30,7 @@ from prober.runs.probe_instance import InstanceKey, ProbeInstance
 from prober.runs.result import RunResult, finding_id_of
 from prober.runs.sink import RunBegun, RunEnded
 from prober.sinks.live.condition import Condition, of_run
-from prober.sinks.live.incidents import EndedRun, Exemplar, Incident, after_run, reached
+from prober.sinks.live.incidents import EndedRun, Exemplar, Incident, after_run, earliest, reached
 from prober.sinks.live.snapshot import (
     FailingFinding,
     InstanceSnapshot,
@@ -171,7 +171,10 @@ class LiveState:
         shown = record.end(result, at)
         known = self._incidents.setdefault(instance.target, {})
         exemplars = {finding.kind: Exemplar(finding.finding_id, None) for finding in reversed(shown)}
-        known |= after_run(known, EndedRun(result, at, instance.interval_s, exemplars, self._reached.get(instance.target)))
+        found_at = earliest((finding.kind, finding.found_at) for finding in shown)
+        reached_at = self._reached.get(instance.target)
+        run = EndedRun(result, at, instance.interval_s, exemplars, reached_at, found_at=found_at)
+        known |= after_run(known, run)
         if reached(result):
             self._reached[instance.target] = at
         self.changes += 1
@@ -376,7 +379,7 @@ def _finding(result: RunResult, number: int, made: RecordedFinding, at: float) -
     finding = made.finding
     return FailingFinding(
         result.run_id,
-        at,
+        result.found_at(finding, at),
         finding.kind,
         finding.status,
         finding.subscription,

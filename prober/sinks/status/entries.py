@@ -142,7 +142,7 @@ def _record(
         finding_id=finding_id_of(result.run_id, number),
         run_id=result.run_id,
         instance=prober.instance,
-        found_at=ended.ended_at,
+        found_at=result.found_at(made.finding, ended.ended_at),
         after=made.after,
         explanation=explain(made.finding, ended.clock_offset_s),
     )

@@ -184,7 +184,7 @@ class FindingRecord(Record):
     """A finding.
 
     finding_id   unique, and the same whenever the same run is recorded again.
-    found_at     when its run ended.
+    found_at     when the checker made it, seconds since 1970.
     after        the number of the run's events after which it was made.
     facts, assumptions   as those of `Finding`, except that a fact which is not finite is left out and an infinite bound is None.
     closed_at    when its incident was closed; None: that is open. Of a finding that failed no run, and has no incident, `found_at`.

@@ -18,7 +18,7 @@ from sqlalchemy.orm import aliased
 
 from prober.core.findings import FAILING, Kind
 from prober.core.kinds import Symptom, symptom_of
-from prober.sinks.live.incidents import Acknowledgement, EndedRun, Exemplar, Incident, after_run, found_in
+from prober.sinks.live.incidents import Acknowledgement, EndedRun, Exemplar, Incident, after_run, earliest, found_in
 from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database, records_in
@@ -152,7 +152,8 @@ def _note_run(database: Database, connection: Connection, entry: Entry, at: floa
     result, ended_at = entry.run.result, entry.run.ended_at
     _close_due(connection, ended_at, IncidentRecord.target == result.target)
     reached_at = _reached_at(connection, entry) if result.unreachable else None
-    run = EndedRun(result, ended_at, entry.interval_s, _exemplars(entry.findings), reached_at, at)
+    found_at = earliest((record.kind, record.found_at) for record in entry.findings if record.status in FAILING)
+    run = EndedRun(result, ended_at, entry.interval_s, _exemplars(entry.findings), reached_at, at, found_at)
     changed = after_run(_newest(connection, result.target), run)
     for incident in changed.values():
         _write(database, connection, incident)

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, about, headline, silences
+from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, about, headline, not_the_service, silences
 from prober.alerting.options import RUNBOOKS
+from prober.config.following import ConfigurationStatus
+from prober.config.values import EMBEDDED
 from prober.core.findings import Facts, Finding, Kind, Status
 from prober.core.kinds import CAN_FAIL, Symptom, symptom_of
 from prober.core.verdict import Verdict
@@ -213,3 +215,17 @@ def test_passing_probes_do_not_hide_what_pages() -> None:
     several = headline(burning(publish_availability=39.4, stalled_keys=43.0))
     assert several.title == "All probes pass, but 2 objectives burn their error budgets"
     assert [burns.objective for burns in several.burning] == ["stalled_keys", "publish_availability"]
+
+
+def test_an_embedded_server_is_named_with_the_faults_that_it_injects() -> None:
+    found = shown(incident(Kind.ORDER_GAP))
+    assert headline(found).not_the_service == ()
+    (instance,), (prober,) = found.probe_instances, found.probers
+    embedded = replace(instance, probe_instance=replace(instance.probe_instance, endpoint=EMBEDDED))
+    found = replace(found, probe_instances=(embedded,))
+    sentence = "europe is the prober's embedded server, not Google Cloud Pub/Sub. It injects "
+    assert headline(found).not_the_service == (f"{sentence}no faults.",)
+    configured = replace(prober, configuration=ConfigurationStatus("", "", NOON, faults=("reorder_run@0.01",)))
+    assert not_the_service(replace(found, probers=(configured,)), ["europe", "us"]) == (
+        f"{sentence}faults, as configured: reorder_run@0.01.",
+    )

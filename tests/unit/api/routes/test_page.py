@@ -129,7 +129,7 @@ class TestStates:
             ("cell fail", "runs/run-2", "2026-03-01 11:30:00 UTC: 3 runs: 2 FAIL, 1 UNKNOWN; why"),
         ]
 
-    def test_incidents_come_newest_first(self) -> None:
+    def test_open_incidents_come_in_the_order_of_their_beginnings(self) -> None:
         asked = view(EUROPE, US)
         ghost = replace(STUCK, kind=Kind.GHOST, facts={"seq": 4})
         end(asked, EUROPE, Verdict.FAIL, ghost, number=1, at=NOON - 40.0)
@@ -137,7 +137,7 @@ class TestStates:
         end(asked, EUROPE, Verdict.FAIL, ghost, replace(ghost, t=4.0), number=3, at=NOON - 10.0)
         said = page(asked).said()
         said = said[said.index("Open incidents") :]
-        assert said.index("Confirmed messages are not delivered on us") < said.index("published on europe")
+        assert said.index("published on europe") < said.index("Confirmed messages are not delivered on us")
         assert (
             "3 findings in 2 of 2 runs of 1 probe since 2026-03-01 11:59:20 UTC , last seen 10 s ago ; closes by 12:59 UTC" in said
         )

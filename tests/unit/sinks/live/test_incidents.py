@@ -76,6 +76,13 @@ class TestGrouping:
         }
         assert (one.findings, one.runs, one.runs_total, list(one.kinds)) == (3, 2, 3, [GAP, Kind.ORDER_INVERSION])
 
+    def test_an_incident_begins_with_its_first_finding_not_with_the_end_of_the_run(self) -> None:
+        first = {GAP: 12.0}, {Kind.STUCK: 11.0}, {GAP: 10.0}
+        runs = run(40.0, GAP), run(41.0, Kind.STUCK), run(42.0, GAP, probe="pull")
+        seen = told(*(replace(one, found_at=found_at) for one, found_at in zip(runs, first, strict=True)))
+        assert (seen[Symptom.ORDER].first_at, seen[Symptom.ORDER].last_at) == (10.0, 42.0)
+        assert (seen[Symptom.LOSS].first_at, seen[Symptom.LOSS].last_at) == (11.0, 41.0)
+
     def test_what_fails_no_run_opens_none(self) -> None:
         assert told(run(10.0, GAP, status=Status.INDETERMINATE)) == {}
 
