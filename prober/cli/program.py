@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "simulate": ("simulate:simulate_seeds", "Simulate the prober in virtual time."),
     "export": ("export:export", "Check the order of keys in exported files."),
     "cleanup": ("cleanup:cleanup", "Delete what probers left behind."),
+    "store": ("store:store_app", "Show, upgrade or downgrade the status store."),
     "history": ("history:history_app", "Export trace files from a history."),
     "config": ("commands:config_app", "Show or validate the configuration."),
     "help": ("help:show_help", "Explain a command or a topic."),
