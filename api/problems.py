@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.templates import absent_page
 from api.view import View
 from prober.sinks.history.store import HistoryError
-from prober.sinks.status.database import NotStorable, StatusError, StoreReadOnly
+from prober.sinks.status.database import NotStorable, StatusError, StoreIncompatible, StoreReadOnly
 from prober.sinks.status.listings import BadCursor
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -130,6 +130,8 @@ async def _unanswerable(request: Request, error: Exception) -> Response:
         return error_answer(request, 400, "this contains something that cannot be stored, so there is nothing like it")
     what = "the place of the reports" if isinstance(error, HistoryError) else "the status store"
     headers = {"Retry-After": str(RETRY_AFTER_S)}
+    if isinstance(error, StoreIncompatible):
+        return error_answer(request, 503, str(error), headers)
     why = "is read-only" if isinstance(error, StoreReadOnly) else "cannot be reached at the moment"
     return error_answer(request, 503, f"{what} {why}", headers)
 

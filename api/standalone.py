@@ -62,7 +62,6 @@ class Alone:
         self.feed = LiveFeed()
         self._database, self._store = database, StatusStore(database)
         self._problem = "the status store was not asked yet"
-        self._is_prepared = False
         self._followers: list[Callable[[Config], None]] = []
         self._following = Following(ConfigurationFile(config), {}, self._apply, self._configured, self.failed)
 
@@ -141,7 +140,7 @@ class Alone:
             await self._ask()
 
     async def _ask(self) -> None:
-        """Looks whether the store answers. One of a form that this program does not know is a problem, and may be converted meanwhile."""
+        """Look whether the store answers. A store that this program may not use is a problem until a command changes the store."""
         problem = ""
         try:
             await asyncio.to_thread(self._look)
@@ -153,10 +152,8 @@ class Alone:
         self._problem = problem
 
     def _look(self) -> None:
-        """Makes the tables when it is reached for the first time; then just asks."""
-        if not self._is_prepared:
-            self._store.prepare()
-            self._is_prepared = True
+        """Upgrade a store that is older, unless it is pinned, and read from it."""
+        self._store.prepare()
         StatusQueries(self._database).probers()
 
 

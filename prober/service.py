@@ -136,7 +136,8 @@ class Service:
 
     def readiness(self) -> Readiness:
         """Whether runs are scheduled and recorded; what keeps them from it otherwise."""
-        problems = tuple(self._assignments.stuck())
+        incompatible = self._sharding.incompatible if self._sharding else ""
+        problems = tuple(filter(None, (*self._assignments.stuck(), incompatible)))
         return Readiness(not problems, problems)
 
     def alive(self) -> bool:
@@ -174,8 +175,8 @@ class Service:
             state = self._history.state()
             troubles += [f"the history cannot be written: {error}" for error in (state.spool_error, state.store_error) if error]
             troubles += [f"{state.dropped:,} events and findings are missing from the history"] if state.dropped else []
-        if self._sharding is not None and self._sharding.error:
-            troubles.append(f"the other probers cannot be asked for their share: {self._sharding.error}")
+        asking = self._sharding.error if self._sharding else ""
+        troubles += [f"the other probers cannot be asked for their share: {asking}"] if asking else []
         troubles += [f"the reports of the nightly jobs cannot be read: {self._nightly.error}"] if self._nightly.error else []
         return tuple(troubles)
 
@@ -332,10 +333,9 @@ class Service:
         await self._connections.close_unused([open_probe.broker for open_probe in used])
 
     async def _prepare_store(self) -> None:
-        """Makes the tables if the store answers soon; else whoever writes does it later."""
+        """Create or upgrade the tables if the store answers soon; else the writer does it later."""
         with suppress(StatusError, TimeoutError):
-            async with asyncio.timeout(PREPARE_TIMEOUT_S):
-                await asyncio.to_thread(StatusStore(self._database).prepare)
+            await asyncio.wait_for(asyncio.to_thread(StatusStore(self._database).prepare), PREPARE_TIMEOUT_S)
 
     def _new_sharding(self) -> ShardingMember | None:
         group = self._config.sharding.group

@@ -9,6 +9,9 @@ A probe instance that changes hands is probed on a new topic, in a new epoch, so
 While the store cannot be reached everybody goes on with what it has, and for a moment after that nobody takes more, so that the others can
 renew what has ended meanwhile. A prober that could not ask since it started begins with everything after a while: probing twice costs
 messages, not probing at all may cost sleep.
+
+A store whose revision this program may not use is another matter: the other probers can use it and probe everything. A prober that finds
+an incompatible store keeps the probe instances whose leases it held, and takes no others, however long that lasts.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from prober.clock import monotonic_s
-from prober.sinks.status.database import StatusError
+from prober.sinks.status.database import StatusError, StoreIncompatible
 from prober.sinks.status.leases import Leases
 
 TICK_S: Final = 2.0
@@ -71,8 +74,11 @@ class ShardingMember:
         self._held: set[str] = set()
         self._giving: dict[str, asyncio.Task[None]] = {}
         self._asking, self._has_left = threading.Lock(), False
+        self._is_alone = False
         self.error = ""
         """Why the store could not be asked last time; empty if it could."""
+        self.incompatible = ""
+        """Why this program may not use the store, by the last answer of the store; empty if it may."""
 
     async def keep_on(self) -> None:
         """Takes part until it is cancelled."""
@@ -87,14 +93,10 @@ class ShardingMember:
         """Asks once, and does what follows from it."""
         try:
             mine, held = await asyncio.to_thread(self._ask, frozenset(self._held), self._clock() >= self._hesitates_until_t)
-            self.error = ""
         except StatusError as error:
-            self.error = str(error)
-            self._hesitates_until_t = self._clock() + LEASE_S
-            if not self._held and self._clock() - self._began_t >= ALONE_AFTER_S:
-                _log.warning("the other probers cannot be found: this one probes everything: %s", error)
-                self._begin(set(self._instances))
+            self._go_on_without_store(error)
             return
+        self.error, self.incompatible, self._is_alone = "", "", False
         self._begin((held - self._held - self._giving.keys()).intersection(self._instances))  # which may have changed meanwhile
         for instance in self._held - held:
             self._end(instance)  # somebody else has it, who took it while the store could not be asked
@@ -111,6 +113,21 @@ class ShardingMember:
             self._end(instance)
         for instance in self._held.intersection(changed) - self._giving.keys():
             self._giving[instance] = asyncio.create_task(self._renew(instance, renew), name=f"renew {instance}")
+
+    def _go_on_without_store(self, error: StatusError) -> None:
+        """Keep what is held. Take everything only if the store never answered, and give it back if the store is incompatible."""
+        self._hesitates_until_t = self._clock() + LEASE_S
+        if isinstance(error, StoreIncompatible):
+            if not self.incompatible:
+                _log.warning("this prober takes no more probe instances: %s", error)
+            self.incompatible = str(error)
+            for instance in self._held if self._is_alone else ():
+                self._end(instance)
+        elif not (self._held or self.incompatible) and self._clock() - self._began_t >= ALONE_AFTER_S:
+            _log.warning("the other probers cannot be found: this one probes everything: %s", error)
+            self._is_alone = True
+            self._begin(set(self._instances))
+        self.error = str(error)
 
     async def leave(self) -> None:
         """Gives everything back, so that the others need not wait; for good, and only when no run is under way any more."""

@@ -69,21 +69,6 @@ def test_it_tells_what_is_stored_and_begins_nothing(tmp_path: Path) -> None:
         assert "pubsub_prober_build_info" in metrics
 
 
-def test_on_a_store_of_a_newer_form_it_stays_up_and_says_what_to_do(tmp_path: Path) -> None:
-    """After a rollback: the store may be converted while it runs."""
-    url = f"sqlite:///{tmp_path}/status.db"
-    database = Database(url)
-    StatusStore(database).prepare()
-    with database.writing() as connection:
-        connection.exec_driver_sql("UPDATE status_version SET version_num = '999'")
-    database.close()
-    with alone(url) as client:
-        (problem,) = client.get("/readyz").json()["problems"]
-        assert problem.startswith("the status store has schema 999, which this program does not know (its own is ")
-        assert client.get("/healthz").status_code == 200
-        assert client.get("/").status_code == 200
-
-
 def test_it_imports_nothing_that_probes(tmp_path: Path) -> None:
     """It may run where only the store can be reached, and in many replicas: neither gRPC nor a server nor a schedule is for it."""
     program = """

@@ -1,7 +1,8 @@
 """The database behind the status store: SQLite or PostgreSQL, transactions, and what becomes of their errors.
 
-Everything that goes wrong is one of two things. The store is not there (`StoreUnavailable`): nobody answers, it is locked, full or
-not yet set up; the same may work later. Or it does not take what it was given (`NotStorable`), which will not change.
+Everything that goes wrong is one of three things. The store is not there (`StoreUnavailable`): nobody answers, it is locked, full or
+not yet set up; the same may work later. It has a revision that this program may not use (`StoreIncompatible`). Or it does not take what it
+was given (`NotStorable`), which will not change.
 
 On SQLite a transaction that writes takes the lock at its beginning (BEGIN IMMEDIATE), since one that reads first and is refused later
 could only be done again. Readers never wait for it (write-ahead log), and a commit is on the disk when it returns.
@@ -14,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -24,8 +26,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from prober.clock import monotonic_s
 from prober.errors import ProberError
 from prober.sinks.status.columns import Record
+from prober.sinks.status.revisions import read_revision, refusal
 from prober.slo.objectives import DAY_S
 
 WAIT_MAX_S: Final = 5
@@ -40,6 +44,8 @@ _TRANSACTION_LIMITS_S: Final = {
 UNIX_EPOCH_JD: Final = 2_440_587.5
 """1970 as SQLite counts days."""
 CONNECTIONS_MAX: Final = 20
+CHECKED_EVERY_S: Final = 2.0
+"""How long a program goes on after another program has made the store incompatible."""
 
 _WRITES: Final = "prober_writes"
 _SQLITE: Final = "sqlite"
@@ -63,6 +69,10 @@ class StoreReadOnly(StoreUnavailable):
     """It answers, and takes nothing until somebody makes it writable."""
 
 
+class StoreIncompatible(StatusError):
+    """The store has a revision that this program may not use; the text names the command that changes that, and no host."""
+
+
 class NotStorable(StatusError):
     """It will never take this."""
 
@@ -75,14 +85,20 @@ class Database:
         self._url = _checked(url)
         self.is_sqlite = self._url.get_backend_name() == _SQLITE
         self.engine = self._new_engine()
+        self._checked_until_t = -inf
 
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database. Raises `StoreUnavailable`."""
+    def reading(self, *, checked: bool = True) -> Iterator[Connection]:
+        """A transaction that sees one state of the database.
+
+        Raises `StoreUnavailable`, and if `checked` `StoreIncompatible` for a store that this program may not use.
+        """
         with self._translated(), self.engine.connect() as connection:
+            if checked:
+                self._check(connection)
             yield connection
 
     def rows(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
@@ -96,13 +112,28 @@ class Database:
             return records_in(connection, query)
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, checked: bool = True) -> Iterator[Connection]:
         """A transaction that is committed at the end: when this returns, what was written lasts.
 
-        Raises `StoreUnavailable`, after which it is not known whether it was committed, or `NotStorable`.
+        Raises `StoreUnavailable`, after which it is not known whether it was committed, or `NotStorable`, and if `checked`
+        `StoreIncompatible` for a store that this program may not use.
         """
         with self._translated(), self.engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
+            if checked:
+                self._check(connection)
             yield connection
+
+    def _check(self, connection: Connection) -> None:
+        """Compare the revision of the store with this program every few seconds: another program may change it at any time."""
+        now = monotonic_s()
+        if now < self._checked_until_t:
+            return
+        store = read_revision(connection)
+        if store is None:
+            raise StoreUnavailable(f"{self} has no tables yet")
+        if reason := refusal(store):
+            raise StoreIncompatible(reason)
+        self._checked_until_t = now + CHECKED_EVERY_S
 
     def take_time(self, connection: Connection) -> None:
         """Lets the statements of this transaction take as long as they need: for what nobody waits for."""

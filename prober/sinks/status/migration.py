@@ -1,50 +1,126 @@
-"""Brings the status store to the form that this program knows. Called at every start, by every replica.
+"""Changes of the revision of a status store: at the start of a program, and by the commands `ordering-prober store`.
 
-One of them does it, the others wait: on PostgreSQL an advisory lock, on SQLite the lock of the file. It happens in one transaction, so
-a replica that is killed in between leaves nothing half done.
+    prepare(database)              # at the start of every program, by every replica
+    upgrade(database)              # a command: also of a pinned store
+    downgrade(database, "1")       # a command: pins the store, so that running programs do not upgrade it again
 
-    migrate(database)              # to the newest form
-    migrate(database, "base")      # back to the beginning: everything is dropped
+One program changes the store, the others wait: on PostgreSQL for an advisory lock, on SQLite for the lock of the file. Each change is one
+transaction, so a program that is killed leaves nothing half done.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
-from prober.sinks.status.database import Database, StatusError, StoreUnavailable
+from prober.sinks.status.database import Database, StatusError, StoreIncompatible, StoreUnavailable
+from prober.sinks.status.revisions import (
+    DOWNGRADE,
+    UPGRADE,
+    VERSION_TABLE,
+    StoreRevision,
+    configuration,
+    known,
+    read_revision,
+    refusal,
+    scripts,
+)
 
-VERSION_TABLE: Final = "status_version"
 ADVISORY_LOCK: Final = 0x6F6B70  # "okp"; what else locks in this database takes another number
 WRITERS_MAX: Final = 20
 """How many other writers in a row are waited for."""
 
 
-def migrate(database: Database, revision: str = "head") -> None:
-    """Makes or changes the tables, upwards or downwards, to a revision.
+@dataclass(frozen=True, slots=True)
+class RevisionChange:
+    """The revision of a store before and after a command; `before` is None for a store that was empty."""
 
-    Raises `StoreUnavailable` if the store is not there or somebody holds the lock for too long, and `StatusError` if it has a form that
-    this program does not know, such as that of a newer one.
+    before: str | None
+    after: str
+
+
+def prepare(database: Database) -> None:
+    """Create the tables of an empty store, or upgrade an older store that is not pinned. A store that fits is only read.
+
+    Raises `StoreIncompatible` for a store that this program may not use or upgrade, and `StoreUnavailable`.
     """
+    if _fits(stored_revision(database)):
+        return
+    with _locked(database) as connection:
+        store = read_revision(connection)
+        if _fits(store):
+            return
+        if store is not None and (store.pinned or store.revision not in known()):
+            raise StoreIncompatible(refusal(store))
+        _move(connection, store, known()[-1])
+
+
+def upgrade(database: Database, to: str | None = None) -> RevisionChange:
+    """Upgrade a store to a revision of this program (default: the newest) and end its pin. A newer store that fits stays as it is.
+
+    Raises `StoreIncompatible` for a newer store that does not fit, `StatusError` for a `to` that is older than the store, and
+    `StoreUnavailable`.
+    """
+    revisions = known()
+    target = to or revisions[-1]
+    with _locked(database) as connection:
+        store = read_revision(connection)
+        if store is not None and store.revision not in revisions:
+            if reason := refusal(store):
+                raise StoreIncompatible(reason)
+            return RevisionChange(store.revision, store.revision)
+        if store is not None and revisions.index(store.revision) > revisions.index(target):
+            raise StatusError(f"the status store has revision {store.revision}, which is newer: run `{DOWNGRADE} --to {target}`")
+        return _move(connection, store, target)
+
+
+def downgrade(database: Database, to: str) -> RevisionChange:
+    """Downgrade a store to a revision of this program and pin it.
+
+    Raises `StoreIncompatible` for a store whose revision this program does not contain, `StatusError` for a `to` that is newer than the
+    store, and `StoreUnavailable`.
+    """
+    revisions = known()
+    with _locked(database) as connection:
+        store = read_revision(connection)
+        if store is None:
+            raise StatusError("the status store is empty: there is nothing to downgrade")
+        if store.revision not in revisions:
+            raise StoreIncompatible(
+                f"the status store has revision {store.revision}, which this program (revision {revisions[-1]}) does not contain: run "
+                f"`{DOWNGRADE} --to {to}` with the program that upgraded the store"
+            )
+        if revisions.index(store.revision) < revisions.index(to):
+            raise StatusError(f"the status store has revision {store.revision}, which is older: run `{UPGRADE} --to {to}`")
+        return _move(connection, store, to, pinned=True)
+
+
+def stored_revision(database: Database) -> StoreRevision | None:
+    """Read the revision of a store, also of one that this program may not use; None: the store is empty. Raises `StoreUnavailable`."""
+    with database.reading(checked=False) as connection:
+        return read_revision(connection)
+
+
+def _fits(store: StoreRevision | None) -> bool:
+    return store is not None and not refusal(store)
+
+
+@contextmanager
+def _locked(database: Database) -> Iterator[Connection]:
+    """A transaction that no other change of the revision runs beside."""
     if database.is_sqlite:
         _write_ahead(database)
-    with database.writing() as connection:
+    with database.writing(checked=False) as connection:
         if not database.is_sqlite:
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": ADVISORY_LOCK})
         database.take_time(connection)
-        _move(connection, revision)
-
-
-def revision_of(connection: Connection) -> str | None:
-    """The form that the store has; None: it is empty."""
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+        yield connection
 
 
 def _write_ahead(database: Database) -> None:
@@ -52,7 +128,7 @@ def _write_ahead(database: Database) -> None:
 
     While another replica writes, SQLite refuses this at once: each time the next one waits for the end of that write.
     """
-    with database.reading() as connection:
+    with database.reading(checked=False) as connection:
         raw: Any = connection.connection.dbapi_connection
         for _ in range(WRITERS_MAX):
             try:
@@ -65,24 +141,18 @@ def _write_ahead(database: Database) -> None:
 
 def _await_writer(database: Database) -> None:
     """Returns when nobody writes any more. Raises `StoreUnavailable` if that takes too long."""
-    with database.writing():
+    with database.writing(checked=False):
         pass
 
 
-def _move(connection: Connection, revision: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.set_main_option("path_separator", "os")
+def _move(connection: Connection, store: StoreRevision | None, to: str, *, pinned: bool = False) -> RevisionChange:
+    """Take the steps to a revision and write the compatibility statement of that revision."""
+    revisions = known()
+    config = configuration()
     config.attributes["connection"] = connection
-    known = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
-    current = revision_of(connection)
-    if current is not None and current not in known:
-        raise StatusError(
-            f"the status store has schema {current}, which this program does not know (its own is {known[0]}): use the version that made "
-            "the store, or another store"
-        )
-    target = known[0] if revision == "head" else revision
-    if current == target:
-        return
-    forward = target != "base" and (current is None or known.index(target) < known.index(current))
-    (command.upgrade if forward else command.downgrade)(config, target)
+    is_older = store is None or revisions.index(store.revision) < revisions.index(to)
+    (command.upgrade if is_older else command.downgrade)(config, to)
+    (oldest_program,) = (script.module.oldest_program for script in scripts() if script.revision == to)
+    statement = text(f"UPDATE {VERSION_TABLE} SET oldest_program = :oldest_program, pinned = :pinned")
+    connection.execute(statement, {"oldest_program": oldest_program, "pinned": pinned})
+    return RevisionChange(None if store is None else store.revision, to)

@@ -22,7 +22,7 @@ from prober.sinks.live.incidents import Acknowledgement, EndedRun, Exemplar, Inc
 from prober.sinks.live.snapshot import InstanceSnapshot
 from prober.sinks.status.columns import Record, values_of
 from prober.sinks.status.database import Database, records_in
-from prober.sinks.status.migration import migrate
+from prober.sinks.status.migration import prepare
 from prober.sinks.status.prober_records import InstanceRecord, ProberRecord, Slice
 from prober.sinks.status.records import Entry, Evidence, FindingRecord, IncidentRecord, RunRecord, Shown
 from prober.sinks.status.retention import RetentionPolicy, Tidied, tidy
@@ -36,7 +36,10 @@ _LOCKS: Final = 0x6F6B71
 
 
 class StatusStore:
-    """Writes. Every method raises `StoreUnavailable` or `NotStorable`; when it returns, what was written lasts. For any thread."""
+    """Writes. Every method raises `StoreUnavailable`, `StoreIncompatible` or `NotStorable`; when it returns, what was written lasts.
+
+    For any thread.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -45,8 +48,8 @@ class StatusStore:
         return str(self._database)
 
     def prepare(self) -> None:
-        """Makes the tables, or brings them to the form that this program knows."""
-        migrate(self._database)
+        """Create the tables, or upgrade them (`migration.prepare`)."""
+        prepare(self._database)
 
     def record(self, entries: Iterable[Entry], at: float = 0.0) -> None:
         """Runs with their findings, in the order in which they ended: all of them or none. `at`: now; 0: as they ended."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import ColumnElement, Double, literal
 
 from prober.schedule.sharding import ALONE_AFTER_S, INSTANCE, LEASE_S, PRESENT, ShardingMember, shares
-from prober.sinks.status.database import Database, StoreUnavailable
+from prober.sinks.status.database import Database, StoreIncompatible, StoreUnavailable
 from prober.sinks.status.leases import Leases
 from prober.sinks.status.store import StatusStore
 
@@ -54,9 +54,11 @@ class Time:
 class Cut(Leases):
     """Leases of a store that can be out of reach."""
 
-    out_of_reach = False
+    out_of_reach = incompatible = False
 
     def take(self, names: object) -> set[str]:
+        if self.incompatible:
+            raise StoreIncompatible("too old")
         if self.out_of_reach:
             raise StoreUnavailable("nobody answers")
         return super().take(names)  # type: ignore[arg-type]
@@ -198,6 +200,52 @@ class TestSharing:
             assert one.working == set()
             await probe_loop(one, count=1)
             assert one.working == set(INSTANCES)
+
+        asyncio.run(scenario())
+
+
+class TestIncompatibleStore:
+    """Other programs than this one can use the store."""
+
+    def test_a_prober_that_starts_takes_nothing_however_long_it_waits(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            one.leases.incompatible = True
+            await probe_loop(one, count=2 * int(ALONE_AFTER_S))
+            assert (one.working, one.sharding.incompatible) == (set(), "too old")
+            one.leases.incompatible, one.leases.out_of_reach = False, True
+            await probe_loop(one, count=2 * int(ALONE_AFTER_S))
+            assert (one.working, one.sharding.incompatible) == (set(), "too old")
+            one.leases.out_of_reach = False
+            await probe_loop(one, count=2 * int(LEASE_S))
+            assert (one.working, one.sharding.incompatible) == (set(INSTANCES), "")
+
+        asyncio.run(scenario())
+
+    def test_a_prober_keeps_its_share_and_takes_no_more(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            a, b = members("a"), members("b")
+            await probe_loop(a, b)
+            share = set(a.working)
+            a.leases.incompatible = True
+            await b.sharding.leave()
+            await probe_loop(a, count=2 * int(LEASE_S))
+            assert (a.working, a.sharding.error) == (share, "too old")
+            a.leases.incompatible = False
+            await probe_loop(a, count=2 * int(LEASE_S))
+            assert a.working == set(INSTANCES)
+
+        asyncio.run(scenario())
+
+    def test_a_prober_that_began_with_everything_gives_it_back(self, members: Callable[[str], Member]) -> None:
+        async def scenario() -> None:
+            one = members("a")
+            one.leases.out_of_reach = True
+            await probe_loop(one, count=int(ALONE_AFTER_S) + 1)
+            assert one.working == set(INSTANCES)
+            one.leases.incompatible = True
+            await probe_loop(one)
+            assert one.working == set()
 
         asyncio.run(scenario())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 
 from prober.sinks.status.columns import Record
-from prober.sinks.status.migration import VERSION_TABLE
+from prober.sinks.status.revisions import VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],

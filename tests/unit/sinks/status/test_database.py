@@ -77,7 +77,7 @@ def test_readers_do_not_wait_for_a_writer_and_see_no_half_of_it(tmp_path: Path) 
 
 def test_what_is_in_use_when_it_is_closed_is_closed_when_it_is_returned(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path))
-    with database.reading() as connection:
+    with database.reading(checked=False) as connection:
         used = connection.connection.driver_connection
         assert isinstance(used, sqlite3.Connection)
         database.close()

@@ -11,7 +11,7 @@ from prober.core.verdict import Verdict
 from prober.monitoring.comparison import OwnSubscriptionStatus, Point, ProberSide, Reading, Side
 from prober.sinks.live.condition import Condition
 from prober.sinks.status.database import Database
-from prober.sinks.status.migration import migrate
+from prober.sinks.status.migration import prepare
 from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.queries import StatusQueries
 from prober.sinks.status.slices import KEPT_S, LONG_S, MINUTE_SLICE_S, Series
@@ -27,7 +27,7 @@ def test_two_probers_and_two_replicas_of_the_api_agree(url: str) -> None:
     """Both write at the same time, runs of the same probe instance and of others, and each run twice."""
     databases = [Database(url) for _ in range(4)]
     probers, replicas = [StatusStore(each) for each in databases[:2]], [StatusQueries(each) for each in databases[2:]]
-    migrate(databases[0])
+    prepare(databases[0])
 
     def probe(number: int) -> None:
         store, name = probers[number], f"prober-{number}"

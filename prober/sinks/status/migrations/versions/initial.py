@@ -1,4 +1,4 @@
-"""The tables of the status store."""
+"""The tables of the status store, and the compatibility statement in the version table."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from uuid import uuid4
 import sqlalchemy as sa
 from alembic import op
 
-revision = "records"
+from prober.sinks.status.revisions import VERSION_TABLE
+
+revision = "1"
 down_revision = None
-branch_labels = None
-depends_on = None
+oldest_program = "1"
 
 _OPEN = sa.text("closed_at IS NULL")
-_TABLES = ("evidence", "findings", "identity", "incidents", "leases", "probers", "runs", "probe_instances", "slices")
 
 
 def upgrade() -> None:
-    """From nothing."""
+    """Create every table in an empty database."""
+    op.add_column(VERSION_TABLE, sa.Column("oldest_program", sa.Text()))
+    op.add_column(VERSION_TABLE, sa.Column("pinned", sa.Boolean()))
+    _checkpoints()
     _evidence()
     _findings()
     _identity()
@@ -30,14 +33,28 @@ def upgrade() -> None:
     _slices()
 
 
-def downgrade() -> None:
-    """Drops everything."""
-    for table in _TABLES:
-        op.drop_table(table)
-
-
 def _needed(name: str, kind: sa.types.TypeEngine[Any]) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=False)
+
+
+def _checkpoints() -> None:
+    op.create_table(
+        "checkpoints",
+        *(_needed(name, sa.Text()) for name in ("name", "topic", "subscription", "epoch")),
+        _needed("left_at", sa.Double()),
+        sa.PrimaryKeyConstraint("name", name="pk_checkpoints"),
+    )
+    op.create_table(
+        "waiting_publishes",
+        _needed("name", sa.Text()),
+        _needed("position", sa.BigInteger()),
+        *(_needed(name, sa.Text()) for name in ("event", "key")),
+        *(_needed(name, sa.BigInteger()) for name in ("seq", "generation")),
+        _needed("message_id", sa.Text()),
+        _needed("size", sa.BigInteger()),
+        _needed("region", sa.Text()),
+        sa.PrimaryKeyConstraint("name", "position", name="pk_waiting_publishes"),
+    )
 
 
 def _evidence() -> None:
@@ -128,10 +145,13 @@ def _incidents() -> None:
         sa.Column("exemplar_events", sa.BigInteger()),
         sa.Column("closed_at", sa.Double()),
         sa.Column("acknowledged", sa.JSON()),
+        sa.Column("raised_at", sa.Double()),
+        sa.Column("first_acknowledged_at", sa.Double()),
         sa.PrimaryKeyConstraint("incident_id", name="pk_incidents"),
     )
     op.create_index("ix_incidents_first_at_incident_id", "incidents", ["first_at", "incident_id"])
     op.create_index("ix_incidents_last_at_incident_id", "incidents", ["last_at", "incident_id"])
+    op.create_index("ix_incidents_raised_at", "incidents", ["raised_at"])
     op.create_index(
         "ix_incidents_open", "incidents", ["target", "symptom"], unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN
     )
