@@ -29,7 +29,7 @@ from prober.runs.probe_instance import ProbeInstance
 from prober.runs.resources import Provisioner
 from prober.runs.runner import Run
 from prober.schedule.instances import PlannedInstance
-from prober.sinks.metrics import Metrics, exemplar_of
+from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.slo.counts import SloCounters
 
@@ -58,7 +58,7 @@ class Bench:
             self.target, self.probe_instance.resource_name("bench"), self.probe_instance.experiment.subscriptions, lasting=True
         )
         metrics = Metrics(config.objectives).watch(target)
-        self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, exemplar_of, "ordering", "wire")
+        self.sink = MetricsSink(metrics, ["s"], SloCounters(config.objectives), Metrics().health, "ordering", "wire")
 
     async def measure(self, endpoint: Endpoint, repeat: int) -> list[tuple[float, float]]:
         """CPU microseconds per message and messages per second, of each round after one to warm up."""

@@ -18,14 +18,14 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Final, TextIO
 
 from opentelemetry import trace
 
-from prober.config.sections import LogFormat, Telemetry
-
-OURS: Final = ("api", "prober", "uvicorn")
+OURS: Final = ("api", "prober", "spark_jobs", "uvicorn")
 """Loggers that write from the configured level on. Libraries write warnings and worse."""
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
@@ -34,20 +34,37 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def set_up(telemetry: Telemetry, stream: TextIO) -> None:
-    """Sends everything that is logged in this process to `stream`, each record as one line; warnings of Python too.
+def set_up(stream: TextIO, level_name: str, *, as_json: bool) -> None:
+    """Send everything that is logged in this process to `stream`, each record as one line; warnings of Python too.
 
+    level_name   the least important level of our own loggers, such as `info`.
     Handlers that others have installed are removed. uvicorn installs its own when it is configured, unless its `log_config` is None.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter() if telemetry.log_format is LogFormat.JSON else TextFormatter())
-    level = logging.getLevelNamesMapping()[telemetry.log_level.upper()]
+    handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
+    level = logging.getLevelNamesMapping()[level_name.upper()]
     logging.basicConfig(level=max(level, logging.WARNING), handlers=[handler], force=True)
     logging.captureWarnings(True)
     for name in ("google", "uvicorn", "uvicorn.access", "uvicorn.error"):
         _forward(logging.getLogger(name))
     for name in OURS:
         logging.getLogger(name).setLevel(level)
+
+
+def span_context_of(run_id: str) -> trace.SpanContext:
+    """Return the trace and the root span that a run has, or would have if it were traced. They follow from its id."""
+    digest = blake2b(run_id.encode(), digest_size=24).digest()
+    return trace.SpanContext(int.from_bytes(digest[:16]), int.from_bytes(digest[16:]), is_remote=False)
+
+
+def trace_id_of(run_id: str) -> str:
+    """Return the trace id of a run: 32 hexadecimal digits."""
+    return trace.format_trace_id(span_context_of(run_id).trace_id)
+
+
+def lines_of_run(run_id: str) -> AbstractContextManager[trace.Span]:
+    """Give the lines that are logged inside, in this task and those that it starts, the trace of a run."""
+    return trace.use_span(trace.NonRecordingSpan(span_context_of(run_id)), record_exception=False, set_status_on_exception=False)
 
 
 def _forward(logger: logging.Logger) -> None:
@@ -82,14 +99,17 @@ class JsonFormatter(logging.Formatter):
 
 
 def _active_span() -> dict[str, object]:
-    """The OpenTelemetry span that is active in this thread or task, such as one of an instrumentation of the API."""
+    """The OpenTelemetry span of this thread or task: of a run, or of an instrumentation of the API.
+
+    Whether a run is traced is decided when it has ended.
+    """
     context = trace.get_current_span().get_span_context()
     if not context.is_valid:
         return {}
     return {
         "logging.googleapis.com/trace": trace.format_trace_id(context.trace_id),
         "logging.googleapis.com/spanId": trace.format_span_id(context.span_id),
-        "logging.googleapis.com/trace_sampled": context.trace_flags.sampled,
+        **({"logging.googleapis.com/trace_sampled": True} if context.trace_flags.sampled else {}),
     }
 
 

@@ -44,8 +44,10 @@ from prober.sinks.history.writer import HistorySink, HistoryWriter
 from prober.sinks.live.feed import LiveFeed
 from prober.sinks.live.snapshot import Readiness, RunOrdered, StatusSnapshot
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Component, Exemplar, Metrics, Scrapes, exemplar_of, families
+from prober.sinks.metrics import Component, Metrics, Scrapes, families
 from prober.sinks.metrics.measurements import MetricsSink
+from prober.sinks.otlp.exporters import resource_of
+from prober.sinks.otlp.metrics import metrics_export
 from prober.sinks.status.checkpoints import StoredCheckpoints
 from prober.sinks.status.database import Database, StatusError
 from prober.sinks.status.entries import ProberIdentity
@@ -55,8 +57,7 @@ from prober.sinks.status.retention import RetentionPolicy
 from prober.sinks.status.store import StatusStore
 from prober.sinks.status.writer import StatusWriter
 from prober.sinks.top_keys import TopKeys
-from prober.sinks.tracing.sink import TracingSink
-from prober.sinks.tracing.spans import Tracing, trace_id_of
+from prober.sinks.tracing.sink import tracing_sink
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import SLICE_S
 
@@ -85,7 +86,9 @@ class Service:
         self.feed = LiveFeed()
         self._top_keys = TopKeys()
         self._metrics.watch_keys(self._top_keys.snapshot)
-        self._tracing = TracingSink(Tracing(config.telemetry, version))
+        resource = resource_of(self._instance, version)
+        self._tracing = tracing_sink(resource, self._metrics.health)
+        self._metrics_export = metrics_export(resource, self._metrics)
         self._resources = AsyncExitStack()
         self._counters: dict[str, SloCounters] = {}
         self._surroundings: dict[tuple[str, str, str], Surroundings] = {}
@@ -183,6 +186,7 @@ class Service:
     # --- putting it together -------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
+        await self._resources.enter_async_context(self._metrics_export)
         self._resources.push_async_callback(asyncio.to_thread, self._tracing.close)
         if self._history is not None:
             await asyncio.to_thread(self._history.start)
@@ -261,7 +265,7 @@ class Service:
             shared.append(HistorySink(self._history))
 
         def sinks(instance: ProbeInstance, names: Sequence[str]) -> list[RunSink]:
-            measuring = MetricsSink(metrics, names, counters, health, _exemplar_of, instance.probe, instance.vantage)
+            measuring = MetricsSink(metrics, names, counters, health, instance.probe, instance.vantage)
             observing = [self._top_keys.sink(names[0])] if instance.probe == OBSERVE else []
             return [measuring, *shared, *observing]
 
@@ -394,7 +398,3 @@ class Service:
         """Tells the status store how everything stands."""
         self._status.heartbeat(self.snapshot())
         self._metrics.health.set(families.STATUS_STORE_UP, not self._status.state().error)
-
-
-def _exemplar_of(run_id: str) -> Exemplar:
-    return exemplar_of(run_id, trace_id_of(run_id))

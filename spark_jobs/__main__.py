@@ -2,23 +2,29 @@
 
 Exit codes: 0 all is well; 1 a promise was broken, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 nobody knows.
 With `--exit-zero-on-findings` 0 stands for 1 too: for schedulers that take any other code for a job that did not do its work.
-One line on standard output says what came out; what goes on meanwhile, and what is wrong, is on standard error.
+Standard output gets one line with the result, standard error the log. With `--log-format json` standard output gets both, as one JSON
+object per line, of which the last is the result.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from prober.clock import wall_s
+from prober.logs import set_up
 from spark_jobs import nightly
 from spark_jobs.history import History
 from spark_jobs.session import DRIVER_MEMORY, session
 from spark_jobs.storage import FAILURES, JobError, reason_of
 from spark_jobs.work import Exit, JobOutcome, Reports, Settings, Work, read_objectives, unknown
+
+_log = logging.getLogger("spark_jobs")
 
 _JOBS: Final = {**nightly.JOBS, nightly.JOB: nightly.run}
 
@@ -33,12 +39,18 @@ class _Parser(ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what the arguments say; returns the exit code."""
     asked = _parser().parse_args(arguments)
+    as_json = asked.log_format == "json"
+    set_up(sys.stdout if as_json else sys.stderr, "info", as_json=as_json)
     try:
         outcome = _carried_out(asked)
     except JobError as error:
-        print(f"spark_jobs: {error}", file=sys.stderr)
+        _log.error("%s", error)
         return Exit.USAGE
-    print(outcome.line)
+    if as_json:
+        level = logging.INFO if outcome.exit is Exit.PASS else logging.WARNING
+        _log.log(level, "%s", outcome.line, extra={"job": asked.job, "verdict": outcome.exit.name})
+    else:
+        print(outcome.line)
     return Exit.PASS if asked.exit_zero_on_findings and outcome.exit is Exit.FAIL else outcome.exit
 
 
@@ -54,7 +66,9 @@ def _carried_out(asked: Any) -> JobOutcome:
     now = wall_s()
     day = asked.date or _day_before(now)
     with session(asked.master, name=f"ordering-prober {asked.job}", memory=asked.memory) as spark:
-        work = Work(spark, History(spark, asked.history), Reports(spark, asked.reports), day, now, settings, _say)
+        work = Work(
+            spark, History(spark, asked.history), Reports(spark, asked.reports), day, now, settings, partial(_log.info, "%s")
+        )
         try:
             return _JOBS[asked.job](work)
         except FAILURES as error:
@@ -97,6 +111,7 @@ def _parser() -> ArgumentParser:
         metavar="DAYS",
         help="for late data (%(default)s)",
     )
+    add("--log-format", choices=("text", "json"), default="text", help="json: log and result on standard output (%(default)s)")
     add(
         "--exit-zero-on-findings",
         action="store_true",
@@ -130,10 +145,6 @@ def _seconds(text: str) -> float:
 
 def _day_before(now: float) -> date:
     return date(1970, 1, 1) + timedelta(seconds=now) - timedelta(days=1)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")  # in one piece: jobs that run side by side speak at the same time
 
 
 if __name__ == "__main__":

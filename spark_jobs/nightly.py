@@ -84,7 +84,7 @@ def _end_of(work: Work, name: str) -> _End:
         end = _End(unknown(name, work, str(error)), failed=True)
     except FAILURES as error:
         end = _End(unknown(name, work, reason_of(error)), failed=True)
-    work.say(f"  {end.outcome.line} ({monotonic_s() - began_s:.0f} s)")
+    work.say(f"{end.outcome.line} ({monotonic_s() - began_s:.0f} s)")
     return end
 
 

@@ -209,7 +209,7 @@ def _dropped() -> Panel:
 def _writes() -> Panel:
     words = Words(
         "Failed writes",
-        "Failed attempts to write the history or the status store. The prober tries again before it drops anything.",
+        "Failed attempts to write the history or the status store, and failed OpenTelemetry exports. Only exports are not tried again.",
         (
             "PubsubProberHistoryFailing",
             "PubsubProberStatusStoreFailing",
@@ -217,7 +217,11 @@ def _writes() -> Panel:
     )
     asked = [
         Query(increase_of(family), name)
-        for name, family in (("history", families.HISTORY_FAILURES), ("status store", families.STATUS_FAILURES))
+        for name, family in (
+            ("history", families.HISTORY_FAILURES),
+            ("status store", families.STATUS_FAILURES),
+            ("OpenTelemetry", families.EXPORT_FAILURES),
+        )
     ]
     return graph_panel(words, Look(COUNT, bars=True), *asked)
 

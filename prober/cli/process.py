@@ -117,10 +117,10 @@ def start_logs(telemetry: Telemetry) -> Callable[[str], None]:
     from prober.config.sections import LogFormat
     from prober.logs import set_up
 
-    if telemetry.log_format is LogFormat.JSON:
-        set_up(telemetry, sys.stdout)
+    as_json = telemetry.log_format is LogFormat.JSON
+    set_up(sys.stdout if as_json else sys.stderr, telemetry.log_level, as_json=as_json)
+    if as_json:
         return partial(logging.getLogger(__name__).info, "status page: %s")
-    set_up(telemetry, sys.stderr)
     return lambda url: print(f"status page: {url}", flush=True)
 
 

@@ -334,7 +334,7 @@ class Config(Section):
     push: PushSettings = PushSettings()
     """Where messages are pushed to."""
     telemetry: Telemetry = Telemetry()
-    """Traces and logs."""
+    """Logs."""
     maintenance: tuple[Maintenance, ...] = ()
     """When not to probe."""
     sharding: Sharding = Sharding()

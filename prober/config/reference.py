@@ -104,6 +104,8 @@ target is called `emulator`. `--endpoint` on the command line wins over it.
 
 `LOG_LEVEL` sets `telemetry.log_level`, unless `ORDERING_PROBER_TELEMETRY__LOG_LEVEL` does.
 
+The `OTEL_*` variables configure the [export of traces and metrics](service.md#traces-metrics-and-logs).
+
 ## When it changes
 
 `ordering-prober run` looks at its file every two seconds, and on SIGHUP at once; `ordering-prober api` does the same. What counts is

@@ -1,4 +1,4 @@
-"""Sections of the configuration that stand for themselves: cost, what is kept, traces and logs, pushes, fire drills, the
+"""Sections of the configuration that stand for themselves: cost, what is kept, logs, pushes, fire drills, the
 user's own subscriptions, a stream that others publish.
 """
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 
 from prober.brokers.endpoint import GOOGLE_CERTIFICATES, parse_endpoint
 from prober.brokers.fields import parse_path
@@ -36,7 +36,6 @@ from prober.config.values import (
     Written,
     at_least,
     named_like,
-    read_ratio,
     write_size,
 )
 from prober.durations import write_duration
@@ -109,13 +108,8 @@ class LogLevel(StrEnum):
 
 
 class Telemetry(Section):
-    """Traces and logs of the prober itself."""
+    """Logs of the prober itself."""
 
-    otlp_endpoint: HttpUrl | None = None
-    """Collector for traces, OTLP over gRPC, such as http://localhost:4317; without it there are none. Headers, if it needs any, come
-    from OTEL_EXPORTER_OTLP_HEADERS."""
-    sampling: Annotated[float, BeforeValidator(read_ratio), Field(ge=0, le=1)] = 0.1
-    """The share of passed runs that is traced. Others always are."""
     log_format: LogFormat = LogFormat.TEXT
     """`json`: one object per line on standard output, with the field names of Google Cloud Logging. `text`: lines on standard error."""
     log_level: LogLevel = LogLevel.INFO

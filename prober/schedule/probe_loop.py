@@ -15,6 +15,7 @@ from prober.clock import chance_bits, monotonic_s, wall_s
 from prober.config.models import Maintenance, TargetSettings
 from prober.core.verdict import Verdict
 from prober.durations import write_duration
+from prober.logs import lines_of_run
 from prober.probes.handover import ALONE
 from prober.runs.backlog import Backlog, joined
 from prober.runs.classification import Latency
@@ -195,15 +196,16 @@ class ProbeLoop:
         run.begin(self.shown, self._sinks)
         self._running, self._running_since_t = run, monotonic_s()
         self._calls.clear()
-        try:
-            result = await run.carry_out(counts=lambda: self.maintenance() is None)
-        finally:
-            self._running = self._running_since_t = None
+        with lines_of_run(run.run_id):
+            try:
+                result = await run.carry_out(counts=lambda: self.maintenance() is None)
+            finally:
+                self._running = self._running_since_t = None
+            self._say(result)
         undone = result.unreachable or run.admin_unavailable
         if undone and self.maintenance() is None:
             for operation, planned in instance.experiment.admin_calls.items():
                 self._undone(operation, planned - self._calls[operation], ours=run.recording.stood_still)
-        self._say(result)
 
     def give_up(self) -> None:
         """The metrics report from now on that this prober does not run the probe."""

@@ -20,7 +20,7 @@ from prober.schedule.instances import instances_of
 from prober.schedule.probe_loop import OpenProbe, Surroundings
 from prober.simulation.network import Network
 from prober.sinks.live.state import LiveState
-from prober.sinks.metrics import Metrics, exemplar_of
+from prober.sinks.metrics import Metrics
 from prober.sinks.metrics.measurements import MetricsSink
 from prober.slo.counts import SloCounters
 
@@ -70,7 +70,7 @@ class SimulatedProber:
         metrics = self.metrics.watch(target, backlog=partial(self._assignments.backlogs, target.series))
 
         def sinks(instance: ProbeInstance, names: Sequence[str]) -> list[RunSink]:
-            measuring = MetricsSink(metrics, names, counters, self.metrics.health, exemplar_of, instance.probe, instance.vantage)
+            measuring = MetricsSink(metrics, names, counters, self.metrics.health, instance.probe, instance.vantage)
             return [measuring, self.live, *self._sinks]
 
         return Surroundings(metrics, self.live, sinks, counters, self._checkpoints)

@@ -226,8 +226,9 @@ def _reaches_its_stores(values: Values) -> Finding:
         asked += [(kind, int(values["status"].get("port", 5432))) for kind in _LONG_LIVED]
     if values.get("history", {}).get("location"):
         asked += [("StatefulSet", 443), ("CronJob", 443)]
-    if collector := values["config"].get("telemetry", {}).get("otlp_endpoint"):
-        asked.append(("StatefulSet", int(collector.rpartition(":")[2])))
+    for variable in values.get("prober", {}).get("extraEnv", ()):
+        if variable["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT":
+            asked.append(("StatefulSet", int(variable["value"].rpartition(":")[2])))
     there = {name.partition(" ")[0]: _labels(template) for name, template in pod_templates(values)}
     wrong = (
         f"{kind}, port {port}"

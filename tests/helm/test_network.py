@@ -31,6 +31,11 @@ def jobs(values: Values) -> Values:
     return merged(values, {"jobs": {"mode": "cronjob"}})
 
 
+def collector(url: str, variable: str = "ENDPOINT") -> Values:
+    """With a collector for OpenTelemetry."""
+    return at("prober.extraEnv", [{"name": f"OTEL_EXPORTER_OTLP_{variable}", "value": url}])
+
+
 GOOGLE = target("europe-west1")
 OWN = at("config.monitoring.subscriptions", [{"name": "projects/shop/subscriptions/orders"}])
 """A subscription of one's own, of which Cloud Monitoring is asked."""
@@ -63,8 +68,10 @@ REACHED: list[tuple[str, Values, str, str, int]] = [
         8080,
     ),
     ("the bucket of reports that others write", merged(BUCKET, POSTGRESQL, at("api.enabled", True)), "api", INTERNET, 443),
-    ("a collector", at("config.telemetry.otlp_endpoint", "http://collector:4317"), "prober", INTERNET, 4317),
-    ("a collector without a port", at("config.telemetry.otlp_endpoint", "https://collector"), "prober", INTERNET, 443),
+    ("a collector", collector("http://collector:4317"), "prober", INTERNET, 4317),
+    ("a collector of metrics", collector("http://collector:4318/v1/metrics", "METRICS_ENDPOINT"), "prober", INTERNET, 4318),
+    ("a collector on each node", collector("http://$(NODE_IP):4317"), "prober", INTERNET, 4317),
+    ("a collector without a port", collector("https://collector"), "prober", INTERNET, 443),
     ("Prometheus of drills", at("config.drills.prometheus", "http://prometheus:9090"), "prober", INTERNET, 9090),
     ("Alertmanager of drills", at("config.drills.alertmanager", "http://alerts/path"), "prober", INTERNET, 80),
     ("PostgreSQL", merged(POSTGRESQL, at("status.port", 5433)), "prober", INTERNET, 5433),
@@ -102,7 +109,7 @@ NOT_REACHED: list[tuple[str, Values, str, str, int]] = [
     ("a database from the jobs", jobs(merged(BUCKET, POSTGRESQL)), "jobs", INTERNET, 5432),
     (
         "the collector from the API",
-        merged(POSTGRESQL, at("api.enabled", True), at("config.telemetry.otlp_endpoint", "http://c:4317")),
+        merged(POSTGRESQL, at("api.enabled", True), collector("http://c:4317")),
         "api",
         INTERNET,
         4317,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import subprocess
 import sys
@@ -39,12 +41,16 @@ PLACES = ("--history", "h", "--reports", "r")
         (["nightly", *PLACES, "--objectives", "nowhere.json"], "nowhere.json: No such file or directory"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: Sequence[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line(
+    arguments: Sequence[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])  # main sets its own
     try:
         code = main(arguments)
     except SystemExit as ended:
         code = int(str(ended.code))
     assert code == Exit.USAGE
+    logging.captureWarnings(False)
     line = capsys.readouterr().err
     assert said in line
     assert line.count("\n") == 1
@@ -167,7 +173,8 @@ def test_the_next_day_is_no_news_to_the_minutes_of_a_day_but_for_its_first_hour(
     assert slo_burn.inputs_of(work, DAY, DEFAULTS).are_news_to(before.noted()) == is_news
 
 
-def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_under_spark_submit_the_same_is_said(log_format: str, tmp_path: Path) -> None:
     """By the program that comes with PySpark, with its settings."""
     write(tmp_path / "h", Taped().ended(0.0, 3.0))
     submit = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[2]", "--driver-memory", "512m"]
@@ -180,9 +187,18 @@ def test_under_spark_submit_the_same_is_said(tmp_path: Path) -> None:
         str(tmp_path / "r"),
         "--date",
         str(DAY),
+        "--log-format",
+        log_format,
     ]
     paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}", "JAVA_HOME": str(find_java(os.environ))}
     done = subprocess.run([*submit, *job], cwd=ROOT, env=os.environ | paths, capture_output=True, text=True, check=False)
-    assert done.stdout == f"retention {DAY}: PASS, every day is kept\n", done.stderr[-2000:]
+    result = f"retention {DAY}: PASS, every day is kept"
+    if log_format == "json":
+        line = json.loads(done.stdout)
+        del line["time"]
+        said = {"severity": "INFO", "logger": "spark_jobs", "message": result, "job": "retention", "verdict": "PASS"}
+        assert line == said, done.stderr[-2000:]
+    else:
+        assert done.stdout == f"{result}\n", done.stderr[-2000:]
     assert done.returncode == Exit.PASS
     assert (tmp_path / "r" / "retention" / f"date={DAY}" / "summary.json").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import logging.config
@@ -18,8 +19,8 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_s
 from pydantic import SecretStr
 from uvicorn.config import LOGGING_CONFIG
 
-from prober.config.sections import LogFormat, LogLevel, Telemetry
-from prober.logs import set_up
+from prober.config.sections import LogFormat, LogLevel
+from prober.logs import lines_of_run, set_up, trace_id_of
 
 LOGGERS = ("", "api", "prober", "py.warnings", "uvicorn", "uvicorn.access", "uvicorn.error")
 
@@ -37,7 +38,7 @@ def process_as_before() -> Iterator[None]:
 
 def started(log_format: LogFormat, log_level: LogLevel = LogLevel.INFO) -> StringIO:
     stream = StringIO()
-    set_up(Telemetry(log_format=log_format, log_level=log_level), stream)
+    set_up(stream, log_level, as_json=log_format is LogFormat.JSON)
     return stream
 
 
@@ -74,6 +75,24 @@ def test_a_line_of_json_names_the_active_span_as_cloud_logging_does() -> None:
         "logging.googleapis.com/spanId": f"{'0' * 14}cd",
         "logging.googleapis.com/trace_sampled": True,
     }
+    assert not [name for name in outside if "/" in name]
+
+
+def test_lines_of_a_run_name_its_trace_also_in_tasks_that_it_starts() -> None:
+    stream = started(LogFormat.JSON)
+
+    async def say() -> None:
+        logging.getLogger("prober").info("inside")
+
+    async def run() -> None:
+        with lines_of_run("ordering-1"):
+            await asyncio.create_task(say())
+        await say()
+
+    asyncio.run(run())
+    inside, outside = objects(stream)
+    assert inside["logging.googleapis.com/trace"] == trace_id_of("ordering-1")
+    assert "logging.googleapis.com/trace_sampled" not in inside
     assert not [name for name in outside if "/" in name]
 
 

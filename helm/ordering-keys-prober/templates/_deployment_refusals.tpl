@@ -14,7 +14,7 @@
 {{- $wrong = concat $wrong (include "prober.identityRefusals" . | fromJsonArray) -}}
 {{- range $component := list "prober" "api" "jobs" -}}
 {{- range $variable := (index $root.Values $component).extraEnv -}}
-{{- if and $root.Values.networkPolicy.enabled (regexMatch "^ORDERING_PROBER_(TARGETS__.*|DRILLS__(PROMETHEUS|ALERTMANAGER)|TELEMETRY__OTLP_ENDPOINT)$" $variable.name) -}}
+{{- if and $root.Values.networkPolicy.enabled (regexMatch "^ORDERING_PROBER_(TARGETS__.*|DRILLS__(PROMETHEUS|ALERTMANAGER))$" $variable.name) -}}
 {{- $wrong = append $wrong (printf "%s.extraEnv sets %s, which the network policy cannot follow: write it into config" $component $variable.name) -}}
 {{- end -}}
 {{- end -}}

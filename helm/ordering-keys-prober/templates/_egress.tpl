@@ -23,14 +23,11 @@ Argument: (list $ component).
 {{- range $url := list $drills.prometheus $drills.alertmanager -}}
 {{- with $url }}{{ $found = append $found (include "prober.urlAddress" (list . "")) }}{{ end -}}
 {{- end -}}
-{{- with ($config.telemetry | default dict).otlp_endpoint -}}
-{{- $found = append $found (include "prober.urlAddress" (list . "443")) -}}
-{{- end -}}
 {{- end -}}
 {{- if ne $component "api" }}{{ $found = append $found (include "prober.bucketAddress" $root.Values.history.location) }}{{ end -}}
 {{- $found = append $found (include "prober.bucketAddress" $root.Values.history.reports) -}}
 {{- range $variable := (index $root.Values $component).extraEnv -}}
-{{- if and (regexMatch "(?i)^(https?|all|grpc)_proxy$" $variable.name) $variable.value -}}
+{{- if and (regexMatch "(?i)^((https?|all|grpc)_proxy|OTEL_EXPORTER_OTLP_((TRACES|METRICS)_)?ENDPOINT)$" $variable.name) $variable.value -}}
 {{- $found = append $found (include "prober.urlAddress" (list (ternary $variable.value (print "http://" $variable.value) (contains "://" $variable.value)) "")) -}}
 {{- end -}}
 {{- end -}}

@@ -8,6 +8,10 @@
 - --objectives
 - /objectives/objectives.json
 - --exit-zero-on-findings
+{{- with (.Values.config.telemetry | default dict).log_format }}
+- --log-format
+- {{ . }}
+{{- end }}
 {{- with .Values.jobs.extraArgs }}
 {{ toYaml . }}
 {{- end }}

@@ -2,9 +2,8 @@
 
 To add a metric, declare it here and call `Series.count`, `set` or `took` where it is measured; `make generate` writes docs/metrics.md.
 
-Names follow prometheus.io/docs/practices/naming: base units, `_total` on counters, no label in a name. Every series about a service
-carries target, environment and region. No label holds an ordering key, a message id, a run id or an error's text, so that the number
-of series does not depend on what is probed.
+Names follow prometheus.io/docs/practices/naming. Every series about a service carries target, environment and region. No label holds an
+ordering key, a message id, a run id or an error's text, so that the number of series does not depend on what is probed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ _checks: Final = partial(counter, scope=SUBSCRIPTION, values={"result": label_va
 _by_one_probe: Final = partial(histogram, scope=SUBSCRIPTION, start=None, bounds=(*_SHORT, 30.0, 60.0))
 _own: Final = partial(gauge, scope=OWN, start=nan)
 
-# About a service.
 OLDEST_UNACKED_AGE: Final = gauge(
     "oldest_unacked_message_age_seconds",
     SUBSCRIPTION,
@@ -325,6 +323,7 @@ PUSH_REQUESTS: Final = counter(
 HISTORY_FAILURES: Final = counter("history_failures", (), "Failed attempts to write the history.")
 STATUS_STORE_UP: Final = gauge("status_store_up", (), "1 if the last request to the status store succeeded, else 0.")
 STATUS_FAILURES: Final = counter("status_failures", (), "Failed attempts to write the status store.")
+EXPORT_FAILURES: Final = counter("otlp_export_failures", (), "Failed OpenTelemetry exports.", {"signal": label_values.Signal})
 LOOP_LAG: Final = histogram("loop_lag_seconds", (), "How much too late the event loop woke up.", bounds=(0.001, *_SHORT))
 NEGATIVE_DURATIONS: Final = counter(
     "negative_durations",

@@ -102,3 +102,10 @@ class DiscoveryState(StrEnum):
 
     WATCHED = "watched"
     LEFT_OUT = "left_out"
+
+
+class Signal(StrEnum):
+    """The signals of OpenTelemetry that the prober exports."""
+
+    TRACES = "traces"
+    METRICS = "metrics"

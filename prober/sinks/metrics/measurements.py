@@ -23,7 +23,7 @@ from prober.sinks.metrics import families
 from prober.sinks.metrics.family import Family
 from prober.sinks.metrics.health import ProberHealth
 from prober.sinks.metrics.label_values import Component, PublishOutcome
-from prober.sinks.metrics.store import Exemplar, Series
+from prober.sinks.metrics.store import Exemplar, Series, exemplar_of
 from prober.sinks.metrics.targets import SubscriptionMetrics, TargetMetrics
 from prober.slo.counts import SloCounters
 from prober.slo.indicators import UNPUBLISHED, UNRECORDED, Indicator
@@ -36,7 +36,7 @@ _SERVICE: Final = tuple(family for family in families.FAMILIES if family.counter
 
 
 class MetricsSink:
-    """Tells the metrics of the runs of one probe instance. `exemplar_of`: what links a run's slow messages to its trace, by run id."""
+    """Tells the metrics of the runs of one probe instance."""
 
     def __init__(
         self,
@@ -44,12 +44,11 @@ class MetricsSink:
         names: Sequence[str],
         counters: SloCounters,
         health: ProberHealth,
-        exemplar_of: Callable[[str], Exemplar],
         probe: str,
         vantage: str,
     ) -> None:
         """`names`: what its subscriptions are called in metrics; the first is also its topic's name. `probe`: what runs there."""
-        self._target, self._health, self._counters, self._exemplar_of = target, health, counters, exemplar_of
+        self._target, self._health, self._counters = target, health, counters
         self._topic, self._subscriptions = target.topic(names[0]), tuple(map(target.subscription, names))
         for indicator in UNRECORDED:
             if is_fed(indicator, {probe}):
@@ -59,7 +58,7 @@ class MetricsSink:
 
     def begin(self, run: RunBegun) -> Measurements:
         """A run begins."""
-        exemplar = self._exemplar_of(run.run_id)
+        exemplar = exemplar_of(run.run_id)
         subscriptions = dict(zip(run.rules, self._subscriptions, strict=True))
         return Measurements(
             self._target, self._topic, subscriptions, self._counters, exemplar, run.probe_instance.key, health=self._health

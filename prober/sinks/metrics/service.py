@@ -14,7 +14,7 @@ from functools import partial
 from math import inf
 from typing import Final, TypeAlias
 
-from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import GCCollector, Metric, PlatformCollector, ProcessCollector
 
 from prober.brokers.calls import ErrorCode, Operation
 from prober.clock import monotonic_s
@@ -89,6 +89,10 @@ class Metrics:
         both change.
         """
         self._snapshots.look()
+
+    def collect(self) -> Iterable[Metric]:
+        """The families with their samples, like `render`."""
+        return self._store.registry.collect()
 
     def render(self, content_type: str) -> bytes:
         """A page in one of the formats of `content_type_for`. May be called in any thread, while metrics are counted."""

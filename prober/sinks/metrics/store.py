@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from prober.logs import trace_id_of
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES
 from prober.sinks.metrics.family import PREFIX, Family, MetricType
@@ -28,12 +29,12 @@ def bounds_of(family: Family, objectives: Iterable[Objective]) -> tuple[float, .
 Exemplar = Mapping[str, str]
 
 
-def exemplar_of(run_id: str, trace_id: str = "") -> Exemplar:
+def exemplar_of(run_id: str) -> Exemplar:
     """What to attach to the durations of a run, so that a slow one can be looked up. Make it once per run.
 
     Too long for an exemplar, it is left out: a run's durations matter more than its name.
     """
-    exemplar = {name: value for name, value in (("run_id", run_id), ("trace_id", trace_id)) if value}
+    exemplar = {"run_id": run_id, "trace_id": trace_id_of(run_id)}
     return exemplar if sum(len(name) + len(value) for name, value in exemplar.items()) <= _EXEMPLAR_CHARACTERS_MAX else {}
 
 

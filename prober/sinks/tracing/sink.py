@@ -8,16 +8,27 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import BoundedSemaphore
 from typing import Final
 
+from opentelemetry.sdk.resources import Resource
+
 from prober.core.events import Event
 from prober.runs.classification import Observation
 from prober.runs.result import RunResult
 from prober.runs.sink import RunBegun, RunEnded
-from prober.sinks.tracing.spans import Tracing
+from prober.sinks.metrics.health import ProberHealth
+from prober.sinks.metrics.label_values import Signal
+from prober.sinks.otlp.exporters import exports_of, sampled_share
+from prober.sinks.tracing.spans import SHARE, Tracing
 
 WAITING_MAX: Final = 32
 """Traces that wait to be made; what comes beyond is given up, and that is logged."""
 
 _log = logging.getLogger(__name__)
+
+
+def tracing_sink(resource: Resource, health: ProberHealth) -> TracingSink:
+    """Return the sink that the environment configures (`prober.sinks.otlp.exporters`). ConfigError: it has a wrong value."""
+    share = sampled_share(SHARE)
+    return TracingSink(Tracing(exports_of(Signal.TRACES, health), resource, share))
 
 
 class TracingSink:

@@ -6,23 +6,21 @@ for messaging and Google Cloud Pub/Sub (in development; opentelemetry.io/docs/sp
 have no name for. Payloads are not in it. The names of spans are `run PROBE`, `publish` and `process`, no others: what differs from run to
 run stands in attributes, the run's id in those of every span.
 
-A run that did not pass is always traced, of the others the configured share. Since that is decided at the end, while measurements want
-to refer to the trace earlier, its id follows from the run's: `trace_id_of`.
+A run that did not pass is always traced, of the others a share. Since that is decided at the end, while measurements want
+to refer to the trace earlier, its id follows from the run's: `prober.logs.span_context_of`.
 
-What is made is bounded, per trace and in the queue. A collector that does not answer disturbs nobody, and is told once.
+What is made is bounded, per trace and in the queue.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
-from threading import Lock
+from threading import local
 from typing import Final, TypeAlias
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
+from opentelemetry.sdk.resources import SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
@@ -30,16 +28,16 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, TraceIdRatioBa
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode, set_span_in_context
 
 from prober.clock import monotonic_s, wall_s
-from prober.config.sections import Telemetry
 from prober.core.events import Delivered, Event, PublishInvoked
 from prober.core.findings import FAILING
 from prober.core.judge import RecordedFinding
 from prober.core.verdict import Verdict
-from prober.errors import ConfigError
 from prober.evidence.explain import explain
+from prober.logs import span_context_of
 from prober.runs.lifetimes import steady_name
 from prober.runs.result import RunResult
 from prober.sinks.metrics.label_values import PublishOutcome
+from prober.sinks.otlp.exporters import Exports
 from prober.sinks.tracing.episodes import Episode, EpisodeIdentity, episodes_of, publish_identity
 
 SPANS_MAX: Final = 1000
@@ -52,63 +50,49 @@ PUBLISH: Final = "publish"
 PROCESS: Final = "process"
 TEXT_MAX: Final = 4096
 """Characters of an attribute."""
-EXPORTER: Final = "opentelemetry.exporter.otlp.proto.grpc.exporter"
-"""The logger of the exporter."""
+SHARE: Final = 0.1
+"""The share of passed runs that is traced by default."""
 
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
-_log = logging.getLogger(__name__)
-
-
-def trace_id_of(run_id: str) -> str:
-    """The trace id that a run has, or would have if it were traced: 32 hexadecimal digits."""
-    return blake2b(run_id.encode(), digest_size=16).hexdigest()
-
 
 class Tracing:
-    """Sends traces of finished runs to the collector of the configuration; does nothing without one.
+    """Exports traces of finished runs. Without `exports` it does nothing.
 
-    `exporter` takes its place. Settings of OpenTelemetry in the environment that cannot be used are a ConfigError. `told` may be called
-    in any thread.
+    share   the share of passed runs that is traced.
+    `told` may be called in any thread.
     """
 
     def __init__(
         self,
-        telemetry: Telemetry,
-        version: str,
-        exporter: SpanExporter | None = None,
+        exports: Exports | None,
+        resource: Resource,
+        share: float = SHARE,
         *,
         monotonic: Callable[[], float] = monotonic_s,
         wall: Callable[[], float] = wall_s,
     ) -> None:
-        self._share = TraceIdRatioBased(telemetry.sampling)
+        self._share = TraceIdRatioBased(share)
         self._monotonic, self._wall = monotonic, wall
-        self._lock = Lock()
         self._ids = _RunIds()
-        self._collector: _Collector | None = None
-        try:
-            if exporter is None and telemetry.otlp_endpoint is not None:
-                exporter = _otlp(telemetry.otlp_endpoint)
-            if exporter is not None:
-                self._collector = _Collector(exporter)
-                self._provider = _provider(self._collector, version, self._ids)
-                self._tracer = self._provider.get_tracer("prober", version)
-        except Exception as error:  # each of the libraries below has its own
-            raise ConfigError(f"traces cannot be exported with these settings of OTEL_*: {error}") from error
+        self._exports = exports
+        if exports is not None:
+            self._provider = _provider(exports, resource, self._ids)
+            self._tracer = self._provider.get_tracer("prober", str(resource.attributes[SERVICE_VERSION]))
 
     def told(self, result: RunResult, events: Sequence[Event]) -> None:
         """A run has just ended, and these are its events, from the first one on.
 
         Computes for tens of milliseconds, half a second with as many events as a recording keeps: best called in a thread.
         """
-        if self._collector is None or not self._wanted(result):
+        if self._exports is None or not self._wanted(result):
             return
         run = _RunTrace(result, self._wall() - self._monotonic())
         episodes = episodes_of(events)
         chosen = chosen_of(episodes, result.findings)
-        with self._lock:
-            self._ids.trace_id = int(trace_id_of(result.run_id), 16)
-            root = self._tracer.start_span(f"run {result.probe}", Context(), start_time=run.started_ns)
+        context = span_context_of(result.run_id)
+        self._ids.trace_id, self._ids.root_id = context.trace_id, context.span_id
+        root = self._tracer.start_span(f"run {result.probe}", Context(), start_time=run.started_ns)
         root.set_attributes(run.attributes())
         root.set_attributes({"prober.events": len(events), "prober.spans_omitted": len(episodes) - len(chosen)})
         if result.verdict is Verdict.FAIL:
@@ -119,14 +103,14 @@ class Tracing:
 
     def shutdown(self) -> None:
         """Sends what is left and closes the connection. Blocks, at most for about as long as a call may take, 10 s by default."""
-        if self._collector is not None:
-            self._collector.hurry()
+        if self._exports is not None:
+            self._exports.hurry()
             self._provider.shutdown()
 
     def _wanted(self, result: RunResult) -> bool:
         if result.verdict is not Verdict.PASS:
             return True
-        return self._share.should_sample(None, int(trace_id_of(result.run_id), 16), "").decision is Decision.RECORD_AND_SAMPLE
+        return self._share.should_sample(None, span_context_of(result.run_id).trace_id, "").decision is Decision.RECORD_AND_SAMPLE
 
     def _add_episodes(self, run: _RunTrace, episodes: Iterable[Episode], inside: Context) -> None:
         publishes: dict[EpisodeIdentity, SpanContext] = {}
@@ -276,83 +260,44 @@ class _ResourceName:
 # --- to the collector --------------------------------------------------------------------------------------------------------
 
 
-class _RunIds(RandomIdGenerator):
-    """Gives a root the trace id that was set before; those of spans are random."""
+class _RunIds(RandomIdGenerator, local):
+    """Gives the root of a trace the ids of its run, set before in the same thread. Those of other spans are random."""
 
     trace_id = 0
+    root_id = 0
 
     def generate_trace_id(self) -> int:
-        """The trace id of the run."""
+        """Return the trace id of the run."""
         return self.trace_id
 
+    def generate_span_id(self) -> int:
+        """Return the id of the root once, then random ones."""
+        root_id, self.root_id = self.root_id, 0
+        return root_id or super().generate_span_id()
 
-class _Collector(SpanExporter):
-    """Passes spans on. Logs once that they are lost, with the first error of the exporter, and once that they no longer are.
 
-    The exporter itself would log each failed batch, and each try of it.
-    """
+class _RunExporter(SpanExporter):
+    """The exports of traces as the SDK calls them."""
 
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self._lost = 0
-        self._hurried = False
-        logging.getLogger(EXPORTER).addFilter(self._is_news)
-
-    def _is_news(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.ERROR and not self._lost
+    def __init__(self, exports: Exports) -> None:
+        self._exports = exports
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Sends spans, each once."""
-        if self._lost and self._hurried:
-            self._lost += len(spans)
-            return SpanExportResult.FAILURE
-        fault: Exception | None = None
-        try:
-            result = self._exporter.export(spans)
-        except Exception as error:
-            result, fault = SpanExportResult.FAILURE, error
-        if result is SpanExportResult.FAILURE:
-            if not self._lost:
-                _log.warning("traces cannot be exported and are lost", exc_info=fault)
-            self._lost += len(spans)
-        elif self._lost:
-            _log.warning("traces are exported again; lost spans: %d", self._lost)
-            self._lost = 0
-        return result
-
-    def hurry(self) -> None:
-        """The prober ends: a collector that does not answer is not tried again."""
-        self._hurried = True
-        if self._lost:
-            self._exporter.shutdown()
+        """Export spans, each once."""
+        return SpanExportResult.SUCCESS if self._exports.export(spans) else SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
-        """Closes the connection."""
-        self._exporter.shutdown()
-        if self._lost:
-            _log.warning("traces could not be exported to the end; lost spans: %d", self._lost)
-        logging.getLogger(EXPORTER).removeFilter(self._is_news)
-
-    def force_flush(self, timeout_millis: int = 30000) -> bool:
-        """Sends what the exporter keeps back."""
-        return self._exporter.force_flush(timeout_millis)
+        """Close the exporter."""
+        self._exports.close()
 
 
-def _provider(collector: _Collector, version: str, ids: _RunIds) -> TracerProvider:
-    resource = Resource.create({SERVICE_NAME: "ordering-prober", SERVICE_VERSION: version})
+def _provider(exports: Exports, resource: Resource, ids: _RunIds) -> TracerProvider:
     provider = TracerProvider(
         sampler=ALWAYS_ON,
-        resource=resource.merge(OTELResourceDetector().detect()),  # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
+        resource=resource,
         shutdown_on_exit=False,
         id_generator=ids,
         span_limits=SpanLimits(max_events=FINDINGS_MAX, max_attribute_length=TEXT_MAX),
     )
-    provider.add_span_processor(BatchSpanProcessor(collector, max_queue_size=QUEUE_MAX))
+    provider.add_span_processor(BatchSpanProcessor(_RunExporter(exports), max_queue_size=QUEUE_MAX))
     return provider
-
-
-def _otlp(endpoint: str) -> SpanExporter:
-    # Not imported unless it is used: it brings gRPC, and takes a while.
-    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-
-    return OTLPSpanExporter(endpoint=endpoint)

@@ -352,12 +352,12 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
         ("api: 5", "api: must be a mapping of keys to values, not 5"),
         ("telemetry: {log_level: loud}", "telemetry.log_level: must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
         (
-            "telemetry: {otlp_endpoint: 'localhost:4317'}",
-            "telemetry.otlp_endpoint: must be a URL that begins with http:// or https://",
+            "drills: {prometheus: 'localhost:9090'}",
+            "drills.prometheus: must be a URL that begins with http:// or https://",
         ),
         (
-            "telemetry: {otlp_endpoint: 'http://u:p@localhost'}",
-            "telemetry.otlp_endpoint: must not hold a user or password",
+            "drills: {prometheus: 'http://u:p@localhost'}",
+            "drills.prometheus: must not hold a user or password",
         ),
         ("history: {location: 'ftp://x'}", "history.location: must be a path, or a URI that begins with gs://, s3:// or hdfs://"),
         ("maintenance: [{target: embedded}]", "maintenance[0]: write either from and to, or cron and duration"),

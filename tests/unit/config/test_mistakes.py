@@ -52,7 +52,6 @@ def test_what_is_told_is_short_and_says_where(written: str, told: list[str]) -> 
         "probes: {ordering: {sizes: [256, 4kB]}}",
         "probes: {ordering: {schedule: {interval: 10}}}",
         "slos: {publish_latency: {threshold: 0.5s}}",
-        "telemetry: {sampling: 10%}",
         "api: {port: 8080}\nembedded: {port: 0}\ndrills: {port: 9096}",
         "api: {host: '::1'}",
         "history:\ntargets:\n",

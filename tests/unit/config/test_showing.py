@@ -38,7 +38,7 @@ def test_secrets_are_never_printed(tmp_path: Path) -> None:
         f"status: {{url: 'mysql://prober:{SECRET}@db/prober'}}",
         f"status: {{url: [{SECRET}]}}",
         f"history: {{location: 's3://key:{SECRET}@bucket/x'}}",
-        f"telemetry: {{otlp_endpoint: 'http://u:{SECRET}@host'}}",
+        f"drills: {{prometheus: 'http://u:{SECRET}@host'}}",
         f"api: {{token: {SECRET}}}",
     ],
 )

@@ -263,7 +263,7 @@ class Measuring:
         self._metrics, self._vantage = Metrics(CONFIG.objectives), vantage
         self.counters = SloCounters(CONFIG.objectives)
         target = self._metrics.watch(CONFIG.targets[0])
-        self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, lambda _run_id: {}, "isolation", vantage)
+        self._sink = MetricsSink(target, ["s"], self.counters, self._metrics.health, "isolation", vantage)
         self.subscription = target.subscription("s")
 
     def run(self, *taken: Latency, counts: bool = True, begins: float | None = None, counters: Mapping[str, int] = NONE) -> None:

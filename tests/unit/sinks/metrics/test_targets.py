@@ -12,6 +12,7 @@ from prober.brokers.base import AdminOperation, Vantage
 from prober.clock import Machine, on_machine
 from prober.config.loading import load
 from prober.core.findings import Kind, Status
+from prober.logs import trace_id_of
 from prober.probes.catalogue import ProbeName
 from prober.probes.context import DeliveryKind
 from prober.runs.backlog import Backlog
@@ -234,23 +235,22 @@ def test_the_newer_text_format_is_there_too(metrics: Metrics) -> None:
 
 
 def test_exemplars_lead_from_a_slow_message_to_its_run(metrics: Metrics, target: TargetMetrics) -> None:
-    slow = exemplar_of("run-7", "4bf92f3577b34da6a3ce929d0e0e4736")
+    slow = exemplar_of("run-7")
     target.subscription("s").took(families.END_TO_END_LATENCY, 3.0, exemplar=slow)
-    target.topic("t").took(families.PUBLISH_LATENCY, 0.1, exemplar=exemplar_of("run-7"))
+    target.topic("t").took(families.PUBLISH_LATENCY, 0.1, exemplar=slow)
     found = [sample for sample in samples(metrics, OPENMETRICS) if sample.exemplar]
     assert {(sample.name, sample.labels["le"]) for sample in found} == {
         ("pubsub_prober_end_to_end_latency_seconds_bucket", "5.0"),
         ("pubsub_prober_publish_latency_seconds_bucket", "0.1"),
     }
     exemplars = [sample.exemplar.labels for sample in found if sample.exemplar]
-    assert {"run_id": "run-7"} in exemplars
-    assert {"run_id": "run-7", "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736"} in exemplars
+    assert exemplars == [{"run_id": "run-7", "trace_id": trace_id_of("run-7")}] * 2
     assert b"run-7" not in page(metrics, "text/plain")[1]
 
 
 def test_an_exemplar_that_is_too_long_is_left_out(metrics: Metrics, target: TargetMetrics) -> None:
-    assert exemplar_of("x" * 122) == {"run_id": "x" * 122}
-    assert exemplar_of("x" * 123) == {}
+    assert exemplar_of("x" * 82)["run_id"] == "x" * 82
+    assert exemplar_of("x" * 83) == {}
     target.topic("t").took(families.PUBLISH_LATENCY, 0.1, exemplar=exemplar_of("x" * 500))
     assert value(metrics, "publish_latency_seconds_count", topic="t") == 1
 

@@ -16,18 +16,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import messaging_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
-from prober.config.sections import Telemetry
 from prober.core.events import Event, PublishInvoked
 from prober.core.findings import Finding, Kind, Status
 from prober.core.judge import RecordedFinding
 from prober.core.rules import Rules
 from prober.core.verdict import Verdict
-from prober.errors import ConfigError
 from prober.evidence.explain import explain
+from prober.logs import span_context_of, trace_id_of
 from prober.runs.result import RunResult
-from prober.sinks.metrics.label_values import PublishOutcome
+from prober.sinks.metrics.label_values import PublishOutcome, Signal
+from prober.sinks.otlp.exporters import Exports, resource_of
 from prober.sinks.tracing.episodes import Episode
-from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of, trace_id_of
+from prober.sinks.tracing.spans import FINDINGS_MAX, SPANS_MAX, TEXT_MAX, Tracing, chosen_of
 from prober.traces.header import TraceHeader
 from prober.traces.judgement import judge
 from tests.notation import history
@@ -62,7 +62,11 @@ def judged(events: Sequence[Event], **changes: Any) -> RunResult:
 
 def tracing(exporter: SpanExporter, sampling: float = 1.0) -> Tracing:
     return Tracing(
-        Telemetry(sampling=sampling), "1.2.3", exporter, monotonic=lambda: 1000.0, wall=lambda: STARTED_AT + 1000.0 - WAKING_T
+        Exports(Signal.TRACES, exporter, failed=pytest.fail),
+        resource_of("here", "1.2.3"),
+        sampling,
+        monotonic=lambda: 1000.0,
+        wall=lambda: STARTED_AT + 1000.0 - WAKING_T,
     )
 
 
@@ -119,6 +123,7 @@ def test_the_root_is_the_run() -> None:
     )
     assert root.resource.attributes["service.name"] == "ordering-prober"
     assert root.resource.attributes["service.version"] == "1.2.3"
+    assert root.resource.attributes["service.instance.id"] == "here"
 
 
 def test_the_trace_id_is_known_from_the_run_id() -> None:
@@ -126,6 +131,8 @@ def test_the_trace_id_is_known_from_the_run_id() -> None:
     spans = spans_of(judged(events), events)
     assert {format(span.context.trace_id, "032x") for span in spans if span.context} == {trace_id_of(RUN)}
     assert len({span.context.span_id for span in spans if span.context}) == len(spans)
+    assert spans[0].context is not None
+    assert spans[0].context.span_id == span_context_of(RUN).span_id
     assert trace_id_of(RUN) == trace_id_of(RUN) != trace_id_of("other")
     assert len(trace_id_of("")) == 32
 
@@ -269,10 +276,10 @@ def test_passed_runs_are_sampled_and_others_are_not() -> None:
     def share(verdict: Verdict, sampling: float) -> float:
         exporter = InMemorySpanExporter()
         traced = tracing(exporter, sampling)
-        for number in range(500):
+        for number in range(2000):
             traced.told(judged([], run_id=f"run-{number}", verdict=verdict), [])
         traced.shutdown()
-        return len(exporter.get_finished_spans()) / 500
+        return len(exporter.get_finished_spans()) / 2000
 
     assert 0.2 < share(Verdict.PASS, 0.25) < 0.3
     assert share(Verdict.PASS, 0.0) == 0.0
@@ -329,22 +336,17 @@ def test_the_environment_may_name_the_service(monkeypatch: pytest.MonkeyPatch) -
     assert resource.items() >= {"service.name": "my-prober", "deployment.environment.name": "staging"}.items()
 
 
-def test_unusable_settings_in_the_environment_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")
-    with pytest.raises(ConfigError, match=r"^traces cannot be exported with these settings of OTEL_\*: .*soon"):
-        Tracing(Telemetry.model_validate({"otlp_endpoint": "http://127.0.0.1:1"}), "1")
-
-
-def test_without_an_endpoint_nothing_happens_and_no_exporter_is_loaded() -> None:
+def test_without_exports_nothing_happens_and_no_exporter_is_loaded() -> None:
     code = """
 import sys
-from prober.config.sections import Telemetry
-from prober.sinks.tracing.spans import Tracing, chosen_of, trace_id_of
 from prober.core.verdict import Verdict
 from prober.runs.result import RunResult
-tracing = Tracing(Telemetry(), "1")
-tracing.told(RunResult("r", "p", "t", "wire", Verdict.FAIL, "", 0.0, 1.0), [])
-tracing.shutdown()
-print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto", "grpc."))])
+from prober.sinks.metrics import Metrics
+from prober.sinks.otlp.exporters import resource_of
+from prober.sinks.tracing.sink import tracing_sink
+sink = tracing_sink(resource_of("here", "1"), Metrics().health)
+sink.trace(RunResult("r", "p", "t", "wire", Verdict.FAIL, "", 0.0, 1.0), [])
+sink.close()
+print([name for name in sys.modules if name.startswith(("opentelemetry.exporter", "opentelemetry.proto", "requests"))])
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
