@@ -70,6 +70,8 @@ BY_SCHEMA: list[tuple[Values, str]] = [
     ),
     (at("history.volume.accessMode", "ReadWriteOncePod"), "at '/history/volume/accessMode': value must be one of"),
     (at("service.type", "ExternalName"), "at '/service/type': value must be one of"),
+    (at("status.job.command", "migrate"), "at '/status/job/command': value must be one of 'none', 'upgrade', 'downgrade'"),
+    (at("status.job.to", "head"), "at '/status/job/to': 'head' does not match pattern"),
     (at("service.port", 70000), "at '/service/port': maximum: got 70,000, want 65,535"),
     (at("ingress.enabled", True), "at '/ingress/hosts': minItems: got 0, want 1"),
     (at("ingress.hosts", ["not a host"]), "at '/ingress/hosts/0': 'not a host' does not match pattern"),
@@ -186,6 +188,11 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
     (at("config.status.url", "postgresql://u:p@h/d"), "config.status.url must go: no secret belongs into values"),
     (at("config.history.location", "gs://b/h"), "config.history.location must go: write history.location"),
     (at("config.sharding.group", "a"), "config.sharding must go"),
+    (at("status.job.command", "upgrade"), "status.job.command needs status.existingSecret.name"),
+    (
+        merged(POSTGRESQL, at("status.job.command", "downgrade")),
+        "status.job.command is downgrade, so status.job.to must be the revision of the older version",
+    ),
 ]
 
 

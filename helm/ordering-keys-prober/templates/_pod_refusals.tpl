@@ -39,7 +39,7 @@
 {{- end -}}
 {{- end -}}
 {{- range $container := concat ($settings.extraContainers | default list) ($settings.extraInitContainers | default list) -}}
-{{- if has $container.name (list "prober" "api" "nightly" "objectives") -}}
+{{- if has $container.name (list "prober" "api" "nightly" "objectives" "store") -}}
 {{- $wrong = append $wrong (printf "%s has an extra container called %s, as one of the chart's own: give it another name" $component $container.name) -}}
 {{- end -}}
 {{- if hasSuffix ":latest" $container.image -}}

@@ -18,6 +18,12 @@
 {{- if .Values.api.enabled -}}
 {{- $wrong = append $wrong "api.enabled needs status.existingSecret.name: the API in pods of its own reads the prober's PostgreSQL database" -}}
 {{- end -}}
+{{- if ne .Values.status.job.command "none" -}}
+{{- $wrong = append $wrong "status.job.command needs status.existingSecret.name: a Job cannot mount the SQLite file of a prober's pod; run the command in that pod (docs/deploy.md)" -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.status.job.command "downgrade") (not .Values.status.job.to) -}}
+{{- $wrong = append $wrong "status.job.command is downgrade, so status.job.to must be the revision of the older version: `ordering-prober store status` in its image prints it" -}}
 {{- end -}}
 {{- if and (eq (toString (.Values.config.api | default dict).reads) "token") (not .Values.api.existingSecret.name) -}}
 {{- $wrong = append $wrong "config.api.reads is token, so api.existingSecret.name must name a Secret with the token, or nobody could read" -}}
