@@ -125,12 +125,12 @@ def headline(snapshot: StatusSnapshot) -> Headline:
 
 
 def not_the_service(snapshot: StatusSnapshot, targets: Collection[str]) -> tuple[str, ...]:
-    """For each of these targets that is an embedded server, a sentence that says so, with the faults that it injects."""
-    embedded = {at.target for one in snapshot.probe_instances if (at := one.probe_instance).endpoint == EMBEDDED}
+    """For each of these targets that is an embedded server, a sentence that says so, with the configured faults."""
+    embedded = {at.target for one in snapshot.probe_instances if (at := one.probe_instance).endpoint.startswith(f"{EMBEDDED} (")}
     faults = sorted({fault for prober in snapshot.probers if prober.configuration for fault in prober.configuration.faults})
-    injected = f"It injects faults, as configured: {', '.join(faults)}." if faults else "It injects no faults."
+    injected = f" It injects faults, as configured: {', '.join(faults)}." if faults else ""
     return tuple(
-        f"{target} is the prober's embedded server, not Google Cloud Pub/Sub. {injected}"
+        f"{target} is the prober's embedded server, not Google Cloud Pub/Sub.{injected}"
         for target in sorted(embedded & set(targets))
     )
 

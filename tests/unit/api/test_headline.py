@@ -221,11 +221,11 @@ def test_an_embedded_server_is_named_with_the_faults_that_it_injects() -> None:
     found = shown(incident(Kind.ORDER_GAP))
     assert headline(found).not_the_service == ()
     (instance,), (prober,) = found.probe_instances, found.probers
-    embedded = replace(instance, probe_instance=replace(instance.probe_instance, endpoint=EMBEDDED))
+    embedded = replace(instance, probe_instance=replace(instance.probe_instance, endpoint=f"{EMBEDDED} (127.0.0.1:8085)"))
     found = replace(found, probe_instances=(embedded,))
-    sentence = "europe is the prober's embedded server, not Google Cloud Pub/Sub. It injects "
-    assert headline(found).not_the_service == (f"{sentence}no faults.",)
+    sentence = "europe is the prober's embedded server, not Google Cloud Pub/Sub."
+    assert headline(found).not_the_service == (sentence,)
     configured = replace(prober, configuration=ConfigurationStatus("", "", NOON, faults=("reorder_run@0.01",)))
     assert not_the_service(replace(found, probers=(configured,)), ["europe", "us"]) == (
-        f"{sentence}faults, as configured: reorder_run@0.01.",
+        f"{sentence} It injects faults, as configured: reorder_run@0.01.",
     )
