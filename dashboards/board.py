@@ -37,7 +37,7 @@ INPUTS: Final = {
     "runbooks": {
         "name": "VAR_RUNBOOKS",
         "label": "Runbooks",
-        "description": "The address of your copy of docs/runbooks, such as https://example.com/runbooks",
+        "description": "The address of the runbooks, such as https://prober.example.com/runbooks of the status page",
     },
     "status_page": {
         "name": "VAR_STATUS_PAGE",

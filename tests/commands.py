@@ -19,6 +19,7 @@ from tests.notation import history
 
 ROOT = Path(__file__).parents[1]
 VECTORS = ROOT / "tests" / "vectors"
+RUNBOOKS = ROOT / "docs" / "runbooks"
 PASSING = str(VECTORS / "t01-in-order.jsonl")
 FAILING = str(VECTORS / "t02-gap-then-late.jsonl")
 STUCK = str(VECTORS / "t04-tail-never-delivered.jsonl")

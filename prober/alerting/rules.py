@@ -161,7 +161,7 @@ def _alert(rule: AlertingRule, options: Options) -> Document:
     document["annotations"] = {
         "summary": _summary(rule),
         "description": rule.description,
-        "runbook_url": f"{options.runbooks}/{rule.name}.md{_query(rule.by)}",
+        "runbook_url": f"{options.runbooks_url}/{rule.name}.md{_query(rule.by)}",
         "dashboard_url": _dashboard_url(rule, options),
     }
     if rule.page:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, RUNBOOKS, SCRAPE_JOB, Options
+from prober.alerting.options import DASHBOARDS, NEWS_S, PAGES, SCRAPE_JOB, Options
 from prober.cli.process import Format, help_without_command, warn
 from prober.durations import duration_s, write_duration
 from prober.embedded.catalogue import describe_faults
@@ -119,8 +119,8 @@ def alerts(
     directory: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the rule files.")] = Path("alerts"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 2 if a file is not up to date.")] = False,
     runbooks: Annotated[
-        str, typer.Option(metavar="URL", help="The address of the runbooks; by default their place in the repository.")
-    ] = RUNBOOKS,
+        str, typer.Option(metavar="URL", help="The address of the runbooks; by default those of the status page.")
+    ] = "",
     dashboards: Annotated[str, typer.Option(metavar="URL", help="The address of Grafana.")] = DASHBOARDS,
     pages: Annotated[str, typer.Option(metavar="URL", help="The address of the prober's status page.")] = PAGES,
     scrape_job: Annotated[
@@ -131,12 +131,15 @@ def alerts(
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts.
 
     By default the links of the alerts to Grafana and to the status page lead to localhost, which helps nobody who gets a page: give
-    --dashboards, --pages and --runbooks as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or
+    --dashboards and --pages as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or
     with --check a file that is not up to date.
     """
     from prober.alerting.files import rule_files
     from prober.config.loading import load, written_objectives
 
+    for address in filter(None, (runbooks, dashboards, pages)):
+        if not address.startswith(("http://", "https://")):
+            raise ConfigError(f"{address}: is no address; write one that begins with https://")
     options = Options(runbooks.rstrip("/"), dashboards.rstrip("/"), pages.rstrip("/"), scrape_job, duration_s(news))
     texts = rule_files(load(config, os.environ, opens_store=False).objectives, options, written_objectives(config, os.environ))
     for name, text in texts.items():

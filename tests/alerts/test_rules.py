@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prober.alerting.options import PAGES, RUNBOOKS
+from prober.alerting.options import PAGES
 from prober.alerting.rules import AlertBasis, Owner, Severity
 from tests.alerts.reading import FROM_PROMETHEUS, labels_of, recorded, scraped, selectors
 from tests.alerts.stories import ALERTS, EPOCH, PATHS, RULES, WRITTEN, in_story_time, told_apart
@@ -41,7 +41,7 @@ def test_an_alert_is_written_by_the_conventions(alert: dict[str, Any]) -> None:
     assert labels.get("evidence", AlertBasis.PROOF) in set(AlertBasis)
     assert annotations["summary"].endswith(".")
     assert annotations["description"].removesuffix("{{ end }}").endswith(".")
-    assert annotations["runbook_url"].partition("?")[0] == f"{RUNBOOKS}/{name}.md"
+    assert annotations["runbook_url"].partition("?")[0] == f"{PAGES}/runbooks/{name}.md"
     assert "/d/okp-" in annotations["dashboard_url"]
     assert annotations.get("status_url", "").startswith(f"{PAGES}/findings?") == (labels.get("evidence") == AlertBasis.PROOF)
 

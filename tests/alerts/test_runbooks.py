@@ -8,15 +8,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from api.app import create_app
-from prober.alerting.options import RUNBOOKS
 from prober.cli import main
 from tests.alerts.reading import FROM_PROMETHEUS, recorded, scraped, selectors
 from tests.alerts.stories import NAMES, WRITTEN
-from tests.commands import ROOT
+from tests.commands import ROOT, RUNBOOKS
 from tests.unit.api.asking import view
 
 SECTIONS = ["What happened", "Look first", "Decide", "Fix", "It is over when"]
-FOLDER = ROOT / RUNBOOKS
+FOLDER = RUNBOOKS
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md") if path.stem != "README"}
 NEVER_SILENCED = {"PubsubProberWatchdog", "PubsubProberDrillFinding"}
 

@@ -47,16 +47,22 @@ def refusal(values: Values, of: helm.Chart | None = None) -> str:
 # --- addresses -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", ["runbooks", "dashboards", "pages"])
+@pytest.mark.parametrize("missing", ["dashboards", "pages"])
 def test_rules_without_links_are_refused(missing: str) -> None:
     text = refusal(merged(LINKS, RULES, {"links": {missing: ""}}))
     assert f"rules.enabled needs links.{missing}: the address of " in text
     assert text.count("\n  - ") == 1
 
 
-@pytest.mark.parametrize("missing", ["runbooks", "pages"])
-def test_dashboards_without_links_are_refused(missing: str) -> None:
-    assert f"dashboards.enabled needs links.{missing}: " in refusal(merged(LINKS, DASHBOARDS, {"links": {missing: ""}}))
+def test_dashboards_without_links_are_refused() -> None:
+    assert "dashboards.enabled needs links.pages: " in refusal(merged(LINKS, DASHBOARDS, {"links": {"pages": ""}}))
+
+
+def test_runbooks_are_those_of_the_service_or_your_own() -> None:
+    own = documents(merged(LINKS, RULES, DASHBOARDS, {"links": {"runbooks": ""}}))
+    assert "https://p.example.com/runbooks/PubsubProberDown.md" in str(own)
+    assert "https://example.com/runbooks" not in str(own)
+    assert "https://example.com/runbooks/PubsubProberDown.md" in str(documents(merged(LINKS, RULES)))
 
 
 def test_dashboards_need_no_address_of_grafana() -> None:
@@ -156,11 +162,6 @@ def test_objectives_are_compared_by_value(tmp_path: Path, slos: Values) -> None:
 def test_rules_that_do_not_say_what_they_were_made_from_are_refused() -> None:
     text = refusal(merged(LINKS, RULES, {"rules": {"objectives": "groups: []"}}))
     assert "rules.objectives does not say which objectives its rules are for" in text
-
-
-def test_rules_with_a_relative_address_are_refused(tmp_path: Path) -> None:
-    text = refusal(merged(LINKS, RULES, OBJECTIVES, made(tmp_path, OBJECTIVES, "--runbooks", "runbooks")))
-    assert "runbook_url: runbooks/PubsubErrorBudgetBurn.md, which is no address" in text
 
 
 def test_objectives_in_the_environment_are_refused() -> None:

@@ -13,13 +13,12 @@ from urllib.parse import parse_qsl
 import pytest
 import yaml
 
-from prober.alerting.options import RUNBOOKS
 from prober.clock import monotonic_s
 from prober.sinks.metrics import families
 from prober.sinks.metrics.families import FAMILIES
 from tests.alerts.reading import selectors
 from tests.alerts.stories import PATHS
-from tests.commands import ROOT
+from tests.commands import RUNBOOKS
 from tests.integration.chain import Chain, Receiver, arm, chain, disarm_all, receiving
 from tests.integration.programs import eventually, get, program, series, service
 
@@ -144,7 +143,7 @@ def look_into(alert: dict[str, Any], url: str, begun: Stopwatch) -> None:
     }
     assert labels["kind"] in annotations["description"]
     runbook, _, query = annotations["runbook_url"].partition("?")
-    assert (ROOT / RUNBOOKS / Path(runbook).name).is_file()
+    assert (RUNBOOKS / Path(runbook).name).is_file()
     assert dict(parse_qsl(query))["kind"] == labels["kind"]
     assert annotations["status_url"].startswith(f"{url}/findings?")
     begun.step("its link leads to the finding", lambda: labels["kind"] in get(annotations["status_url"]), START_S)

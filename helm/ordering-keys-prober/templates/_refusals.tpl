@@ -115,7 +115,6 @@ sharding: the chart sets it as soon as prober.replicas is more than 1
 
 {{/* Where links of alerts and dashboards lead to, by the value that says it. */}}
 {{- define "prober.linkMeanings" -}}
-runbooks: the address of your copy of docs/runbooks, such as https://example.com/runbooks
 dashboards: the address of your Grafana, such as https://grafana.example.com
 pages: the address of this release's status page, such as https://prober.example.com
 {{- end }}
@@ -123,7 +122,6 @@ pages: the address of this release's status page, such as https://prober.example
 {{/* What is wrong about objectives, as a list. Helm cannot make rules of them: `ordering-prober alerts` does, and writes down what it made them from. */}}
 {{- define "prober.refuseObjectives" -}}
 {{- $wrong := list -}}
-{{- $relative := list -}}
 {{- $command := "`ordering-prober alerts --config prober.yaml --directory out` writes them, prober.yaml being the content of `config`; then add --set-file rules.objectives=out/objectives.rules.yaml" -}}
 {{- $from := include "prober.rulesMadeFrom" . -}}
 {{- if and .Values.rules.objectives (not $from) -}}
@@ -141,14 +139,6 @@ pages: the address of this release's status page, such as https://prober.example
 {{- $rules := ternary "rules.objectives was" "the chart's own rules were" (not (empty .Values.rules.objectives)) -}}
 {{- $wrong = append $wrong (printf "%s made for other objectives than config.slos (different: %s): %s" $rules (join ", " $different) $command) -}}
 {{- end -}}
-{{- end -}}
-{{- range $url := regexFindAll "(?m)runbook_url: [^?\n]*" (include "prober.rulesText" (list . "objectives")) -1 -}}
-{{- if not (regexMatch "^runbook_url: [\"']?(docs/runbooks/|https?://)" $url) -}}
-{{- $relative = append $relative $url -}}
-{{- end -}}
-{{- end -}}
-{{- if $relative -}}
-{{- $wrong = append $wrong (printf "rules.objectives has %s, which is no address: write it without --runbooks, and the chart puts links.runbooks in" (first $relative)) -}}
 {{- end -}}
 {{- range $pod := list .Values.prober .Values.api -}}
 {{- range $variable := $pod.extraEnv -}}

@@ -8,6 +8,11 @@ installation, and are limited to the series of this release, so that two release
 {{- .Values.dashboards.uidPrefix | default (printf "okp-%s" (printf "%s/%s" .Release.Namespace (include "prober.fullname" .) | sha256sum | trunc 8)) -}}
 {{- end }}
 
+{{/* Where alerts and dashboards find the runbooks: by default at the service, which has them. */}}
+{{- define "prober.runbooks" -}}
+{{- .Values.links.runbooks | default (printf "%s/runbooks" (trimSuffix "/" .Values.links.pages)) | trimSuffix "/" -}}
+{{- end }}
+
 {{/* The text of a rule file, before anything is put in. Argument: (list $ subject). */}}
 {{- define "prober.rulesText" -}}
 {{- $root := index . 0 -}}
@@ -30,8 +35,8 @@ installation, and are limited to the series of this release, so that two release
 {{- $text = replace "http://localhost:3000" (trimSuffix "/" $links.dashboards) $text -}}
 {{- $text = replace "the job ordering-keys-prober" (printf "the job %s" $job) $text -}}
 {{- $text = replace "/d/okp-" (printf "/d/%s-" (include "prober.uidPrefix" $root)) $text -}}
+{{- $text = replace "http://localhost:8080/runbooks" (include "prober.runbooks" $root) $text -}}
 {{- $text = replace "http://localhost:8080" (trimSuffix "/" $links.pages) $text -}}
-{{- $text = replace "runbook_url: docs/runbooks" (printf "runbook_url: %s" (trimSuffix "/" $links.runbooks)) $text -}}
 {{- $document := fromYaml $text -}}
 {{- range $group := $document.groups -}}
 {{- range $rule := $group.rules -}}
@@ -61,7 +66,7 @@ installation, and are limited to the series of this release, so that two release
 {{- $text := $root.Files.Get (index . 1) -}}
 {{- $text = replace "okp-" (printf "%s-" (include "prober.uidPrefix" $root)) $text -}}
 {{- $text = replace "${VAR_STATUS_PAGE}" (trimSuffix "/" $links.pages) $text -}}
-{{- $text = replace "${VAR_RUNBOOKS}" (trimSuffix "/" $links.runbooks) $text -}}
+{{- $text = replace "${VAR_RUNBOOKS}" (include "prober.runbooks" $root) $text -}}
 {{- $board := omit (fromJson $text) "__inputs" -}}
 {{- $prefix := include "prober.uidPrefix" $root -}}
 {{- $_ := set $board "tags" (append $board.tags $prefix) -}}

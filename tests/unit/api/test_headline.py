@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from api.headline import BLIND, NO_PROMISE, UNREACHABLE, UNVERIFIED, about, headline, not_the_service, silences
-from prober.alerting.options import RUNBOOKS
 from prober.config.following import ConfigurationStatus
 from prober.config.values import EMBEDDED
 from prober.core.findings import Facts, Finding, Kind, Status
@@ -22,7 +21,7 @@ from prober.sinks.live.incidents import Acknowledgement, Exemplar, Incident
 from prober.sinks.live.snapshot import StatusSnapshot
 from prober.slo.budgets import BurnState
 from prober.slo.objectives import AlertState, Urgency
-from tests.commands import ROOT
+from tests.commands import RUNBOOKS
 from tests.unit.api.asking import EUROPE, NOON, US, ask, end, view
 from tests.unit.api.pages import Page
 
@@ -55,12 +54,12 @@ def shown(*incidents: Incident, status: Condition = Condition.PASS, runs: Sequen
 @pytest.mark.parametrize("kind", CAN_FAIL)
 def test_every_kind_that_can_be_open_leads_to_a_runbook_that_exists(kind: Kind) -> None:
     (line,) = headline(shown(incident(kind))).lines
-    assert (ROOT / RUNBOOKS / f"{line.runbook}.md").is_file()
+    assert (RUNBOOKS / f"{line.runbook}.md").is_file()
 
 
 @pytest.mark.parametrize("runbook", [UNREACHABLE, UNVERIFIED, BLIND])
 def test_so_does_what_is_no_finding(runbook: str) -> None:
-    assert (ROOT / RUNBOOKS / f"{runbook}.md").is_file()
+    assert (RUNBOOKS / f"{runbook}.md").is_file()
 
 
 def test_a_fault_has_its_begin_how_bad_it_is_where_and_when_it_closes() -> None:

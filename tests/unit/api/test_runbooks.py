@@ -19,7 +19,6 @@ from pydantic import SecretStr
 from api.app import create_app
 from api.headline import BURNS, SPENT, TROUBLES, UNREACHABLE, runbook_of_trouble
 from api.runbooks import INDEX, PARAMETERS, Reader, parsed, runbook_address, runbooks
-from prober.alerting.options import RUNBOOKS
 from prober.config.models import Api, Reads
 from prober.core.verdict import Verdict
 from prober.sinks.status.database import Database
@@ -27,12 +26,12 @@ from prober.sinks.status.prober_records import ProberRecord, Slice
 from prober.sinks.status.slices import KEPT_S, definition_of
 from prober.sinks.status.store import StatusStore
 from prober.slo.objectives import SliCounts
-from tests.commands import ROOT
+from tests.commands import ROOT, RUNBOOKS
 from tests.unit.api.asking import EUROPE, NOON, STUCK, StubView, ask, client_of, copy_of, end, view
 from tests.unit.api.pages import Page
 from tests.unit.api.test_hostile import TEXTS, quoted
 
-FILES = {path.stem: path for path in (ROOT / RUNBOOKS).glob("*.md")}
+FILES = {path.stem: path for path in RUNBOOKS.glob("*.md")}
 NAMES = sorted(FILES.keys() - {INDEX})
 ADDRESSES = ["/runbooks", *(f"/runbooks/{name}" for name in NAMES)]
 
