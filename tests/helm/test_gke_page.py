@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "REGION": "europe-west1",
     "IMAGES": "europe-west1-docker.pkg.dev/my-prober-project/probers",
     "BUCKET": "my-prober-project-history",
+    "DOMAIN": "prober.example.com",
 }
 
 PERMISSIONS = {
@@ -74,7 +75,7 @@ def test_every_variable_is_set_before_it_is_used() -> None:
     known = {"EDITOR"}
     for line in re.sub(r"<<'END'\n.*?^END$", "", SCRIPT, flags=re.MULTILINE | re.DOTALL).splitlines():
         used = set(re.findall(r"(?<!\\)\$\{?([A-Za-z_]+)", line))
-        assigned = re.findall(r"([A-Za-z_]+)=", line) if line.startswith("export ") else re.findall(r"^\s*for (\w+) in", line)
+        assigned = re.findall(r"([A-Za-z_]+)=", line) if line.strip().startswith("export ") else re.findall(r"^\s*for (\w+) in", line)
         assert used - set(assigned) <= known, line
         known |= set(assigned)
 
