@@ -75,7 +75,9 @@ def test_every_variable_is_set_before_it_is_used() -> None:
     known = {"EDITOR"}
     for line in re.sub(r"<<'END'\n.*?^END$", "", SCRIPT, flags=re.MULTILINE | re.DOTALL).splitlines():
         used = set(re.findall(r"(?<!\\)\$\{?([A-Za-z_]+)", line))
-        assigned = re.findall(r"([A-Za-z_]+)=", line) if line.strip().startswith("export ") else re.findall(r"^\s*for (\w+) in", line)
+        assigned = (
+            re.findall(r"([A-Za-z_]+)=", line) if line.strip().startswith("export ") else re.findall(r"^\s*for (\w+) in", line)
+        )
         assert used - set(assigned) <= known, line
         known |= set(assigned)
 
