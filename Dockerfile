@@ -1,12 +1,15 @@
-# One image for the prober and the API (target `service`, the default), and one with a Java runtime for the nightly
-# jobs (target `jobs`):
+# One image for the prober and the API (target `service`, the default), one with a Java runtime for the nightly jobs
+# (target `jobs`), and one with Hadoop's connector for Cloud Storage on top (target `jobs-gcs`):
 #
 #   docker build --tag ordering-keys-prober:0.1.0 .
 #   docker build --tag ordering-keys-prober:0.1.0-jobs --target jobs .
+#   make gcs-connector
+#   docker build --tag ordering-keys-prober:0.1.0-jobs-gcs --target jobs-gcs --build-context gcs-connector=build/gcs-connector .
 #
 # Packages are those of constraints/, by hash. To pin the base by digest as well, without editing this file:
 #   --build-context python:3.13-slim-trixie=docker-image://python@sha256:...
 #
+# The images are built from scratch: each contains the files of a stripped base, so that what was removed is in no layer.
 # Nothing is written but to /tmp and /var/lib/ordering-prober, so the root file system may be read-only.
 
 FROM python:3.13-slim-trixie AS tools
@@ -53,29 +56,33 @@ COPY --from=project /build/dist /build/dist
 RUN pip --python /opt/ordering-prober/bin/python install --no-deps --no-index /build/dist/*.whl \
     && /opt/ordering-prober/bin/python -m spark_jobs --help > /dev/null
 
-# The base of both targets: an interpreter, a user without a name to log in with, and no installer.
-FROM python:3.13-slim-trixie AS base
+# What the images are stripped from: an interpreter, and a user without a name to log in with.
+FROM python:3.13-slim-trixie AS system
+COPY image/strip /build/strip
 RUN groupadd --gid 10001 prober \
-    && useradd --uid 10001 --gid prober --no-create-home --home-dir /tmp --shell /usr/sbin/nologin prober \
-    && install --directory --owner=prober --group=prober --mode=0770 /var/lib/ordering-prober \
-    && python -c 'import pathlib, pip, shutil; shutil.rmtree(pathlib.Path(pip.__file__).parent)' \
-    && rm -f /usr/local/bin/pip* /usr/bin/pip*
+    && useradd --uid 10001 --gid prober --no-create-home --home-dir /tmp --shell /usr/sbin/nologin prober
+
+FROM system AS service-system
+RUN sh /build/strip && rm -rf /build
+
+FROM system AS jobs-system
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-21-jre-headless \
+    && sh /build/strip && rm -rf /build
+
+FROM scratch AS jobs
+COPY --from=jobs-system / /
+RUN install --directory --owner=10001 --group=10001 --mode=0770 /var/lib/ordering-prober
+COPY --from=jobs-installed /opt/ordering-prober /opt/ordering-prober
 ENV PATH=/opt/ordering-prober/bin:/usr/local/bin:/usr/bin:/bin \
+    LANG=C.UTF-8 \
     PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONUNBUFFERED=1 \
-    ORDERING_PROBER_API__HOST=0.0.0.0
+    PYTHONUNBUFFERED=1
 WORKDIR /var/lib/ordering-prober
 VOLUME /var/lib/ordering-prober
 USER 10001:10001
-
-FROM base AS jobs
-USER 0:0
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends openjdk-21-jre-headless \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
-COPY --from=jobs-installed /opt/ordering-prober /opt/ordering-prober
-USER 10001:10001
-ENTRYPOINT ["python", "-m", "spark_jobs"]
+RUN ["python", "-m", "spark_jobs", "--help"]
+ENTRYPOINT ["python", "-m", "spark_jobs.container"]
 CMD ["--help"]
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="ordering-keys-prober-jobs" \
@@ -84,8 +91,27 @@ LABEL org.opencontainers.image.title="ordering-keys-prober-jobs" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision="${REVISION}"
 
-FROM base AS service
+# The folder of --build-context gcs-connector=FOLDER takes the place of this stage.
+FROM scratch AS gcs-connector
+
+# Ends with an error unless Spark finds the class that Hadoop names for gs://.
+FROM jobs AS jobs-gcs
+COPY --from=gcs-connector / /opt/ordering-prober/lib/python3.13/site-packages/pyspark/jars/
+RUN ["python", "-c", "from spark_jobs.session import session\nwith session('local[1]') as spark: print(spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass('gs', spark._jsc.hadoopConfiguration()))"]
+
+FROM scratch AS service
+COPY --from=service-system / /
+RUN install --directory --owner=10001 --group=10001 --mode=0770 /var/lib/ordering-prober
 COPY --from=service-installed /opt/ordering-prober /opt/ordering-prober
+ENV PATH=/opt/ordering-prober/bin:/usr/local/bin:/usr/bin:/bin \
+    LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    ORDERING_PROBER_API__HOST=0.0.0.0
+WORKDIR /var/lib/ordering-prober
+VOLUME /var/lib/ordering-prober
+USER 10001:10001
+RUN ["ordering-prober", "--version"]
 EXPOSE 8080
 # Kubernetes asks /healthz and /readyz itself; this is for everybody else. A port other than 8080 is to be set by the environment.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 \

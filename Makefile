@@ -7,13 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(VENV)-lock/bin/uv
 UV_VERSION := 0.13.8
+HADOOP_VERSION := 3.5.0
 SEEDS ?= 1..26000
 HOURS ?= 0.2
 PYTEST_ARGS ?= -n auto --dist loadscope --no-loadscope-reorder
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit package chart simulate detection quiet loud test-nightly lock clean help
+.PHONY: run demo test check format mutants bench soak screenshots generate sbom audit package jobs-archive gcs-connector chart simulate detection quiet loud test-nightly lock clean help
 
 run: $(VENV)/runtime.stamp  ## Run the service on the embedded Pub/Sub server, until Ctrl-C
 	@exec $(BIN)/ordering-prober run
@@ -62,6 +63,14 @@ audit: $(VENV)/dev.stamp  ## Look up known vulnerabilities in the packages of th
 
 package: $(VENV)/runtime.stamp  ## Build the Python package into dist/
 	@$(BIN)/hatchling build --target wheel --directory dist
+
+jobs-archive: $(VENV)/runtime.stamp  ## Build dist/ordering-prober-jobs.zip: the project for Spark's --py-files
+	@rm -rf build/jobs && mkdir -p dist
+	@$(BIN)/hatchling build --target wheel --directory build/jobs && mv build/jobs/*.whl dist/ordering-prober-jobs.zip
+
+gcs-connector:  ## Get Hadoop's connector for Cloud Storage into build/gcs-connector, for the image jobs-gcs (needs Maven)
+	mvn --batch-mode --strict-checksums org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+		-Dartifact=org.apache.hadoop:hadoop-gcp:$(HADOOP_VERSION):jar:shaded -DoutputDirectory=build/gcs-connector
 
 chart: $(VENV)/dev.stamp  ## Package the Helm chart, with its rules and dashboards, into dist/
 	@mkdir -p dist

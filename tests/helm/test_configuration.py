@@ -18,7 +18,7 @@ from prober.config.models import Config
 from spark_jobs.work import Exit, read_objectives
 from tests.commands import ROOT
 from tests.helm.chart import CASES, CONFIG, Values, configuration, containers, documents, environment, merged, only, pods, rendered
-from tests.helm.test_refusals import BUCKET
+from tests.helm.test_refusals import BUCKET, at
 
 EVERY_CASE = pytest.mark.parametrize("case", sorted(CASES))
 MOUNTED = f"/etc/ordering-prober/{CONFIG}"
@@ -195,9 +195,11 @@ def test_spark_on_a_cluster_gets_the_same_arguments_with_locations_as_it_reads_t
 
 
 def test_settings_of_spark_are_a_file_that_spark_reads() -> None:
-    spark = only(CASES["gke"], "ConfigMap", "-spark")["data"]["spark-defaults.conf"]
-    assert dict(line.split(" ", 1) for line in spark.split("\n") if line) == CASES["gke"]["jobs"]["sparkConf"]
-    assert environment(of_component(CASES["gke"], "nightly"), AnySecret())["SPARK_CONF_DIR"] == "/etc/spark"
+    settings = {"spark.hadoop.fs.gs.auth.type": "APPLICATION_DEFAULT", "spark.sql.shuffle.partitions": "4"}
+    values = merged(CASES["gke"], at("jobs.sparkConf", settings))
+    spark = only(values, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]
+    assert dict(line.split(" ", 1) for line in spark.split("\n") if line) == settings
+    assert environment(of_component(values, "nightly"), AnySecret())["SPARK_CONF_DIR"] == "/etc/spark"
 
 
 def test_what_mounts_a_volume_of_one_node_is_on_that_node() -> None:

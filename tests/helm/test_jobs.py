@@ -80,15 +80,39 @@ def test_spark_has_the_cores_of_its_pod(resources: Values, master: str) -> None:
     assert arguments[arguments.index("--master") + 1] == master
 
 
+# --- scratch space -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", [{}, {"storageClassName": "fast"}])
+def test_spark_writes_to_a_volume_that_lives_as_long_as_its_pod(storage: Values) -> None:
+    values = merged(CRONJOB, at("jobs.scratch", storage))
+    _, container = nightly(values)
+    place = environment(container, {})["SPARK_LOCAL_DIRS"]
+    (name,) = (mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == place)
+    (volume,) = (one for one in job(values)["template"]["spec"]["volumes"] if one["name"] == name)
+    claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+    assert claim == {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "20Gi"}}} | storage
+    for kind in ("requests", "limits"):
+        assert "ephemeral-storage" in container["resources"][kind]
+
+
 # --- what Spark needs to read a bucket ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bucket", "needed"), [("gs://b/h", "Google's connector"), ("s3://b/h", "the package hadoop-aws")])
-def test_the_notes_say_what_the_image_lacks(bucket: str, needed: str) -> None:
-    def notes(values: Values) -> str:
-        return rendered(merged(CRONJOB, at("history.location", bucket), values))["ordering-keys-prober/templates/NOTES.txt"]
+@pytest.mark.parametrize(
+    ("history", "tag"), [({"location": "gs://b/h"}, "0.1.0-jobs-gcs"), ({"location": "s3://b/h"}, "0.1.0-jobs")]
+)
+def test_the_image_of_the_jobs_can_read_a_bucket_of_cloud_storage(history: Values, tag: str) -> None:
+    _, container = nightly(merged(CRONJOB, {"history": history}))
+    assert container["image"] == f"ordering-keys-prober:{tag}"
 
-    assert f"Spark needs {needed} to read {bucket}." in notes({})
+
+def test_the_notes_say_what_the_image_lacks() -> None:
+    def notes(values: Values) -> str:
+        return rendered(merged(CRONJOB, at("history.location", "s3://b/h"), values))["ordering-keys-prober/templates/NOTES.txt"]
+
+    assert "Spark needs the package hadoop-aws to read s3://b/h." in notes({})
+    assert "Spark needs" not in notes(at("history.location", "gs://b/h"))
     assert "Spark needs" not in notes(at("jobs.sparkConf", {"spark.jars": "/a.jar"}))
     assert "Spark needs" not in notes(at("jobs.mode", "none"))
 

@@ -139,7 +139,6 @@ BY_TEMPLATE: list[tuple[Values, str]] = [
     ),
     (at("jobs.mode", "cronjob"), "jobs.mode needs a history to work on"),
     (merged(at("history.location", "gs://b/h"), at("jobs.mode", "cronjob")), "jobs.mode needs history.reports"),
-    (merged(BUCKET, at("jobs.mode", "sparkOperator")), "needs jobs.spark.image"),
     (
         merged(at("history.volume.size", "1Gi"), at("jobs", {"mode": "sparkOperator", "spark": {"image": "a:1"}})),
         "executors do not mount history.volume",

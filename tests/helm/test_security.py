@@ -22,7 +22,7 @@ WITHOUT_A_USER = {"openshift"}
 """Where the platform gives the user."""
 OWN_WORD = {"log-shipper": {"readOnlyRootFilesystem": True}}
 """What a container of the user's own says otherwise, and may."""
-WRITABLE = {"/tmp", "/var/lib/ordering-prober", "/history", "/objectives"}
+WRITABLE = {"/tmp", "/scratch", "/var/lib/ordering-prober", "/history", "/objectives"}
 
 
 @EVERY_CASE

@@ -70,6 +70,30 @@ def test_nobody_else_needs_a_role(case: str) -> None:
     assert not of_kind(CASES[case], "Role", "RoleBinding")
 
 
+# --- image and scratch space ---------------------------------------------------------------------------------------------------
+
+
+def test_its_image_is_by_default_that_of_the_jobs() -> None:
+    values = merged(OPERATOR, at("image.registry", "r.example.com"), at("jobs.spark.image", ""))
+    assert application(values)["image"] == "r.example.com/ordering-keys-prober:0.1.0-jobs"
+    in_a_bucket = merged(values, {"history": {"location": "gs://b/h", "reports": "gs://b/r"}})
+    assert application(in_a_bucket)["image"] == "r.example.com/ordering-keys-prober:0.1.0-jobs-gcs"
+
+
+def test_each_executor_claims_scratch_space_of_the_class_that_is_named() -> None:
+    values = merged(OPERATOR, at("jobs.scratch", {"size": "50Gi", "storageClassName": "fast"}))
+    volume = "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1"
+    assert application(values)["sparkConf"] == OPERATOR["jobs"]["sparkConf"] | {
+        f"{volume}.options.claimName": "OnDemand",
+        f"{volume}.options.storageClass": "fast",
+        f"{volume}.options.sizeLimit": "50Gi",
+        f"{volume}.mount.path": "/scratch",
+        f"{volume}.mount.readOnly": "false",
+    }
+    assert application(OPERATOR)["sparkConf"] == OPERATOR["jobs"]["sparkConf"]
+    assert "persistentvolumeclaims" in only(values, "Role")["rules"][0]["resources"]
+
+
 # --- pods --------------------------------------------------------------------------------------------------------------------
 
 

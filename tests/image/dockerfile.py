@@ -41,7 +41,7 @@ def stages(text: str) -> dict[str, Stage]:
 
 TEXT: Final = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 STAGES: Final = stages(TEXT)
-TARGETS: Final = ("service", "jobs")
+TARGETS: Final = ("service", "jobs", "jobs-gcs")
 
 
 def said(stage: Stage, word: str) -> list[str]:

@@ -94,14 +94,15 @@ def test_it_builds_the_targets_of_the_dockerfile_on_its_base_for_the_tags_of_the
     assert build()["platforms"] == "linux/amd64,linux/arm64"
     assert (build()["sbom"], build()["provenance"], build()["push"]) == (True, "mode=max", True)
     made = {build()["tags"].rpartition("/")[2].replace("${{ matrix.suffix }}", one["suffix"]) for one in matrix}
-    pulled = {box["image"].rpartition("/")[2] for _, pod in pods(CASES["production"]) for box in containers(pod)}
+    installed = [CASES["production"], {"history": {"volume": {"size": "1Gi"}}, "jobs": {"mode": "cronjob"}}]
+    pulled = {box["image"].rpartition("/")[2] for values in installed for _, pod in pods(values) for box in containers(pod)}
     assert {name.replace("${{ needs.version.outputs.version }}", VERSION) for name in made} == pulled
 
 
 def test_what_it_calls_is_there() -> None:
     script = "\n".join(scripts())
     called = set(re.findall(r"\bmake ([a-z-]+)", script))
-    assert called == {"check", "test", "sbom", "chart", "package"}
+    assert called == {"check", "test", "sbom", "chart", "package", "gcs-connector"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert called <= targets(makefile)
     assert "dist/sbom.json" in makefile

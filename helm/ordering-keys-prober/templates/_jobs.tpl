@@ -48,6 +48,20 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
+{{/*
+Settings of Spark under the operator. Each executor gets scratch space of its own: the driver makes a claim for it, and Spark takes a volume of this name
+for its local folders. Spark makes a claim only if its class is named.
+*/}}
+{{- define "prober.operatorConf" -}}
+{{- $settings := dict -}}
+{{- with .Values.jobs.scratch.storageClassName }}
+{{- $volume := "spark.kubernetes.executor.volumes.persistentVolumeClaim.spark-local-dir-1" }}
+{{- $claim := dict "options.claimName" "OnDemand" "options.storageClass" $.Values.jobs.scratch.storageClassName "options.sizeLimit" $.Values.jobs.scratch.size "mount.path" "/scratch" "mount.readOnly" "false" }}
+{{- range $key, $value := $claim }}{{ $_ := set $settings (printf "%s.%s" $volume $key) $value }}{{ end }}
+{{- end }}
+{{- merge (dict) .Values.jobs.sparkConf $settings | toYaml }}
+{{- end }}
+
 {{/* The operator puts a number of 19 digits after it, and the result into a label, which has 63 characters at most. */}}
 {{- define "prober.sparkName" -}}
 {{- $name := include "prober.fullname" . -}}

@@ -71,6 +71,12 @@ annotations:
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end }}
 
+{{/* The image of the jobs: with the connector for Cloud Storage if the history is there. */}}
+{{- define "prober.jobsImage" -}}
+{{- $suffix := ternary "jobs-gcs" "jobs" (hasPrefix "gs://" .Values.history.location) -}}
+{{- include "prober.image" (list . .Values.jobs.image (printf "%s-%s" .Chart.AppVersion $suffix)) -}}
+{{- end }}
+
 {{/* The Service that people and programs ask: of the API where it has its own pods, else of the prober. */}}
 {{- define "prober.front" -}}
 {{- ternary "api" "prober" .Values.api.enabled -}}

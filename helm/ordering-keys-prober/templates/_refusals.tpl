@@ -46,9 +46,6 @@
 {{- if and $jobs .Values.history.location (not .Values.history.reports) -}}
 {{- $wrong = append $wrong "jobs.mode needs history.reports: where the reports go" -}}
 {{- end -}}
-{{- if and (eq .Values.jobs.mode "sparkOperator") (not .Values.jobs.spark.image) -}}
-{{- $wrong = append $wrong "jobs.mode sparkOperator needs jobs.spark.image: an image that Spark on Kubernetes can start (see docs/deploy.md)" -}}
-{{- end -}}
 {{- if and (eq .Values.jobs.mode "sparkOperator") $volume -}}
 {{- $wrong = append $wrong "jobs.mode sparkOperator needs history.location: executors do not mount history.volume" -}}
 {{- end -}}
