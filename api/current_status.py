@@ -9,7 +9,7 @@ from typing import Final
 from api.view import Archive, View
 from prober.clock import monotonic_s
 from prober.sinks.live.snapshot import StatusSnapshot
-from prober.sinks.status.database import StatusError
+from prober.sinks.status.database import StatusError, StoreIncompatible
 from prober.sinks.status.overview import Overview
 
 FRESH_S: Final = 1.0
@@ -54,5 +54,7 @@ class CurrentStatus:
             return replace(live, troubles=(*live.troubles, UNWRITTEN))
         try:
             return await asyncio.to_thread(Overview(self._archive.queries, self._archive.objectives).snapshot, live)
+        except StoreIncompatible as error:
+            return replace(live, troubles=(*live.troubles, str(error)))
         except StatusError:  # whose text may name hosts and folders, which are nobody's business
             return replace(live, troubles=(*live.troubles, UNREACHABLE))

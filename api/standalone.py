@@ -140,7 +140,7 @@ class Alone:
             await self._ask()
 
     async def _ask(self) -> None:
-        """Look whether the store answers. A store that this program may not use is a problem until a command changes the store."""
+        """Look whether the store answers and fits; a store that does not is a problem until a command changes it."""
         problem = ""
         try:
             await asyncio.to_thread(self._look)

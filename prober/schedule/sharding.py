@@ -115,7 +115,10 @@ class ShardingMember:
             self._giving[instance] = asyncio.create_task(self._renew(instance, renew), name=f"renew {instance}")
 
     def _go_on_without_store(self, error: StatusError) -> None:
-        """Keep what is held. Take everything only if the store never answered, and give it back if the store is incompatible."""
+        """Keep the probe instances that are held, and take others only if the store never answered.
+
+        Those others are given back if the store turns out to be incompatible.
+        """
         self._hesitates_until_t = self._clock() + LEASE_S
         if isinstance(error, StoreIncompatible):
             if not self.incompatible:

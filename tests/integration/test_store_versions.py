@@ -154,6 +154,7 @@ def test_the_api_of_each_version_on_the_store_of_the_other(url: str, later: Mapp
         eventually(lambda: problems(earlier) == [TOO_OLD])
         assert (earlier.get("/api/v1/runs").status_code, earlier.get("/healthz").status_code) == (503, 200)
         assert earlier.get("/api/v1/runs").json()["detail"] == TOO_OLD
+        eventually(lambda: TOO_OLD in earlier.get("/api/v1/status").json()["troubles"])
         started = client_of(processes.enter_context(one.running("api")), processes)
         assert problems(started) == [TOO_OLD]
         for command in (("status",), ("upgrade",), ("downgrade", "--to", "1", "--yes")):

@@ -124,7 +124,10 @@ class Database:
             yield connection
 
     def _check(self, connection: Connection) -> None:
-        """Compare the revision of the store with this program every few seconds: another program may change it at any time."""
+        """Compare the revision of the store with this program every few seconds.
+
+        Another program may change the store at any time.
+        """
         now = monotonic_s()
         if now < self._checked_until_t:
             return

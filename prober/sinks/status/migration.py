@@ -46,9 +46,9 @@ class RevisionChange:
 
 
 def prepare(database: Database) -> None:
-    """Create the tables of an empty store, or upgrade an older store that is not pinned. A store that fits is only read.
+    """Create the tables of an empty store, or upgrade a store that is not pinned.
 
-    Raises `StoreIncompatible` for a store that this program may not use or upgrade, and `StoreUnavailable`.
+    A store that fits is only read. Raises `StoreIncompatible` for a store that this program may not use or upgrade, and `StoreUnavailable`.
     """
     if _fits(stored_revision(database)):
         return
@@ -62,7 +62,9 @@ def prepare(database: Database) -> None:
 
 
 def upgrade(database: Database, to: str | None = None) -> RevisionChange:
-    """Upgrade a store to a revision of this program (default: the newest) and end its pin. A newer store that fits stays as it is.
+    """Upgrade a store to a revision of this program and end its pin.
+
+    `to` is by default the newest revision. A newer store that fits stays as it is.
 
     Raises `StoreIncompatible` for a newer store that does not fit, `StatusError` for a `to` that is older than the store, and
     `StoreUnavailable`.
@@ -102,7 +104,10 @@ def downgrade(database: Database, to: str) -> RevisionChange:
 
 
 def stored_revision(database: Database) -> StoreRevision | None:
-    """Read the revision of a store, also of one that this program may not use; None: the store is empty. Raises `StoreUnavailable`."""
+    """Read the revision of a store, whether it fits or not; None: the store is empty.
+
+    Raises `StoreUnavailable`.
+    """
     with database.reading(checked=False) as connection:
         return read_revision(connection)
 

@@ -45,7 +45,10 @@ def read_revision(connection: Connection) -> StoreRevision | None:
 
 
 def known() -> list[str]:
-    """List the revisions of this program, the oldest first. The last one is the revision of the program."""
+    """List the revisions of this program, the oldest first.
+
+    The last revision is that of the program.
+    """
     return [script.revision for script in scripts()]
 
 
@@ -69,7 +72,10 @@ def _scripts(_folders: tuple[Path, ...]) -> tuple[Script, ...]:
 
 
 def refusal(store: StoreRevision) -> str:
-    """Return why this program may not use a store, with the command that changes it; empty if the program may."""
+    """Return why this program may not use a store; empty if it may.
+
+    The text is one line and names the command that changes the store.
+    """
     revisions = known()
     own = revisions[-1]
     if store.revision == own or (store.revision not in revisions and store.oldest_program in revisions):
