@@ -94,10 +94,10 @@ LABEL org.opencontainers.image.title="ordering-keys-prober-jobs" \
 # The folder of --build-context gcs-connector=FOLDER takes the place of this stage.
 FROM scratch AS gcs-connector
 
-# Ends with an error unless Spark finds the class that Hadoop names for gs://.
+# Ends with an error unless Hadoop can load the class that it names for gs://.
 FROM jobs AS jobs-gcs
 COPY --from=gcs-connector / /opt/ordering-prober/lib/python3.13/site-packages/pyspark/jars/
-RUN ["python", "-c", "from spark_jobs.session import session\nwith session('local[1]') as spark: print(spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass('gs', spark._jsc.hadoopConfiguration()))"]
+RUN ["java", "-cp", "/opt/ordering-prober/lib/python3.13/site-packages/pyspark/jars/*", "org.apache.hadoop.util.FindClass", "create", "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem"]
 
 FROM scratch AS service
 COPY --from=service-system / /
