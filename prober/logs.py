@@ -17,13 +17,15 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
-from opentelemetry import trace
+if TYPE_CHECKING:  # the jobs run where Spark is, which has no OpenTelemetry
+    from opentelemetry import trace
 
 OURS: Final = ("api", "prober", "spark_jobs", "uvicorn")
 """Loggers that write from the configured level on. Libraries write warnings and worse."""
@@ -53,17 +55,21 @@ def set_up(stream: TextIO, level_name: str, *, as_json: bool) -> None:
 
 def span_context_of(run_id: str) -> trace.SpanContext:
     """Return the trace and the root span that a run has, or would have if it were traced. They follow from its id."""
+    from opentelemetry import trace
+
     digest = blake2b(run_id.encode(), digest_size=24).digest()
     return trace.SpanContext(int.from_bytes(digest[:16]), int.from_bytes(digest[16:]), is_remote=False)
 
 
 def trace_id_of(run_id: str) -> str:
     """Return the trace id of a run: 32 hexadecimal digits."""
-    return trace.format_trace_id(span_context_of(run_id).trace_id)
+    return f"{span_context_of(run_id).trace_id:032x}"
 
 
 def lines_of_run(run_id: str) -> AbstractContextManager[trace.Span]:
     """Give the lines that are logged inside, in this task and those that it starts, the trace of a run."""
+    from opentelemetry import trace
+
     return trace.use_span(trace.NonRecordingSpan(span_context_of(run_id)), record_exception=False, set_status_on_exception=False)
 
 
@@ -101,8 +107,12 @@ class JsonFormatter(logging.Formatter):
 def _active_span() -> dict[str, object]:
     """The OpenTelemetry span of this thread or task: of a run, or of an instrumentation of the API.
 
-    Whether a run is traced is decided when it has ended.
+    Whether a run is traced is decided when it has ended. A process that has not imported OpenTelemetry has no span.
     """
+    if "opentelemetry.trace" not in sys.modules:
+        return {}
+    from opentelemetry import trace
+
     context = trace.get_current_span().get_span_context()
     if not context.is_valid:
         return {}

@@ -81,6 +81,13 @@ def archive(tmp_path: Path) -> Path:
     return wheel.rename(tmp_path / "ordering-prober-jobs.zip")
 
 
+def test_the_jobs_import_only_what_is_on_a_cluster(bare: Path, archive: Path, tmp_path: Path) -> None:
+    environ = {"PYTHONPATH": str(archive)}
+    command = [str(bare), "-m", "spark_jobs", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.nightly
 def test_the_nightly_jobs_run_on_executors_that_get_the_project_as_an_archive(
     java: str, bare: Path, archive: Path, tmp_path: Path
@@ -94,6 +101,7 @@ def test_the_nightly_jobs_run_on_executors_that_get_the_project_as_an_archive(
     environ = {"PATH": os.environ["PATH"], "JAVA_HOME": java, "SPARK_HOME": str(home), "PYSPARK_PYTHON": str(bare)}
     done = subprocess.run([*submit, str(program), *asked], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == Exit.FAIL, done.stderr[-3000:]
+    assert done.stdout.startswith(f"nightly {DAY}: FAIL"), done.stderr[-3000:]
     for job in JOBS:
         summary = json.loads((tmp_path / "r" / job / f"date={DAY}" / "summary.json").read_text(encoding="utf-8"))
         assert summary["verdict"] != "UNKNOWN", summary
