@@ -21,7 +21,7 @@ from prober.alerting.findings_page import with_tables
 from prober.config.loading import load
 from prober.config.reference import reference_page
 from tests.commands import ROOT
-from tests.helm import checklist, costs_page
+from tests.helm import checklist, costs_page, examples
 from tests.whole import loud
 
 
@@ -47,7 +47,11 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/performance.md": lambda: report.page(read(report.KEPT)),
     "docs/platform-checks.md": checklist.page,
 }
-SETS: Final[Mapping[str, Callable[[], Mapping[str, str]]]] = {"alerts/*.rules.yaml": _rules, "dashboards/*.json": _dashboards}
+SETS: Final[Mapping[str, Callable[[], Mapping[str, str]]]] = {
+    "alerts/*.rules.yaml": _rules,
+    "dashboards/*.json": _dashboards,
+    "examples/kubernetes/*.yaml": examples.files,
+}
 """Files that are made together, by the pattern of their names: nothing else may have such a name."""
 
 

@@ -58,7 +58,7 @@ def values_file(name: str) -> Values:
 def _cases() -> dict[str, Values]:
     cases = {path.name.removesuffix("-values.yaml"): values_file(f"ci/{path.name}") for path in CHART.glob("ci/*-values.yaml")}
     production = values_file("values-production.yaml")
-    cases |= {name: values_file(f"values-{name}.yaml") for name in ("test", "several-probers", "outside-google")} | {
+    cases |= {name: values_file(f"values-{name}.yaml") for name in ("argo-cd", "test", "several-probers", "outside-google")} | {
         "production": production
     }
     return cases | {name: merged(production, values_file(f"values-{name}.yaml")) for name in ("staging", "canary")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import helm_python as helm
 import pytest
 
 from tests.helm.chart import CASES, Values, containers, documents, merged, of_kind, only, pods, rendered
@@ -61,6 +62,77 @@ def test_the_notes_say_that_nodes_must_have_an_image_without_a_registry() -> Non
     assert "The image ordering-keys-prober:0.1.0 has no registry" in notes({})
     assert "has no registry" not in notes(CASES["production"])
     assert "has no registry" not in notes(CASE)
+
+
+def test_workloads_have_annotations() -> None:
+    for kind in ("StatefulSet", "Deployment", "CronJob"):
+        assert only(CASE, kind)["metadata"]["annotations"]["example.com/reload"] == "true"
+
+
+def test_probes_keep_what_is_not_replaced() -> None:
+    for pod, settings in main_pods()[:2]:
+        (own,) = pod["containers"]
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert own[probe].items() >= settings[probe].items()
+            assert own[probe]["httpGet"]["port"] == "http"
+
+
+def test_no_container_security_context_leaves_the_restricted_profile() -> None:
+    for _, pod in pods(CASE):
+        for container in containers(pod):
+            context = container["securityContext"]
+            assert context["seLinuxOptions"] == {"level": "s0:c1,c2"}
+            assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})
+            assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    for wrong in ({"privileged": True}, {"capabilities": {}}, {"seccompProfile": {"type": "Unconfined"}}, {"runAsUser": 0}):
+        with pytest.raises(helm.HelmValuesError):
+            rendered(at("containerSecurityContext", wrong))
+
+
+def test_jobs_have_the_limits_of_the_values() -> None:
+    cron = only(CASE, "CronJob")["spec"]
+    jobs = {**cron, **cron["jobTemplate"]["spec"]}
+    for field in ("backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "startingDeadlineSeconds"):
+        assert jobs[field] == CASE["jobs"][field]
+    assert (cron["successfulJobsHistoryLimit"], cron["failedJobsHistoryLimit"]) == (1, 1)
+
+
+def test_services_have_labels_and_address_families() -> None:
+    services = [only(CASE, "Service", name) for name in ("okp-prober", "okp-prober-prober")]
+    for service in services:
+        assert service["spec"]["ipFamilies"] == ["IPv6", "IPv4"]
+        assert service["spec"]["ipFamilyPolicy"] == "PreferDualStack"
+    assert services[0]["metadata"]["labels"]["tier"] == "web"
+    assert "ipFamilies" not in only({}, "Service", "-prober-prober")["spec"]
+
+
+def test_routes_have_paths() -> None:
+    (path,) = only(CASE, "Ingress")["spec"]["rules"][0]["http"]["paths"]
+    assert (path["path"], path["pathType"]) == ("/*", "ImplementationSpecific")
+    route = only(CASE, "HTTPRoute")
+    assert route["metadata"]["annotations"]["a"] == "b"
+    (rule,) = route["spec"]["rules"]
+    assert (rule["matches"], rule["timeouts"]) == (CASE["httpRoute"]["matches"], CASE["httpRoute"]["timeouts"])
+
+
+def test_scaling_and_the_end_of_volumes_are_passed_through() -> None:
+    assert only(CASE, "HorizontalPodAutoscaler")["spec"]["behavior"] == CASE["api"]["autoscaling"]["behavior"]
+    retention = only(CASE, "StatefulSet")["spec"]["persistentVolumeClaimRetentionPolicy"]
+    assert retention == CASE["prober"]["persistence"]["retentionPolicy"]
+
+
+def test_rules_and_dashboards_may_be_in_another_namespace() -> None:
+    for one in of_kind(CASE, "PrometheusRule", "GrafanaDashboard"):
+        assert one["metadata"]["namespace"] == "monitoring"
+    boards = {one["metadata"]["name"]: one for one in of_kind(CASE, "ConfigMap") if "-dashboard-" in one["metadata"]["name"]}
+    operated = of_kind(CASE, "GrafanaDashboard")
+    assert len(operated) == len(boards) > 0
+    for one in operated:
+        reference, board = one["spec"]["configMapRef"], boards[one["metadata"]["name"]]
+        assert one["spec"]["instanceSelector"] == CASE["dashboards"]["grafanaOperator"]["instanceSelector"]
+        assert one["spec"]["folder"] == "Pub/Sub"
+        assert (reference["name"], board["metadata"]["namespace"]) == (board["metadata"]["name"], "monitoring")
+        assert reference["key"] in board["data"]
 
 
 @pytest.mark.parametrize("field", ["schedulerName", "runtimeClassName", "hostAliases", "dnsConfig"])

@@ -78,7 +78,17 @@ def test_a_misspelled_field_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["ServiceMonitor", "PodMonitor", "PrometheusRule", "PodMonitoring", "Rules", "HTTPRoute", "HealthCheckPolicy"]
+    "kind",
+    [
+        "ServiceMonitor",
+        "PodMonitor",
+        "PrometheusRule",
+        "PodMonitoring",
+        "Rules",
+        "HTTPRoute",
+        "HealthCheckPolicy",
+        "GrafanaDashboard",
+    ],
 )
 def test_a_misspelled_field_of_a_custom_resource_is_noticed(kind: str) -> None:
     found = deepcopy(next(document for values in CASES.values() for document in of_kind(values, kind)))

@@ -15,15 +15,20 @@ imagePullSecrets:
 {{- set (deepCopy .Values.podSecurityContext) "runAsNonRoot" true | toYaml -}}
 {{- end }}
 
+{{/* The restricted profile; the user may add to it, such as seLinuxOptions, and take nothing away. */}}
 {{- define "prober.containerSecurityContext" -}}
-allowPrivilegeEscalation: false
-privileged: false
-readOnlyRootFilesystem: true
-runAsNonRoot: true
-capabilities:
-  drop: [ALL]
-seccompProfile:
-  type: RuntimeDefault
+{{- $restricted := dict "allowPrivilegeEscalation" false "privileged" false "readOnlyRootFilesystem" true "runAsNonRoot" true -}}
+{{- $_ := set $restricted "capabilities" (dict "drop" (list "ALL")) -}}
+{{- mustMergeOverwrite (dict "seccompProfile" (dict "type" "RuntimeDefault")) .Values.containerSecurityContext $restricted | toYaml -}}
+{{- end }}
+
+{{/* The fields of a dictionary that are not empty, as the user wrote them, each on a line of its own. */}}
+{{- define "prober.given" -}}
+{{- range $key, $value := . }}
+{{- if $value }}
+{{ dict $key $value | toYaml }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* What the scheduler and the kubelet are asked for, as the user wrote it. Argument: (list $ component settings). */}}
@@ -31,11 +36,7 @@ seccompProfile:
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
 {{- with index . 2 -}}
-{{- range $key, $value := pick . "priorityClassName" "nodeSelector" "tolerations" "hostAliases" "dnsConfig" "runtimeClassName" "schedulerName" }}
-{{- if $value }}
-{{ dict $key $value | toYaml }}
-{{- end }}
-{{- end }}
+{{- pick . "priorityClassName" "nodeSelector" "tolerations" "hostAliases" "dnsConfig" "runtimeClassName" "schedulerName" | include "prober.given" }}
 {{- if .affinity }}
 affinity:
   {{- toYaml .affinity | nindent 2 }}
@@ -135,23 +136,14 @@ checksum/google: {{ include "prober.federationFile" . | sha256sum }}
 {{- end }}
 {{- end }}
 
-{{/* Started, alive, ready: asked on the port that everything is served on. */}}
+{{/* Started, alive, ready, on the port that serves everything. Argument: the settings of a component, whose periods and thresholds win. */}}
 {{- define "prober.probes" -}}
-startupProbe:
-  httpGet: {path: /healthz, port: http}
-  periodSeconds: 2
-  timeoutSeconds: 2
-  failureThreshold: 60
-livenessProbe:
-  httpGet: {path: /healthz, port: http}
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
-readinessProbe:
-  httpGet: {path: /readyz, port: http}
-  periodSeconds: 5
-  timeoutSeconds: 5
-  failureThreshold: 3
+{{- $startup := dict "httpGet" (dict "path" "/healthz" "port" "http") "periodSeconds" 2 "timeoutSeconds" 2 "failureThreshold" 60 -}}
+{{- $liveness := dict "httpGet" (dict "path" "/healthz" "port" "http") "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6 -}}
+{{- $readiness := dict "httpGet" (dict "path" "/readyz" "port" "http") "periodSeconds" 5 "timeoutSeconds" 5 "failureThreshold" 3 -}}
+startupProbe: {{ mustMergeOverwrite $startup .startupProbe | toJson }}
+livenessProbe: {{ mustMergeOverwrite $liveness .livenessProbe | toJson }}
+readinessProbe: {{ mustMergeOverwrite $readiness .readinessProbe | toJson }}
 {{- end }}
 
 {{/* The volumes that prober, API and jobs share. Argument: (list $ component settings). */}}
