@@ -184,7 +184,7 @@ def test_the_jobs_know_their_arguments(case: str) -> None:
     assert asked.returncode == Exit.USAGE
     assert "/objectives/objectives.json" in asked.stdout + asked.stderr  # which is not there: all else was understood
     assert "--help" not in asked.stderr
-    assert len(asked.stderr.splitlines()) == 1
+    assert len((asked.stdout + asked.stderr).splitlines()) == 1
 
 
 def test_spark_on_a_cluster_gets_the_same_arguments_with_locations_as_it_reads_them() -> None:
