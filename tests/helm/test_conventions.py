@@ -84,7 +84,13 @@ def test_no_container_security_context_leaves_the_restricted_profile() -> None:
             assert context["seLinuxOptions"] == {"level": "s0:c1,c2"}
             assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})
             assert context["seccompProfile"] == {"type": "RuntimeDefault"}
-    for wrong in ({"privileged": True}, {"capabilities": {}}, {"seccompProfile": {"type": "Unconfined"}}, {"runAsUser": 0}):
+    refused: list[Values] = [
+        {"privileged": True},
+        {"capabilities": {}},
+        {"seccompProfile": {"type": "Unconfined"}},
+        {"runAsUser": 0},
+    ]
+    for wrong in refused:
         with pytest.raises(helm.HelmValuesError):
             rendered(at("containerSecurityContext", wrong))
 
