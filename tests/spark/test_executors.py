@@ -101,7 +101,7 @@ def test_the_nightly_jobs_run_on_executors_that_get_the_project_as_an_archive(
     environ = {"PATH": os.environ["PATH"], "JAVA_HOME": java, "SPARK_HOME": str(home), "PYSPARK_PYTHON": str(bare)}
     done = subprocess.run([*submit, str(program), *asked], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == Exit.FAIL, done.stderr[-3000:]
-    assert done.stdout.startswith(f"nightly {DAY}: FAIL"), done.stderr[-3000:]
+    assert f"\nnightly {DAY}: FAIL" in done.stdout, done.stderr[-3000:]
     for job in JOBS:
         summary = json.loads((tmp_path / "r" / job / f"date={DAY}" / "summary.json").read_text(encoding="utf-8"))
         assert summary["verdict"] != "UNKNOWN", summary
