@@ -21,7 +21,7 @@ from prober.alerting.findings_page import with_tables
 from prober.config.loading import load
 from prober.config.reference import reference_page
 from tests.commands import ROOT
-from tests.helm import checklist, costs_page, examples
+from tests.helm import costs_page, examples
 from tests.whole import loud
 
 
@@ -45,7 +45,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/loud.md": _loud,
     "docs/metrics.md": metrics_page,
     "docs/performance.md": lambda: report.page(read(report.KEPT)),
-    "docs/platform-checks.md": checklist.page,
 }
 SETS: Final[Mapping[str, Callable[[], Mapping[str, str]]]] = {
     "alerts/*.rules.yaml": _rules,

@@ -36,12 +36,6 @@ def folders() -> set[str]:
     return {f"{path.parent.name}/" for path, _ in tree.sources(*tree.PACKAGES)}
 
 
-def modules_of_the_core() -> set[str]:
-    """Every module of the core, as `events.py`."""
-    paths = [path for path, _ in tree.sources("prober") if path.parts[:2] == ("prober", "core")]
-    return {path.name for path in paths if path.name != "__init__.py"}
-
-
 def read(name: str) -> str:
     """The text of a file at the root."""
     return (tree.ROOT / name).read_text(encoding="utf-8")
@@ -65,24 +59,6 @@ def test_the_contributing_page_names_no_command_that_is_missing() -> None:
 
 def test_the_architecture_page_names_every_room() -> None:
     assert unnamed(read("ARCHITECTURE.md"), folders()) == set()
-
-
-def test_the_page_of_modules_names_every_room_and_each_module_of_the_core() -> None:
-    assert unnamed(read("docs/modules.md"), folders() - {"boards/"} | modules_of_the_core()) == set()
-
-
-def test_each_module_that_the_page_of_modules_names_is_there() -> None:
-    names = set(re.findall(r"`(\w+\.py)`", read("docs/modules.md")))
-    assert len(names) > 100
-    assert names - {path.name for path, _ in tree.sources(*tree.PACKAGES, "dashboards", "tests")} == set()
-
-
-def test_what_the_page_of_modules_names_of_a_package_is_in_that_package() -> None:
-    for section in read("docs/modules.md").split("\n## ")[1:]:
-        package = section.partition("/")[0]
-        if package in {"api", "dashboards", "spark_jobs"}:
-            modules = {path.name for path, _ in tree.sources(package)}
-            assert set(re.findall(r"`(\w+\.py)`", section)) - modules == set(), package
 
 
 def test_what_the_ways_of_data_pass_is_there() -> None:

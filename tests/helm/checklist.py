@@ -1,4 +1,4 @@
-"""What a platform team checks before it lets a chart in, for every values file that is shipped. `make generate` writes the page.
+"""What a platform team checks before it lets a chart in, for every values file that is shipped.
 
 A check looks at what Helm renders and says what is wrong with it: nothing, or a sentence. None means that there is nothing to check.
 """
@@ -336,24 +336,7 @@ CHECKS: Final = (
     Check("A Job fails only if it did not do its work", _fails_jobs_for_failures_only),
 )
 
-_HEAD: Final = """# What a platform team checks
-
-Before a platform team lets a chart into its cluster, it asks the questions below. `make generate` renders the chart with each
-values file that is shipped, answers them from what Helm renders, and writes this page; a test fails if an answer is no, or if the page is
-not current. `-` means that there is nothing to check: those values have no alerts, no jobs, no store elsewhere, or one prober.
-
-What rendering cannot show, because it takes a cluster, is listed in [deploy.md](deploy.md#what-was-tried).
-"""
-
-
 def answer(check: Check, case: str) -> str:
-    """A cell of the table."""
+    """`yes`, `**no**` with the reason, or `-`: nothing to check."""
     wrong = check.wrong(CASES[case])
     return "-" if wrong is None else f"**no**: {wrong}" if wrong else "yes"
-
-
-def page() -> str:
-    """The page as it has to be."""
-    rows = [("values-*.yaml", *COLUMNS.values()), ("---",) * (len(COLUMNS) + 1)]
-    rows += [(check.question, *(answer(check, case) for case in COLUMNS)) for check in CHECKS]
-    return _HEAD + "\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
