@@ -47,13 +47,14 @@ as long as the program that is simulated stays the same. That is known by the di
 """
 
 MATRIX: Final = """\
-## Which probe finds which fault
+## Faults and the probes that find them
 
 *Observable* are runs which the fault struck, by the ledger, while they were judged to their end, and so that a client could see
 it ([witnesses.py](../prober/simulation/witnesses.py)): a message that was acknowledged need not come again, whatever the service
 had heard of that. A run may be struck once or a hundred times. *Found* are those that reported one of the findings that must catch
 the fault; in brackets between which shares the true one lies, with 95 %. *After* is the median from the first strike to the first
-such finding. *Arrival order* and *Google's prober* are [other rules](#other-rules) on the same events.
+such finding. A fault that strikes several probes has a row for the best of them; [detection.json](detection.json) has all. *Arrival
+order* and *Google's prober* are [other rules](#other-rules) on the same events.
 """
 
 MISSED: Final = f"""\
@@ -187,14 +188,18 @@ def _found_too_rarely(detection: Detection) -> Sequence[str]:
 
 
 def _matrix(detection: Detection) -> str:
-    head = ("fault", "probe", "found", "as", "after", *rules())
+    """A row for each fault: its best probe, and how many others found it."""
+    head = ("fault", "best probe", "found", "as", "after", "other probes", *rules())
     rows = []
-    for fault, probe, cell in detection.matrix:
+    for fault in detection.faults:
+        probe, cell = detection.best(fault)
+        cells = [other for name, at, other in detection.matrix if name == fault and at != probe]
+        finding = f"{sum(other.found > 0 for other in cells)} of {len(cells)}"
         after_s = cell.median_after_s
         others = [f"{cell.others[name]} of {cell.observable}" for name in rules()]
         kinds = ", ".join(kind for kind, _ in cell.kinds.most_common(2))
         after = "" if after_s is None else f"{after_s:.1f} s"
-        rows.append((f"`{fault}`", f"`{probe}`", _share(cell), kinds, after, *others))
+        rows.append((f"`{fault}`", f"`{probe}`", _share(cell), kinds, after, finding, *others))
     return _table(head, rows)
 
 
