@@ -113,13 +113,14 @@ class PageContents:
         listed = _listed(self._archive.queries.findings, asked, snapshot)
         return {**listed, "kinds": tuple(Kind), "statuses": tuple(Status)}
 
-    def finding(self, finding_id: str, shown: Shown) -> Values:
+    def finding(self, finding_id: str, shown: Shown, snapshot: StatusSnapshot) -> Values:
         """A finding with its run, and how often the like was found on its key."""
         queries, record = self._archive.queries, finding_of(self._archive, finding_id)
         groups = queries.findings_of_key(record.key)
         alike = next((group for group in groups if _is_alike(group, record)), None)
         return {
             "case": case_of(record, queries.run(record.run_id), alike, shown),
+            "snapshot": snapshot,
             "record": record,
             "incident": None if record.incident_id is None else queries.incident(record.incident_id),
             "runbooks": self._runbooks,

@@ -128,6 +128,8 @@ class StatusAnswer(Answer):
     """Every probe on every target from every vantage."""
     slos: tuple[SloAnswer, ...]
     """Every objective on every target whose probes feed it."""
+    notices: Annotated[tuple[str, ...], Field(examples=[["test is the prober's embedded server, not Google Cloud Pub/Sub."]])] = ()
+    """A sentence about each target that is an embedded server, with the faults that it injects."""
     troubles: Annotated[tuple[str, ...], Field(examples=[["the history cannot be written: no space left on device"]])]
     """What is wrong with probers or the store; says nothing about a target."""
     probers: tuple[Prober, ...]

@@ -115,9 +115,9 @@ def probe_page(request: Request, contents: Contents, snapshot: Snapshot, probe: 
 
 
 @router.get("/findings/{finding_id}")
-def finding_page(request: Request, contents: Contents, finding_id: str) -> HTMLResponse:
+def finding_page(request: Request, contents: Contents, snapshot: Snapshot, finding_id: str) -> HTMLResponse:
     """One finding with everything that is needed to believe it."""
-    return _page(request, "finding.html", contents.finding(finding_id, _asked(request, EvidenceParameters).show))
+    return _page(request, "finding.html", contents.finding(finding_id, _asked(request, EvidenceParameters).show, snapshot))
 
 
 @router.get("/runs/{run_id}")

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from api.dependencies import Snapshot
 from api.etags import tag_of
+from api.headline import not_the_service
 from api.models.status import Prober, ProberList, StatusAnswer
 from api.query_parameters import QueryParameters
 
@@ -22,7 +23,8 @@ def status(snapshot: Snapshot, response: Response, _: Annotated[QueryParameters,
     something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the
     length of `overdue_s` do not change it.
     """
-    answer = StatusAnswer.model_validate(snapshot)
+    targets = {instance.probe_instance.target for instance in snapshot.probe_instances}
+    answer = StatusAnswer.model_validate(snapshot).model_copy(update={"notices": not_the_service(snapshot, targets)})
     response.headers["ETag"] = tag_of(answer.timeless().model_dump_json().encode())
     return answer
 

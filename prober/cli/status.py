@@ -259,6 +259,7 @@ def summary(answer: Answer, incidents: Sequence[Answer], chosen: Chosen) -> Iter
         yield f"no probe instance matches; the service probes {', '.join(known) or 'nothing'}"
     since = f"since {_time(answer['since'])}, prober {answer['instance']} {answer['version']}"
     yield f"{condition(answer, chosen)} at {_time(answer['at'])} ({since})"
+    yield from answer["notices"]
     yield from _section("open incidents", [_incident(one) for one in incidents if chosen.concerns(one)])
     yield from _section(
         f"not passing, of {len(instances)} probe instances",

@@ -336,6 +336,7 @@ CHECKS: Final = (
     Check("A Job fails only if it did not do its work", _fails_jobs_for_failures_only),
 )
 
+
 def answer(check: Check, case: str) -> str:
     """`yes`, `**no**` with the reason, or `-`: nothing to check."""
     wrong = check.wrong(CASES[case])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -49,6 +50,12 @@ def test_an_outage_and_open_incidents_are_told_as_on_the_page() -> None:
     said = status(asked)
     assert said["open_incidents"] == 2
     assert (said["status"], said["verdict"], said["probe_instances"][0]["status"]) == ("OUTAGE", "UNKNOWN", "OUTAGE")
+
+
+def test_embedded_servers_are_named() -> None:
+    embedded = replace(EUROPE, endpoint="embedded (127.0.0.1:8085)")
+    assert status(view(US))["notices"] == []
+    assert status(view(embedded, US))["notices"] == ["europe is the prober's embedded server, not Google Cloud Pub/Sub."]
 
 
 def test_an_instance_that_has_not_run_yet() -> None:
