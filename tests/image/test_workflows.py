@@ -45,9 +45,13 @@ def build() -> dict[str, Any]:
     return dict(step["with"])
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.name)
-def test_a_workflow_follows_the_schema_of_workflows(file: Path) -> None:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file)]
+FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yaml"))
+SCHEMAS = [*((file, "vendor.github-workflows") for file in FILES), *((file, "vendor.github-issue-forms") for file in FORMS)]
+
+
+@pytest.mark.parametrize(("file", "schema"), SCHEMAS, ids=[file.name for file, _ in SCHEMAS])
+def test_workflows_and_issue_forms_follow_their_schemas(file: Path, schema: str) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
