@@ -83,12 +83,12 @@ def test_data_that_is_not_base64_is_refused(server: Running, data: str) -> None:
 @pytest.mark.parametrize(
     ("encoding", "body", "status"),
     [
-        ("gzip", gzip.compress(b"{}"), 200),
-        ("deflate", zlib.compress(b"{}"), 200),
-        ("gzip", b"{}", 400),
-        ("gzip", gzip.compress(b"{}")[:-1], 400),
-        ("gzip", gzip.compress(b" " * (BODY_BYTES_MAX + 1)), 400),
-        ("br", b"{}", 400),
+        pytest.param("gzip", gzip.compress(b"{}"), 200, id="gzip"),
+        pytest.param("deflate", zlib.compress(b"{}"), 200, id="deflate"),
+        pytest.param("gzip", b"{}", 400, id="not compressed"),
+        pytest.param("gzip", gzip.compress(b"{}")[:-1], 400, id="cut short"),
+        pytest.param("gzip", gzip.compress(b" " * (BODY_BYTES_MAX + 1)), 400, id="too large"),
+        pytest.param("br", b"{}", 400, id="unknown encoding"),
     ],
 )
 def test_a_compressed_body(server: Running, encoding: str, body: bytes, status: int) -> None:
