@@ -47,7 +47,7 @@ class AcceptedDeliveries:
     settled, now    the state at the last certain moment, and after all that was accepted: one object where the window is empty.
     window      what was accepted since, in the order in which it is taken to have been sent.
     waiting     what came and is not accepted yet.
-    opportunities   counts how often a broken promise could have been seen.
+    opportunities   counts how often a violation of each guarantee could have been observed.
     highest     the highest sequence number of a primary that was learned, by epoch; `latest_invoked_t`: the last invocation of all.
     has_one_order   whether each of the window was sent before the next one in every legal order.
     elsewhere   records that were first sent before everything that is remembered: they have no position.
@@ -270,7 +270,7 @@ class AcceptedDeliveries:
             self.commit(now)
 
     def commit(self, now: float) -> None:
-        """Moves the last certain moment forward: behind everything that was certainly sent before the rest, and before what may come."""
+        """Move the last certain moment behind the deliveries of definite order."""
         rules = self._key.rules
         if not self.window or (self.waiting and len(self.window) <= RECENT):
             return  # few may still get other places when what waits is explained

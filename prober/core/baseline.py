@@ -19,7 +19,7 @@ def adopt(key: KeyChecker, one: Delivery) -> None:
     publication, eps = one.publication, key.rules.clock_error_s
     seen_t = min(key.subscription.first_seen_t, one.t) + eps
     if publication is None or not one.primary:
-        key.baseline_t = one.t + eps  # nobody knows when it was stored
+        key.baseline_t = one.t + eps  # the time at which the service stored it is unknown
     else:
         key.baseline_t = max(publication.ordered_t, seen_t) if one.stamp else publication.ordered_t
     stored_again = one.stamp and (publication is None or publication.ordered_t < seen_t)

@@ -17,10 +17,12 @@ def is_one_order(rules: Rules, window: Sequence[Delivery]) -> bool:
 
 
 def certain_count(rules: Rules, window: Sequence[Delivery], waiting: Sequence[Delivery], horizon_t: float) -> int:
-    """How many deliveries of a window were certainly sent before the rest, before those that wait, and before all that may still come.
+    """Count the deliveries at the start of a window whose order is definite.
+
+    They were provably sent before the rest of the window, before the waiting deliveries, and before all later arrivals.
 
     window      in the order in which they are taken to have been sent.
-    horizon_t   what comes from now on was sent after it.
+    horizon_t   later arrivals were sent after it.
     """
     ahead = list(takewhile(lambda one: one.t < horizon_t, window))
     received = list(accumulate(ahead, Latest.with_one, initial=Latest()))
@@ -77,9 +79,11 @@ def _are_apart(rules: Rules, received: Latest, sent: Earliest) -> bool:
 
 
 def _is_last(rules: Rules, window: Sequence[Delivery], index: int, received: Sequence[Latest]) -> bool:
-    """Whether a delivery was certainly sent after all those before it: only then the state behind it is the same in every order.
+    """Whether a delivery was provably sent after all deliveries before it.
 
-    received    of the first so many deliveries.
+    Only then is the state behind it the same in every legal order.
+
+    received    at index n: of the first n deliveries.
     """
     one = window[index]
     for before in range(index - 1, -1, -1):

@@ -208,7 +208,7 @@ class Clocks:
         yield _not_delayed(wait, stop, "outstanding messages of other keys", minus(free, self._without_others(key, free)))
 
     def _there(self, stop: float) -> Iterator[tuple[float, float]]:
-        """When somebody was there to deliver to."""
+        """When a subscriber was ready to receive."""
         subscription = self._subscription
         if subscription.rules.mode is Mode.PUSH:
             yield subscription.first_seen_t, inf
@@ -297,7 +297,7 @@ class Clocks:
                 yield hole.until_t, hole.until_t + max(LEASE_MAX_S, rules.ack_deadline_s) + slack
 
     def _in_full_streams(self, key: KeyClock, stop: float) -> Iterator[tuple[float, float]]:
-        """When the key was held by a subscriber, and a stream of that one had no room."""
+        """When the flow control of the key's holder was used up on one of its streams."""
         for session, flow in self.flows.items():
             full = both([(session.opened_t, self._dead_t(session))], union(flow.full(stop)))
             if full:
@@ -372,7 +372,10 @@ class KeyClock:
         self.unknown_until_t = max(self.unknown_until_t, t)
 
     def backed_off(self, counts: Callable[[Delivery], bool]) -> Iterable[tuple[float, float]]:
-        """When the retry policy may have let the service wait: after a refusal, or the end of a lease, until it comes again."""
+        """When the retry policy may have let the service wait.
+
+        From a nack or the end of a lease until the redelivery.
+        """
         rules = self._subscription.rules
         for one in self._backed_off.values():
             if counts(one):

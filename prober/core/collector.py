@@ -1,12 +1,11 @@
-"""Where the checks put what they find, and count what they see.
+"""Collects the findings of the checks, and counts the situations they observe.
 
 Every check states its finding with the status that the evidence gives it. The collector adds what all findings of the key share, and
 turns certainty into doubt where a control operation (seek, purge, filter change, a hole in the record) may explain the facts: a
 grace period hides nothing, it only makes a violation indeterminate.
 
-A run in which nothing was redelivered says nothing about redelivery, whatever else it saw. So the situations that the promises are
-about are counted, and a probe names the counters that must not be 0. How often each promise could have been seen broken is counted too,
-by the check that would have told it (`chances`).
+A run without redeliveries proves nothing about redelivery. So the checker counts the situations that the guarantees are about, and a
+probe names the counters that must not be 0. The check of each guarantee also counts its opportunities to report a violation (`chances`).
 """
 
 from __future__ import annotations
@@ -206,7 +205,7 @@ class FindingsCollector:
         self._add(kind, status, t, witnesses, facts, doubt, reasons if told or not doubt else ())
 
     def info(self, kind: Kind, t: float, witnesses: Iterable[int], facts: Facts) -> None:
-        """Files something worth counting that no promise forbids."""
+        """Files an observation worth counting that violates no guarantee."""
         self._add(kind, Status.INFO, t, witnesses, facts, "")
 
     def _elsewhere(self, kind: Kind) -> str:

@@ -1,11 +1,11 @@
 """All subscriptions see one log: ORDER_DIVERGENCE (docs/model.md, section 12).
 
 Two subscriptions of a key are compared by region, as far as both logs are final. As long as both have the same record next, that is all.
-Otherwise each record that both have is looked at (`Comparison._judge`): what certainly stands before it on one subscription must not be
-missing before it on the other. Inside a group of joined positions any order may be the true one, so nothing in it certainly stands before
-anything else in it.
+Otherwise each record that both have is looked at (`Comparison._judge`): a record that provably precedes it on one subscription must not
+be missing before it on the other. Inside a group of joined positions any order may be the true one, so no record of the group provably
+precedes another one of it.
 
-Only the first deviation of a pair is told: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
+Only the first deviation of a pair is reported: everything behind it deviates as well. Subscriptions with an adopted baseline, a filter, a
 seek or a hole in their record are not compared. Where something was forgotten, or could not be placed, the comparison starts over at the
 next record that both have.
 """
@@ -83,8 +83,8 @@ class Side:
 class Met(NamedTuple):
     """A record that both have, `mine` being the subscription that received it last; and what stands before it on one only.
 
-    lacking     records that certainly stand before it on the other subscription and are missing on this one: positions there.
-    extra       the same the other way round: positions here.
+    lacking     records that provably stand before it on the other subscription and are missing on this one: positions there.
+    extra       the same with the subscriptions exchanged: positions here.
     """
 
     mine: Side
@@ -305,7 +305,7 @@ class DivergenceCheck:
         self._breaks: dict[tuple[int, str], Breaks] = {}
 
     def go_on(self, checker: KeyChecker) -> bool:
-        """Something may have become final on a subscription; whether that is compared at all."""
+        """Compare what has become final on a subscription; False if it is not compared."""
         if not _comparable(checker):
             return False
         for other in checker.group.checkers:

@@ -14,7 +14,7 @@ A *session* is a first-in-first-out channel from the service to the recorder: on
 request. A *subscriber* is what owns sessions: the `client_id` of streaming pull (the service keeps affinity across reconnects of one
 client id); for pull and push every session is its own subscriber.
 
-That events do not change is what mypy proves. `frozen=True` would check it once more at run time, and for that assign each field through
+mypy proves that no code changes an event. `frozen=True` would also check that at run time, and would assign each field through
 `object.__setattr__`: an event would take five times as long to make, which is longer than to judge it (docs/performance.md).
 """
 
@@ -46,7 +46,7 @@ class PublishInvoked:
     `seq` counts 1, 2, 3, ... per (epoch, key); `generation` counts the prober's own republishing of one sequence number. Attempts
     that a client library makes by itself are invisible here. `intended_t` is when the schedule of the experiment wanted it sent, if
     that was earlier than `t`: latencies count from there. `size` is that of the data in bytes, 0 if it was not recorded. `region` is
-    the region that it is published in, as far as the publisher knows it; order is promised within one region only, and "" is one of
+    the region that it is published in, as far as the publisher knows it; order is guaranteed within one region only, and "" is one of
     them.
     """
 
@@ -75,7 +75,10 @@ class Published:
 
 @fact(frozen=True, slots=True)
 class PublishFailed:
-    """The publish certainly stored nothing (the key was paused, the batch was cancelled, or the only attempt was refused)."""
+    """The publish provably stored nothing.
+
+    The key was paused, the batch was cancelled, or the only attempt was refused.
+    """
 
     t: float
     key: str
@@ -86,7 +89,7 @@ class PublishFailed:
 
 @fact(frozen=True, slots=True)
 class PublishUnknown:
-    """Nobody knows whether the publish stored anything (deadline, lost reply, any error after a retry)."""
+    """The outcome is unknown (deadline, lost reply, any error after a retry)."""
 
     t: float
     key: str
@@ -139,10 +142,10 @@ class Delivered:
 
     `delivery_attempt` is the service's approximate count, 0 without a dead-letter policy. `defect` names what the recorder found
     wrong with the message itself ("checksum", "ordering_key", ...), None when its bytes, attributes and key are those that were
-    published. `matches_filter` is False when the subscription's filter should have kept the message back. `publish_time` is what the
-    service says when it stored the message, compared for equality only: one message id with two publish times is two records.
-    Adapters give whole nanoseconds since 1970; None if it was not recorded. `data_size` is that of the data in bytes, of a message that
-    somebody else published: nobody recorded its publish, which would say it. None if it was not recorded.
+    published. `matches_filter` is False when the subscription's filter should have kept the message back. `publish_time` is the time at
+    which the service reports to have stored the message, compared for equality only: one message id with two publish times is two records.
+    Adapters give whole nanoseconds since 1970; None if it was not recorded. `data_size` is the size of the data in bytes. Adapters set it
+    for messages of other publishers, whose publishes are not on record. None if it was not recorded.
     """
 
     t: float

@@ -1,6 +1,6 @@
 """The recorded facts about sessions and deliveries, and the arithmetic of the bounds in `Rules` (docs/model.md, sections 3 and 7.4).
 
-Nothing here is a verdict. A time that nobody observed is given by its bounds: the earliest and the latest that it can have been.
+Nothing here is a verdict. An unobserved time is given by its bounds: the earliest and the latest that it can have been.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class Delivery:
     earliest_t      the earliest that it can have been sent.
     publication     its publish, None if that is not in the record.
     position        its place in the log of its region, 0 while it has none.
-    region          where its record was published, None if nobody can tell.
+    region          where its record was published, None if that is unknown.
     first           whether it was the first delivery of its record.
     copy            whether another record of the message id came before: the service stored the message twice.
-    shared          whether another record of the message id came, before or since: nobody knows which of them is the primary.
+    shared          whether another record of the message id came, before or since: the primary among them is unknown.
     unplaced        whether its record may stand elsewhere in the log than where it was learned (section 10).
     bound           if it is unplaced, the first position that its record stands before; 0 if none is known.
     acked_t, nacked_t, leases   answers that were sent to it; of the leases those that end first and last, and the newest.
     older           the delivery of the same message id before it, as long as that may be meant by an answer.
     answered_before_t   when its record was answered last before it came, if the delivery that was meant is not remembered; or when an
-                    earlier delivery was answered once more.
+                    earlier delivery was answered again.
     """
 
     __slots__ = (
@@ -191,7 +191,7 @@ def earliest_end(rules: Rules, held: Delivery) -> float:
 
 
 def lease_until(rules: Rules, one: Delivery) -> float:
-    """When the lease of a delivery is certainly over, if nothing but time ends it: 7.4."""
+    """When the lease of a delivery is provably over, if only time ends it: 7.4."""
     end_t = one.t + rules.ack_deadline_s
     for t, seconds in one.leases:
         end_t = max(end_t, t + seconds)
@@ -199,7 +199,10 @@ def lease_until(rules: Rules, one: Delivery) -> float:
 
 
 def may_be_held_until(rules: Rules, one: Delivery) -> float:
-    """When a delivery is certainly not held any more: an answer is applied by then, or its lease is over, or its stream: 7.4."""
+    """When a delivery is provably no longer outstanding: 7.4.
+
+    An answer has been applied by then, or its lease is over, or its stream.
+    """
     answered_t = min(one.acked_t, one.nacked_t)
     if answered_t < inf:
         return min(lease_until(rules, one), answered_t + rules.ack_settled_s + rules.clock_error_s)

@@ -15,7 +15,7 @@ from prober.core.events import fact
 
 
 class Kind(StrEnum):
-    """The anomalies (section 4 of the specification), by the promise that they break."""
+    """The anomalies by violated guarantee (section 4 of the specification)."""
 
     __hash__ = str.__hash__  # that of enumerations takes as long as three look-ups
 
@@ -24,7 +24,7 @@ class Kind(StrEnum):
     ORDER_INVERSION = "ORDER_INVERSION"
     REALTIME_INVERSION = "REALTIME_INVERSION"
     ORDER_DIVERGENCE = "ORDER_DIVERGENCE"
-    # order of first delivery, where nobody recorded the publishes
+    # order of first delivery, where the publishes are not on record
     DELIVERED_OUT_OF_ORDER = "DELIVERED_OUT_OF_ORDER"
     PUBLISHED_OUT_OF_ORDER = "PUBLISHED_OUT_OF_ORDER"
     # redelivery

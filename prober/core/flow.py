@@ -20,7 +20,7 @@ class Flow:
     """Deliveries that may be outstanding on one stream, and when they used up its flow control.
 
     outstanding     what was not acknowledged, with its size, by record.
-    extended        until when what was acknowledged is leased all the same, by message id.
+    extended        until when acknowledged messages may still be leased, by message id.
     settling        when what was acknowledged counts no more, and its size, in order of time.
     full            the times in which it was used up.
     full_since_t    since when it is; infinite if it is not.
@@ -80,7 +80,10 @@ class Flow:
             self._full_since_t = t
 
     def _let_go(self, t: float) -> None:
-        """More was sent than there is room for beside what is extended: so that is not outstanding."""
+        """Drop the extended leases, which cannot be outstanding.
+
+        The stream got more messages than its flow control allows beside them.
+        """
         self._extended.clear()
         self._free(t, 0)
 

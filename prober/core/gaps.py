@@ -2,7 +2,7 @@
 
 For a sequence that mostly ascends it suffices to remember the missing numbers below the highest one (RFC 4737, section 6): a number
 below the highest that is missing is late, any other was seen before. Missing numbers come in runs, so one jump costs one entry
-however far it goes. The number of runs is bounded; the lowest are forgotten first, and below `known_from` nothing can be told.
+however far it goes. The number of runs is bounded; the lowest are forgotten first, and below `known_from` the two cannot be distinguished.
 """
 
 from __future__ import annotations

@@ -166,7 +166,10 @@ _OF_END: Final[Mapping[str, Callable[[Holding, float], str]]] = MappingProxyType
 
 
 def _not_answered(answer: str, case: Holding, t: float) -> str:
-    """Why an answer, sent at `t` if at all, released nothing: a fact of the record, in whichever order the two were sent."""
+    """Why an answer at `t`, infinite if none was sent, released nothing.
+
+    The reason is a fact of the record, in either order of the sends.
+    """
     one = case.send.delivery
     if one.number < case.held.number:
         return f"{case.what} was received at {at(case.held.t)}, after {case.other} at {at(one.t)}"
@@ -211,7 +214,10 @@ def _may_begin_below(case: Again) -> str:
 
 
 def _lower_may_be_free(send: Send) -> bool:
-    """Whether something below may be free to come again; what is not on record may be, unless its acknowledgement was confirmed."""
+    """Whether an earlier message may be free to be redelivered.
+
+    A message that is not on record may be, unless its acknowledgement was confirmed.
+    """
     held = dict(send.held)
     unconfirmed = (one for one in range(1, send.position) if not send.view.provably_confirmed(one, send.by_t))
     free = (one not in held or earliest_end(send.rules, held[one]) <= send.by_t for one in unconfirmed)

@@ -38,7 +38,7 @@ class Span:
     leased_t    the same if no answer arrived: until the last lease was over.
     delays_t    until when it may have delayed other keys besides: after a nack, and longer if the retry policy lets the service wait.
     extended_t  until when a lease lasts that was set after the end of the session, or after a redelivery elsewhere.
-    elsewhere_t when a redelivery elsewhere can first have ended the hold of what is extended all the same.
+    elsewhere_t when a redelivery elsewhere can first have ended the hold of extended messages.
     regions     the publishing regions of its messages.
     """
 
@@ -176,7 +176,10 @@ class Holds:
     # --- what is known -------------------------------------------------------------------------------------------------------
 
     def held_until(self, one: Delivery) -> float:
-        """When a delivery is certainly not outstanding any more; by pull and push an answer alone proves nothing."""
+        """When a delivery is provably no longer outstanding.
+
+        By pull and push an answer alone proves nothing.
+        """
         rules = self._subscription.rules
         if rules.mode is not Mode.STREAMING or (one.older is not None and one.older.stamp != one.stamp):
             return lease_until(rules, one)
@@ -219,7 +222,7 @@ class Holds:
     # --- spans ---------------------------------------------------------------------------------------------------------------
 
     def _is_over(self, span: Span, one: Delivery) -> bool:
-        """Whether everything was certainly over when a delivery was sent."""
+        """Whether all deliveries of a span provably ended before another one was sent."""
         return not self.unacked and not self.others and span.end_t < one.t - self._subscription.rules.delivery_delay_max_s
 
     def _begin(self, one: Delivery) -> Span:
@@ -277,7 +280,7 @@ class Holds:
                 self._fold(before, t)
 
     def _fold(self, one: Delivery, again_t: float = inf) -> None:
-        """Its span lasts as long as the delivery, at most until it came again."""
+        """Extend its span to the end of the delivery, at most to its redelivery."""
         end_t = self.held_until(one) if self._subscription.streaming else LONG_AGO
         if self._subscription.streaming or self._subscription.rules.retry_backoff_max_s:
             self._span_of(one).lasts(min(end_t, again_t), min(self._delays_until(one), again_t))

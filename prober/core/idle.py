@@ -1,7 +1,7 @@
 """The memory of a key while nothing of it is pending: a few numbers in place of its log, its state and its clocks.
 
-A key rests when everything that was published under it was delivered and acknowledged, and nothing came for `Rules.idle_after_s`. What it
-was delivered is forgotten then, as what leaves the window is: it is not recognised if it comes again, and counted as unplaced.
+A key rests when everything that was published under it was delivered and acknowledged, and nothing came for `Rules.idle_after_s`. The
+checker then forgets its deliveries, like those that leave the window. It cannot recognise their redeliveries: they count as unplaced.
 """
 
 from __future__ import annotations

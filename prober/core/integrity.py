@@ -1,4 +1,7 @@
-"""Promises about single messages (docs/model.md, sections 4 and 9): what is delivered was published, unchanged, once, and belongs here."""
+"""Guarantees about single messages (docs/model.md, sections 4 and 9).
+
+A delivered message was published, is unchanged, is delivered once, and belongs to this subscription.
+"""
 
 from __future__ import annotations
 

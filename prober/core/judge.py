@@ -50,7 +50,7 @@ class KeptFindings:
 
     @property
     def failed(self) -> bool:
-        """Whether a promise was broken."""
+        """Whether the service violated a guarantee."""
         return any(status in FAILING for _, status in self.counts)
 
 
@@ -61,16 +61,18 @@ class Judge:
     nor a pass. Nothing here raises. For one thread.
 
     findings         those kept, and how many there were.
-    ended            whether the history came to its end: deliveries were waited for. Of one that was cut off, what explains what is on
-                     hold may be missing, so whoever recorded it does not settle that.
+    ended            whether the history came to its end: deliveries were waited for. A history that was cut off may lack the explanation of
+                     deliveries on hold, so its recorder does not settle them.
     stopped_because  why judging ended before the history did, one line; empty if it did not.
     judged           after how many events it ended; None if it did not.
     fault            what the checker raised, if it did.
     """
 
     def __init__(self, rules: Mapping[str, Rules], told: Callable[[Sequence[Finding]], Sequence[Finding]] | None = None) -> None:
-        """`rules`: the subscriptions of the history, each with its bounds and settings. `told`: what findings are made into before they are
-        kept and given back, where a part of a history is judged in place of the whole.
+        """Start with an empty history.
+
+        `rules`: the subscriptions of the history, each with its bounds and settings. `told` turns new findings into those that are kept and
+        returned, where a part of a history is judged in place of the whole.
         """
         default = next(iter(rules.values()), Rules())
         self._verifier = Verifier(default, subscriptions=rules, rules_by_subscription=rules)
@@ -88,7 +90,7 @@ class Judge:
 
     @property
     def owed(self) -> bool:
-        """Whether something accepted is still owed to a subscriber."""
+        """Whether an accepted message is still pending."""
         return self._verifier.owed
 
     def observe(self, event: Event, number: int) -> Sequence[Finding]:
@@ -128,7 +130,10 @@ class Judge:
         )
 
     def verdict(self, *, incomplete: bool = False) -> Verdict:
-        """What is said about the history so far; `incomplete`: there is more of it, or there may be, that was not judged."""
+        """The verdict on the history so far.
+
+        `incomplete`: more of the history exists, or may exist, that was not judged.
+        """
         if self.fault is not None:
             return Verdict.UNKNOWN
         return verdict_of(failed=self.findings.failed, owed=incomplete or bool(self.stopped_because) or self.owed)

@@ -32,7 +32,7 @@ class KeyChecker:
 
     live        the last delivery of each message id to which an answer may come, or came not long ago.
     lanes       the regions that the key was published in.
-    numbers     judges what others published, if nobody recorded that.
+    numbers     judges messages of other publishers, if their publishes are not on record.
     adopts      whether the baseline is still to be adopted.
     baseline    the first delivery, if no earlier copy of its record can have come before the subscription was there.
     baseline_t  what was invoked up to then may have been published before the subscription was there.
@@ -148,7 +148,7 @@ class KeyChecker:
         publication.epoch.settle(publication, self.group.everybody)
 
     def _place(self, one: Delivery) -> tuple[Lane | None, int]:
-        """The lane that a delivery belongs to, None if nobody can tell, or if it is not of the record; the position if that is known."""
+        """The lane of a delivery, None if unknown or not of the record; its position."""
         publication = one.publication
         index = self.subscription.index
         if publication is not None and publication.token == one.token and not publication.received >> index & 1:
@@ -257,7 +257,7 @@ class KeyChecker:
         return not known and (epoch is None or epoch.may_predate(one.seq))  # L5: a known message id is of a recorded publish
 
     def _first_of_others(self, one: Delivery, numbers: NumbersCheck) -> Lane | None:
-        """13: a record that nobody recorded as published comes for the first time."""
+        """13: the first delivery of a record whose publish is not on record."""
         if not numbers.came(one, forgot=any(lane.log.floor for lane in self.lanes.values())):
             self.counts.deliveries_unplaced += 1
             return None
@@ -305,7 +305,7 @@ class KeyChecker:
         if first is not None:
             publication.received |= 1 << self.subscription.index
         elif came is not None and came.publication is publication:
-            self.excuse(publication)  # it came without a place, by an attempt that nobody recorded
+            self.excuse(publication)  # it came without a place, by an attempt that is not on record
             return
         elif publication.invoked_t <= self.baseline_t and not self.adopts and baseline.may_predate(self, publication):
             self.excuse(publication)

@@ -1,4 +1,6 @@
-"""What each kind of finding means: the one place where the kinds are described. What is said about them elsewhere follows from this table.
+"""The meaning of each kind of finding.
+
+This table is the only description; texts elsewhere are derived from it.
 
 The rules by which they are found stand at the heads of the files that find them; the sentences about single findings in `evidence.explain`.
 """
@@ -15,7 +17,7 @@ from prober.core.findings import FAILING, Kind, Status
 
 
 class Promise(StrEnum):
-    """What Pub/Sub promises about ordering keys."""
+    """What Pub/Sub guarantees about ordering keys."""
 
     ORDER = "order"
     REDELIVERY = "redelivery"
@@ -26,7 +28,7 @@ class Promise(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """The promise in words, without a full stop."""
+        """The guarantee in words, without a full stop."""
         return _PROMISES[self]
 
 
@@ -44,10 +46,10 @@ _PROMISES: Final = {
 class KindMeaning:
     """What a kind of finding means.
 
-    promise      which promise it is about.
+    promise      the guarantee that it is about.
     happened     what was observed, without its circumstances.
-    broken       the promise that it breaks, as the sentence which ends its explanation; empty: none that needs words. Of what is in `USUAL`
-                 what is usual: no promise.
+    broken       the violated guarantee, as the sentence which ends its explanation; empty: none that needs words. For kinds in `USUAL` the
+                 usual behaviour, which is no guarantee.
     statuses     how sure it can be.
     assumptions  the bounds of `Rules` that it relies on, by name; none: it compares recorded facts only.
     by_position  whether it compares places in the key's order, for which a message id without a publish time counts as one record.
@@ -73,7 +75,7 @@ class KindMeaning:
 
 
 WITHIN_A_REGION: Final = frozenset({Promise.ORDER, Promise.REDELIVERY, Promise.ONE_HOLDER, Promise.ONE_OUTSTANDING})
-"""The promises that hold among the messages of one publishing region."""
+"""The guarantees that hold among the messages of one publishing region."""
 
 _PROVEN: Final = (Status.VIOLATION, Status.INDETERMINATE)
 _WAIT: Final = (Status.LIVENESS, Status.INDETERMINATE)
@@ -297,12 +299,14 @@ USUAL: Final = frozenset({Kind.AFFINITY_SPLIT})
 """Kinds against behaviour that Google documents as usual and does not guarantee. Runs and incidents with these alone are WARN."""
 
 OF_PUBLISHERS: Final = frozenset({Kind.PUBLISHED_OUT_OF_ORDER})
-"""What publishers did, and the service only kept: information about the service, and yet somebody has to look. All other information is
-only counted."""
+"""Actions of publishers that the service preserved.
+
+They are information about the service, but an engineer has to look at them. All other information is only counted.
+"""
 
 
 def is_told(kind: Kind, status: Status) -> bool:
-    """Whether a reader is told of a finding, and not only of how many there are."""
+    """Whether a finding is shown to readers, and not only counted."""
     return status is not Status.INFO or kind in OF_PUBLISHERS
 
 
@@ -312,7 +316,10 @@ def kinds_about(indicator: str) -> frozenset[Kind]:
 
 
 def breaking(promise: Promise, statuses: Set[Status] = FAILING) -> tuple[Kind, ...]:
-    """The kinds about a promise that can have one of these statuses; by default those that can fail a run."""
+    """The kinds about a guarantee that can have one of these statuses.
+
+    By default those that can fail a run.
+    """
     return tuple(kind for kind, one in KINDS.items() if one.promise is promise and one.can_be(statuses))
 
 

@@ -37,7 +37,7 @@ OPTIONAL_MAX: Final = 512
 WAITING_MAX: Final = 65_536
 """Deliveries that may wait on hold; beyond that it is decided at once."""
 COMPARED_MAX: Final = 32
-"""Deliveries that are explained once more because of a late confirmation."""
+"""Deliveries that are explained again because of a late confirmation."""
 TOO_MUCH: Final = "there are too many orders in which this may have been sent"
 
 
@@ -138,7 +138,7 @@ class Lane(AcceptedDeliveries):
         return any(before.t - eps <= grace.until_t and grace.begun_t <= one.t for grace in graces)
 
     def _is_simple(self, state: State, one: Delivery, position: int) -> bool:
-        """Whether a send at a position is legal at sight: the next message or an earlier one, and nobody else holds anything."""
+        """Whether a send is legal at sight: not past the next message, no other holder."""
         before, subscription = state.before, self._key.subscription
         if before is None or subscription.graces:
             return not subscription.graces
@@ -276,7 +276,7 @@ class Lane(AcceptedDeliveries):
         )
 
     def _give_up(self, one: Delivery) -> None:
-        """Nothing is said about what has too many explanations."""
+        """File doubts about a delivery that has too many explanations."""
         known = self.position_of(one)
         problems = self._send_of(self.now, one, known or self.log.frontier + 1, [] if known else self._missing(one)).problems()
         self._file(one, [Problem(each.kind, TOO_MUCH, each.positions, each.publications, each.others) for each in problems])
@@ -314,7 +314,7 @@ class Lane(AcceptedDeliveries):
                 self.log.mark(position, ACKED)  # it may have undone what another one did
 
     def sought(self, seek: Seek) -> None:
-        """A seek back: what it certainly brings is acknowledged no more."""
+        """A seek back: messages that it provably brings back lose their acknowledgement."""
         self.seek, log = seek.of(self.log, self._key.rules), self.log
         for position in log.between(0, log.frontier + 1):
             if seek.brings(log, position, self._key.rules):
@@ -323,7 +323,7 @@ class Lane(AcceptedDeliveries):
         self.opportunities.sought(self.seek)
 
     def _begin_again(self, grace: Grace | None) -> None:
-        """The first delivery since a seek back; if nothing came until that had settled, it begins with what comes again."""
+        """The first delivery since a seek back; it may begin with the redelivery."""
         seek, self.seek = self.seek, None
         if grace is None and seek is not None and seek.start <= seek.target and not self.window:
             self.settled.restart(Restart(seek, self.log), seek.start - 1)

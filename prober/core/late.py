@@ -27,10 +27,10 @@ def first_of(publication: Publication, subscription: int) -> Delivery | None:
 def pairs(
     log: Log, pending: Iterable[Publication], publication: Publication, delivery: Delivery | None, rules: Rules
 ) -> Iterator[tuple[Publication | int, int]]:
-    """Which came late, or not at all, and the position that it should stand before.
+    """Late or missing records, each with the position that it should precede.
 
     publication     the one that was just confirmed, or came, and `delivery` the first delivery of its primary, if it came first.
-    pending            confirmed publications that have not come; with a filter nothing says that they will.
+    pending         confirmed publications that have not come; with a filter they need not come.
     """
     position = _place(log, publication) if delivery is None else delivery.position or log.find(delivery.token, delivery.stamp)
     if position:

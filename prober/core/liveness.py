@@ -1,7 +1,7 @@
-"""Promises that something happens at all (docs/model.md, section 8): messages arrive, runs are finished, what is unacknowledged returns.
+"""Liveness (docs/model.md, section 8): messages arrive, redeliveries complete.
 
-Nothing is timed message by message. A key is looked at when its first pending message may be overdue; then its clocks are read
-(`clocks`). So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
+Unacknowledged messages must return, too. No message has a timer: the check reads the clocks of a key (`clocks`) when its first pending
+message may be overdue. So a message that arrives soon costs next to nothing, and a key that moves is looked at once in a deadline.
 """
 
 from __future__ import annotations

@@ -28,11 +28,17 @@ SHARED: Final = 32
 ACK_CONFIRMED: Final = 64
 """With exactly-once delivery: an acknowledgement was confirmed."""
 STAYED: Final = 128
-"""No control operation has passed over it: it came when the last one had settled, or a seek back certainly brings it."""
+"""No control operation has passed over it.
+
+It came when the last operation had settled, or a seek provably brings it back.
+"""
 
 
 SEEN_BYTES: Final = 64, 2048
-"""Eight times as many bits tell which message ids are certainly not in the log: a power of two, for a short log and for a long one."""
+"""Sizes of the filter for message ids that are definitely not in the log.
+
+Powers of two, for short logs and for long ones; the filter has eight times as many bits.
+"""
 BITS: Final = bytes(1 << bit for bit in range(8))
 EPOCHS_MAX: Final = 65_535
 """Names of epochs that a column can tell apart."""

@@ -54,11 +54,11 @@ def _nothing() -> tuple[str, ...]:
 class Problem:
     """Why a send is not simply legal.
 
-    doubt       what may explain it all the same; empty: nothing does.
+    doubt       the possible explanation; empty: there is none.
     positions   the records that it is about: those skipped, or held.
     publications    those that are missing.
     others      deliveries that it is about: the one before, those held.
-    alternatives    gives what was tried in vain to explain it, each with the fact that rules it out.
+    alternatives    gives the explanations that were excluded, each with the fact that excludes it.
     besides     what else is assumed with it, or rules an explanation out: that is not a matter of this send alone.
     """
 

@@ -1,7 +1,9 @@
-"""How often each promise could have been seen broken: the counters of `prober.core.chances`, and of what redeliveries did.
+"""Counts opportunities to observe a violation, and effects of redeliveries.
 
-A *chance* is a decision of the service that would have been told as a violation if it had been wrong. What would be in doubt is none.
-Counted is by the order in which deliveries are taken to have been sent, when that is decided first.
+`prober.core.chances` lists the counters.
+
+A *chance* is a decision of the service that the checker would have reported as a violation if it had been wrong. A decision that would be
+in doubt is none. Chances are counted in the order in which deliveries are taken to have been sent, when that order is decided first.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class Uncertain:
 class SubscriptionChances:
     """Chances of one subscription that later events decide.
 
-    confirmed   acknowledgements that were confirmed, until what comes was certainly sent later.
+    confirmed   acknowledgements that were confirmed, until later arrivals were provably sent later.
     splits      chances to see a split, as long as the end of a stream would put them in doubt.
     """
 
@@ -78,7 +80,10 @@ class SubscriptionChances:
         self.splits.add(t)
 
     def certain(self, rules: Rules, t: float) -> int:
-        """How many acknowledgements were confirmed so long ago by `t` that what comes was sent later; each is told once."""
+        """The number of confirmations so old at `t` that new arrivals were sent later.
+
+        Each acknowledgement is counted once.
+        """
         return self.confirmed.take_before(t - rules.delivery_delay_max_s - rules.clock_error_s)
 
 
@@ -114,7 +119,7 @@ class Opportunities:
 
     _begun      the delivery with which the key began again below its frontier, until it goes on; None if that is no chance.
     _begun_t    when it began again the last time.
-    _acked      whether something that must come again had been acknowledged.
+    _acked      whether a message to be redelivered had been acknowledged.
     """
 
     __slots__ = ("_acked", "_begun", "_begun_t", "_key", "_lane", "_seek")
@@ -215,7 +220,10 @@ class Opportunities:
             key.counts.chances_redelivery_acked += 1
 
     def _count_push_again(self, one: Delivery, before: Delivery) -> None:
-        """7.3: after a failed request the same message comes again, or an earlier one; a later one waits."""
+        """7.3: count the request after a failed one, while a later message waits.
+
+        It has to redeliver the same message or an earlier one.
+        """
         lane, key = self._lane, self._key
         failed = before.nacked_t <= one.t and not lane.log.flagged(lane.now.before_position, ACKED | REMOVED)
         key.counts.chances_push_failed += failed and bool(lane.pending) and self._is_promised(one)
@@ -223,7 +231,10 @@ class Opportunities:
     # --- holders: 7 ----------------------------------------------------------------------------------------------------------
 
     def _may_have_gone_elsewhere(self, one: Delivery, position: int, state: State) -> None:
-        """A message that was published after the last had come is sent while its subscriber certainly holds something of the key."""
+        """Count the send of a new message to the provable holder of its key.
+
+        The new message was published after the last one had come, so it could have gone to another subscriber.
+        """
         key, before = self._key, state.before
         rules, subscription = key.rules, key.subscription
         eps = rules.clock_error_s

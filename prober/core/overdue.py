@@ -77,7 +77,10 @@ def unacked(key: KeyChecker, found: Sequence[tuple[Delivery, Wait, float]], doub
 
 
 def _since(key: KeyChecker, one: Delivery, wait: Wait) -> str:
-    """What made a delivery pending: the end of its lease or its stream, or else an earlier message that came again."""
+    """The event that made a delivery pending.
+
+    The end of its lease or its stream, or else the redelivery of an earlier message.
+    """
     if wait.since_t == lease_until(key.rules, one):
         return "lease"
     return "stream" if wait.since_t == one.session.closed_t else "redelivery"

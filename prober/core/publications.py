@@ -1,6 +1,6 @@
 """The publishes of a key, shared by its subscriptions: which sequence numbers, when, where, with which outcome.
 
-A publish is confirmed, certainly failed, or unknown, and unknown is never turned into either. The confirmed attempt names the *primary*
+A publish is confirmed, provably failed, or unknown, and unknown is never turned into either. The confirmed attempt names the *primary*
 record of the sequence number. A publication is kept until its outcome is known and every subscription has received its primary, so the
 size follows what is published and undelivered, not the length of the history.
 """
@@ -25,7 +25,7 @@ EXCEPTIONS_KEPT: Final = 64
 """Holes in the numbering per epoch; beyond that an unrecorded number proves nothing."""
 NONE_REPEATED: Final[frozenset[int]] = frozenset()
 DUPLICATES_KEPT: Final = 16
-"""Records of a publication per subscription that are told apart."""
+"""Distinct records of a publication that are kept per subscription."""
 
 
 class Attempt:
@@ -107,7 +107,7 @@ class Publication:
         return 1 if self.attempts is None else sum(not one.failed for one in self.attempts.values())
 
     def region_of(self, token: int) -> str | None:
-        """The region of a record; None if nobody can tell."""
+        """The region of a record; None if it is unknown."""
         return self.region if token == self.token or not self.several_regions else None
 
     def invoked_of(self, generation: int) -> float:
@@ -149,7 +149,7 @@ class Publication:
         return True
 
     def end(self, generation: int, *, failed: bool) -> None:
-        """An attempt ended without a confirmation: it stored nothing, or nobody knows."""
+        """End an attempt without a confirmation; if not `failed`, its outcome is unknown."""
         attempts = self._all()
         attempt = attempts.get(generation) or next((one for one in attempts.values() if one.open), None)
         if attempt is not None:

@@ -54,7 +54,10 @@ def gap(key: KeyChecker, lane: Lane, one: Delivery, problem: Problem) -> None:
 
 
 def _was_missing(key: KeyChecker, missing: Publication, one: Delivery, arrival: Delivery | None) -> bool:
-    """Whether it was missing when the order of the two was known; across epochs, whether it has not come at all."""
+    """Whether a message was missing when the order of the two was known.
+
+    Across epochs: whether it has not come yet.
+    """
     if arrival is None:
         return True
     if not in_session(missing, one):
@@ -284,7 +287,7 @@ def _moved(key: KeyChecker, lane: AcceptedDeliveries, one: Delivery, position: i
     certain = [
         held for at, held in others if at >= position and earliest_release(key.rules, held, key.newest(held.token)) > one.t + eps
     ]
-    unbounded = key.rules.delivery_delay_max_s == inf  # nobody knows when it was sent
+    unbounded = key.rules.delivery_delay_max_s == inf  # the time of the send is unknown
     held_then = (may_be_held_until(key.rules, held) > one.t for held in (*(held for _, held in others), before))
     perhaps = bool(certain) or unbounded or any(held_then)
     streaming = key.rules.mode is Mode.STREAMING

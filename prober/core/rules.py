@@ -50,13 +50,13 @@ class Rules:
     idle_after_s            a settled key without events for this long gives up its window.
     message_retention_s     what was published longer ago than this may be gone from the subscription.
     retry_backoff_max_s     how long the service may wait, by the retry policy, after a refusal or an expired lease.
-    publishes_recorded      False: others publish too, and nobody recorded what; see `unrecorded`.
+    publishes_recorded      False: others publish too, and their publishes are not on record; see `unrecorded`.
     publish_time_error_s    how far the publish times of such messages may be from the order in which the service stored them; `inf` also if
                             they may have been published in several regions.
     one_publish_region      False: the endpoint does not prove that all messages of a key are published in one region.
-    republish_max_s         how long after a message its publisher may try it again, as far as nobody recorded that.
-    redelivery_promised     False: a message may come again alone and at any subscriber, as other brokers than Pub/Sub have it; only the
-                            order of first deliveries is judged.
+    republish_max_s         how long after a message its publisher may try it again, as far as its publishes are not on record.
+    redelivery_promised     False: single messages may be redelivered, to any subscriber, as other brokers than Pub/Sub do; the checker
+                            judges only the order of first deliveries.
     keys_max                keys remembered, 0 for all: beyond it, those seen least recently are forgotten, and may come as new ones.
     """
 
@@ -92,7 +92,7 @@ class Rules:
 
     @property
     def ack_settled_s(self) -> float:
-        """How long after it was sent an acknowledgement or refusal has certainly been applied, as far as anybody can see."""
+        """Seconds after which a sent acknowledgement or nack has provably been applied."""
         return self.ack_lag_max_s + self.delivery_delay_max_s
 
     @property

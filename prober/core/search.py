@@ -1,7 +1,7 @@
 """Looks for a legal order of sends where the order of arrival is not one (docs/model.md, 6.5 and 14).
 
 Best-first: the fewest breaches, the weakest guarantee, the fewest assumptions, and then what has come furthest. So a legal history is
-explained in about as many steps as it has deliveries, and a breach is told only when every legal order was tried. Of orders that cost the
+explained in about as many steps as it has deliveries. The search reports a breach only after every legal order. Of orders that cost the
 same the one with the fewest redeliveries is taken, and of these the one closest to the order of arrival. What is missing in
 every order counts from the beginning (`_inevitable`). If that takes too long, the assumptions come last: the explanation may then need
 more of them than necessary, and has a breach only if every order has one.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from prober.core.state import State
 
 SENDS_MAX: Final = 6_000
-"""Sends that are looked at; beyond that nothing is said about what could not be explained so far."""
+"""Sends that the search tries; beyond that, unexplained deliveries are in doubt."""
 PRECISE: Final = 2_000
 """Sends that are looked at for the explanation with the fewest assumptions; beyond that one with more will do."""
 GLANCE: Final = 1_000
@@ -301,7 +301,10 @@ class Search:
         return self._lows[index] <= self.blurred_until_t and self.items[index].session is not self.blurred_by
 
     def _send_before(self, situation: Situation, index: int) -> tuple[Step, Situation]:
-        """It was sent before the last certain moment; what has to be in the log before it is missing all the same."""
+        """A send before the last certain moment.
+
+        Publications that the log should contain before it are still missing.
+        """
         one = self.items[index]
         missing = [] if self.position(situation, index) else self._missing(situation, index)
         after = situation.after(self._places[index][0], None, situation.before, situation.before_position, situation.hold)

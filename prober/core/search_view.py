@@ -1,4 +1,7 @@
-"""The log of a key as a send of the search sees it: what was learned for certain, and behind it what the situation has learned."""
+"""The log of a key as a send of the search sees it.
+
+The definite positions, and behind them those that the situation has learned.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 
 class Absent(NamedTuple):
-    """A publication that is not in the log before a delivery, `one`, or at all: then that is None.
+    """A publication that is missing in the log before a delivery, or in all of it.
+
+    one         the delivery; None if the publication never arrived.
 
     t           when that was recorded.
     latest_t    it was so by then, by any clock.

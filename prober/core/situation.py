@@ -10,7 +10,7 @@ from prober.core.facts import Delivery
 class Hold:
     """Deliveries that may be held, as a list from the highest position down.
 
-    signature   the same for all lists of the same deliveries, those left out that do not count: nobody else is there.
+    signature   the same for all lists of the same deliveries, those left out that do not count: no other subscriber is connected.
     owner       of all of them, None if there are several.
     lowest      the lowest position.
     """

@@ -17,7 +17,9 @@ NOBODY: Final = Session("", None, LONG_AGO)
 
 
 class Seek:
-    """A seek at `sought_t`, event `number`, settled at `settled_t`: what was published since `since_t` comes again.
+    """A seek at `sought_t`, event `number`, settled at `settled_t`.
+
+    Messages published since `since_t` are redelivered.
 
     start, target   the positions that come in order: the lowest from which on everything was published since, and the last one.
     """
@@ -42,7 +44,10 @@ class Seek:
         return found
 
     def brings(self, log: Log, position: int, rules: Rules) -> bool:
-        """Whether a position certainly comes again: it was published since, and no acknowledgement may be applied after the seek."""
+        """Whether a position is provably redelivered.
+
+        It was published since, and no acknowledgement may be applied after the seek.
+        """
         if log.invoked_t(position) < self.since_t + rules.clock_error_s:
             return False
         return log.answered_t(position) + rules.ack_lag_max_s + rules.clock_error_s < self.sought_t

@@ -185,7 +185,10 @@ class Subscription:
         return most > 0 and attempts + self._unseen_attempts(invoked_t, now) >= most - 1
 
     def _unseen_attempts(self, since_t: float, now: float) -> float:
-        """The most attempts to deliver what was published at `since_t` that nobody saw; by push a request may be lost anywhere."""
+        """The most unobserved attempts to deliver a message published at `since_t`.
+
+        Infinite by push: a request may be lost anywhere.
+        """
         rules = self.rules
         since_t -= rules.clock_error_s
         if rules.mode is Mode.PUSH or since_t <= self.lost_upto_t:
@@ -259,7 +262,7 @@ class Subscription:
         return last if last is not None and invoked_t <= last.published_t else None
 
     def stays(self, one: Delivery) -> bool:
-        """Whether a delivery was sent when every control operation had settled, so that none has passed over it."""
+        """Whether a delivery was sent after every control operation had settled."""
         last = next((grace for grace in reversed(self.graces) if not grace.is_hole), None)
         return last is not None and one.earliest_t > last.until_t
 

@@ -1,4 +1,6 @@
-"""Streams whose publishes nobody recorded: what numbers and publish times prove (docs/model.md, section 13).
+"""Streams without recorded publishes: the order by number and publish time.
+
+The rules are section 13 of docs/model.md.
 
 Of a message three things are known: the number that its publisher gave it (in its *numbering*, the epoch of the delivery), the publish
 time that the service gave it, and when it was first received. Received out of order are two messages of one numbering if the higher
@@ -11,19 +13,19 @@ number came first. Then the publish times say whose doing it is:
 What is not out of order, and why:
 
 * A number that came before, under another message id: a publisher that tries again puts 1, 2, 1', 2', 3 in the log.
-* A higher number that comes once more behind the lower one: 1, 3, 2', 3' is a batch of 2 and 3 of which a first attempt stored only 3. So
+* A higher number that is repeated behind the lower one: 1, 3, 2', 3' is a batch of 2 and 3 of which a first attempt stored only 3. So
   a pair is on hold until a number above all others has come, for then its writer has gone on, or until `Rules.republish_max_s` have
-  passed. What is on hold at the end of the history is not held against anybody.
+  passed. Numbers still on hold at the end of the history are not reported as violations.
 * A number below the first that was received: it may be the repetition of what was published before there was a subscription.
 * Two numbers of which neither was provably sent first.
-* A number that never comes: nobody knows that it was published.
+* A number that never comes: its publish is not on record.
 
 If the subscription is older than the record, what was published before the first message that was seen may come at any time
-(section 10). So only what was certainly stored behind all that came before has a place in the log.
+(section 10). So only messages that were provably stored behind all earlier arrivals have a place in the log.
 
 Memory is bounded: `NUMBERINGS_KEPT` numberings per key, of which the one idle longest is forgotten, and in each `GAPS_KEPT` runs of missing
-numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, begins anew with the number that comes next. What cannot be told
-any more is counted as `numbers_unjudged`.
+numbers. A numbering that is forgotten, or idle for `Rules.idle_after_s`, restarts with the next number. Numbers that the checker can no
+longer decide about are counted as `numbers_unjudged`.
 """
 
 from __future__ import annotations
@@ -100,16 +102,19 @@ class Numbering:
         return gap.mark
 
     def is_new(self, seq: int) -> bool:
-        """Whether a number certainly did not come before."""
+        """Whether a number is provably new."""
         return seq > self.highest or (self.gaps is not None and self.gaps.find(seq) is not None)
 
     def knows(self, seq: int) -> bool:
-        """Whether it can be told of a number whether it came before."""
+        """Whether the check still knows if a number came before."""
         return seq >= self.first and (self.gaps is None or seq >= self.gaps.known_from)
 
 
 class NumbersCheck:
-    """Judges the numbers of first deliveries of one key that nobody recorded; see the head of this file."""
+    """Judges the numbers of first deliveries of one key; see the head of this file.
+
+    The publishes of these messages are not on record.
+    """
 
     __slots__ = ("_begun", "_collector", "_first", "_first_t", "_held", "_highest", "_latest", "_numberings")
 
@@ -163,7 +168,10 @@ class NumbersCheck:
         return stored < self._first
 
     def _judge(self, one: Delivery, stored: PublishTime | None) -> None:
-        """Judges the number of a record received for the first time. Of one without a number nothing can be said."""
+        """Judge the number of a record received for the first time.
+
+        A record without a number proves nothing.
+        """
         counts = self._collector.counts
         self._begun = True
         if stored is not None:
@@ -195,7 +203,7 @@ class NumbersCheck:
         self._held = tuple(held for held in self._held if held.due_t >= now)
 
     def forget(self) -> None:
-        """The record has a hole, or a control operation passed over something: every numbering begins anew."""
+        """Restart every numbering, after a hole in the record or a control operation."""
         self._collector.counts.numbers_unjudged += len(self._held)
         self._held = ()
         self._numberings = None
@@ -225,7 +233,10 @@ class NumbersCheck:
             self._collector.counts.numbers_unjudged += 1
 
     def _excuse(self, one: Delivery) -> None:
-        """A number came again: where it had been ahead of others, its publisher tried all of them again."""
+        """Drop the reorderings that the repetition of a number explains.
+
+        Where it had been ahead of other numbers, its publisher tried all of them again.
+        """
 
         def tried_again(held: Held) -> bool:
             return (held.ahead.epoch, held.ahead.seq) == (one.epoch, one.seq)

@@ -24,11 +24,11 @@ class Verdict(StrEnum):
 def verdict_of(*, failed: bool, owed: bool) -> Verdict:
     """The verdict of one judged history.
 
-    failed  a finding of status violation or liveness was made: a promise was broken, whatever else is unknown.
-    owed    something accepted is still owed to a subscriber.
+    failed  a finding of status violation or liveness was made: the service violated a guarantee, whatever else is unknown.
+    owed    an accepted message is still pending.
 
-    A history that did not drain may still owe what was about to come, so it is unknown. One that says it drained and yet owes
-    something is unknown too: either the wait was too short to call it stuck, or the record is incomplete.
+    The messages of a history that did not drain may have been about to arrive, so its verdict is unknown. So is that of a drained history
+    with pending messages: either the wait was too short to report a stuck key, or the record is incomplete.
     """
     if failed:
         return Verdict.FAIL
