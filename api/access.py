@@ -1,8 +1,8 @@
-"""Who may ask for what.
+"""Access control of the API.
 
-Health and metrics are open to everybody. Whatever changes something needs the token, as a bearer token (RFC 6750); so does reading, if
-`api.reads` says so. A browser cannot be told to send a bearer token, so for reading HTTP Basic (RFC 7617) does too, with the token as the
-password and any name. Not for changing: a browser adds such a password to the requests of any page, also of somebody else's.
+Health and metrics are open to every client. Requests that change something need the token, as a bearer token (RFC 6750). Reads need it if
+`api.reads` says so. Browsers cannot send a bearer token, so reads also accept HTTP Basic (RFC 7617), with the token as the password and any
+user name. Changes do not accept it: a browser adds such a password to the requests of any page, also of other sites.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def create_app(view: View, archive: Archive, settings: Api) -> FastAPI:
     provide(app, view, archive, settings)
     arrivals = RunArrivals(view, archive)
     for routes in (status, probes, runs, incidents, findings, keys, slos, series, comparisons, reports):
-        # not by a router around all of them, for which FastAPI would build every route once more
+        # not by a router around all of them, for which FastAPI would build every route a second time
         app.include_router(routes.router, prefix=API, dependencies=[Depends(said_once), Depends(arrivals)])
     app.include_router(health.router)
     app.include_router(page.router, dependencies=[Depends(page.as_page), Depends(arrivals)])

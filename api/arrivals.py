@@ -1,9 +1,11 @@
-"""A request about a run that has just ended waits until the run is written, and gets no 404 meanwhile.
+"""Wait for a run that has just ended until the store contains it.
+
+Without this a request about the run would get 404 meanwhile.
 
 A run is written with its findings and their evidence at once, so whatever leads to one of them leads to all of them. To make the evidence
-takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, from whoever began it. That it is
-still to come is known to the process that made it, and to every other from the store: a heartbeat names the newest run of each.
-A run that a silent prober announced is not waited for.
+takes seconds, and meanwhile the name of the run is known: from the log, from exemplars in Prometheus, or from the client that started it.
+The process that made the run knows that the run is still to be written. Other processes read it from the store: a heartbeat names the
+newest run of each probe instance. A run that a silent prober announced is not waited for.
 
 Waits for `ARRIVAL_MAX_S`; a run that is not there then, or cannot be written now, is answered with 503.
 """

@@ -15,7 +15,7 @@ from prober.sinks.status.overview import Overview
 FRESH_S: Final = 1.0
 """An answer that is younger is given again."""
 STALE_S: Final = 3.0
-"""So is one that is younger than this, while the next one is being made: nobody waits for that as long as somebody asks."""
+"""So is one younger than this while the next one is being made. Frequent requests therefore never wait."""
 UNREACHABLE: Final = "the status store cannot be reached: only what this process knows by itself is shown"
 UNWRITTEN: Final = "what the status store has is out of date: only what this process knows by itself is shown"
 
@@ -56,5 +56,5 @@ class CurrentStatus:
             return await asyncio.to_thread(Overview(self._archive.queries, self._archive.objectives).snapshot, live)
         except StoreIncompatible as error:
             return replace(live, troubles=(*live.troubles, str(error)))
-        except StatusError:  # whose text may name hosts and folders, which are nobody's business
+        except StatusError:  # whose text may name hosts and folders, which must not be exposed
             return replace(live, troubles=(*live.troubles, UNREACHABLE))

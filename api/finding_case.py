@@ -67,7 +67,10 @@ class FindingCase:
 
     @property
     def assumptions(self) -> tuple[tuple[str, str], ...]:
-        """The bounds that it relies on, by name; without a name what is said in words."""
+        """The bounds that the finding relies on, by name.
+
+        An assumption that has no bound is given in words, without a name.
+        """
         return tuple(
             ("", words) if (words := ASSUMED_IN_WORDS.get(name)) else (name, "no bound" if bound is None else exact(bound))
             for name, bound in self.record.assumptions.items()

@@ -61,7 +61,10 @@ _UNITS: Final[Mapping[str, Callable[[float], str]]] = {
 
 
 def is_observed(where: ProbeInstance | RunRecord) -> bool:
-    """Whether others publish there: nobody recorded when, so no latency is known, and what comes counts for no objective."""
+    """Whether other programs publish to the topic.
+
+    Their publish times are not recorded, so no latency is known, and deliveries count for no objective.
+    """
     return where.probe == ProbeName.OBSERVE
 
 
@@ -135,7 +138,10 @@ def budget(slo: SloSnapshot) -> str:
 
 
 def attention(slos: Iterable[SloSnapshot]) -> list[SloSnapshot]:
-    """The objectives that somebody must look at: missed, burning too fast, or with less than `BUDGET_LEFT_LOW` of the budget."""
+    """The objectives that need attention.
+
+    These are missed, burn too fast, or have less than `BUDGET_LEFT_LOW` of the budget left.
+    """
     return [
         slo
         for slo in slos

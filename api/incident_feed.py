@@ -1,7 +1,9 @@
-"""Incidents as an Atom feed (RFC 4287), for whoever wants to be told without asking: chat programs, feed readers, mail.
+"""Incidents as an Atom feed (RFC 4287).
 
-An entry is an incident. It counts as updated when the incident begins, when somebody acknowledges it, when that ends, and when it closes:
-what a reader shows as new is what there is to know. Numbers in its text may be newer.
+Clients are chat programs, feed readers and mail gateways.
+
+An entry is an incident. It counts as updated when the incident begins, when a person acknowledges it, when the acknowledgement ends, and
+when the incident closes. Numbers in its text may be newer.
 
 Addresses are relative, so that they are right behind every proxy; ids say nothing of addresses, so they stay when the service moves.
 """
@@ -49,7 +51,7 @@ def incident_feed(page: Page[Incident], asked: IncidentParameters, now: float, s
 
 
 def updated_at(incident: Incident, now: float) -> float:
-    """When something happened to it last that somebody should know."""
+    """The time of the newest change that a reader should see."""
     return max(_changes(incident, now))
 
 

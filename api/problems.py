@@ -102,7 +102,7 @@ async def refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.scope["path"]
     detail = error.detail
-    if detail == HTTPStatus(error.status_code).phrase:  # nothing more was said
+    if detail == HTTPStatus(error.status_code).phrase:  # the error has no detail
         said = {404: f"there is nothing at {path}", 405: f"{request.method} is not possible at {path}"}
         detail = said.get(error.status_code, detail)
     return error_answer(request, error.status_code, detail, error.headers)
@@ -123,7 +123,10 @@ def wrong(found: Mapping[str, Any]) -> str:
 
 
 async def _unanswerable(request: Request, error: Exception) -> Response:
-    """The store, or the place of the reports. What they say may name hosts and folders, which are nobody's business."""
+    """The store, or the location of the reports.
+
+    Their error texts may contain hosts and folders, which must not be exposed.
+    """
     if isinstance(error, BadCursor):
         return error_answer(request, 400, str(error))
     if isinstance(error, NotStorable):
@@ -137,7 +140,7 @@ async def _unanswerable(request: Request, error: Exception) -> Response:
 
 
 class Failures:
-    """Middleware: an exception becomes a 500 that says nothing about the inside, and is told to the view."""
+    """Middleware: turns an exception into a 500 without internal details, and reports it to the view."""
 
     def __init__(self, app: ASGIApp, view: View) -> None:
         self._app, self._view = app, view

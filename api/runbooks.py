@@ -181,7 +181,10 @@ def _name_headings(tokens: Sequence[Token]) -> None:
 
 
 def _name_cells(tokens: Sequence[Token]) -> None:
-    """A table stays one for those who hear it also where each row is shown as a card, with the names of its columns."""
+    """Add the table roles for screen readers.
+
+    A row that is shown as a card keeps them, with the names of its columns.
+    """
     titles: list[str] = []
     column = 0
     for token, inside in pairwise(tokens):

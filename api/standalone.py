@@ -34,9 +34,11 @@ _log = logging.getLogger(__name__)
 
 
 async def run_alone(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
-    """Serves the API until a signal comes. `announce` is told its URL. A store that cannot be reached is waited for.
+    """Serve the API until a signal comes.
 
-    Raises ConfigError, StatusError or HistoryError for what a user can do something about.
+    Calls `announce` with the URL. Waits for a store that cannot be reached.
+
+    Raises ConfigError, StatusError or HistoryError for errors that a user can correct.
     """
     config = file.config
     with stop_signals() as stop, await listen(config.api.host, config.api.port) as listening:

@@ -1,14 +1,14 @@
-"""What an engineer of the service asks for when a finding is reported to him: one zip file with the proof and its circumstances.
+"""Support bundle of a finding: a zip file with the proof and its context.
 
     README.txt     what was found, where and under which settings, and the commands that judge it again and repeat it
     trace.jsonl    the evidence, as `ordering-prober verify` reads it: here, or in the bundle as it is
     key.jsonl      everything that happened on the key until then, as far as it is kept
     timeline.txt   each of its events with its time in UTC, and its whole ids
     diagram.txt    its drawing, as text
-    finding.json   all that the API says of the finding
+    finding.json   the finding as the API returns it
 
 It is as bounded as the evidence is. It holds names of topics, subscriptions and keys, and message ids, but no message and no credential.
-What is not known is said to be so.
+Unknown values are marked as unknown.
 """
 
 from __future__ import annotations

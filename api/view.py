@@ -59,7 +59,10 @@ class View(Protocol):
         ...
 
     def alive(self) -> bool:
-        """False when something has ended that only a restart brings back. That the loop turns is shown by answering at all."""
+        """False when something has ended that only a restart brings back.
+
+        A response proves that the event loop runs.
+        """
         ...
 
     def failed(self, error: Exception) -> None:
@@ -101,7 +104,10 @@ class Archive:
         return None if self.reports is None or day is None else self.reports.slo_burn(day, objective=objective)
 
     def acknowledge(self, incident_id: str, said: Acknowledgement) -> bool:
-        """Somebody knows of an incident; False: there is none of this name. Raises what the store raises."""
+        """Stores an acknowledgement of an incident.
+
+        False: no incident has this name. Raises the errors of the store.
+        """
         return StatusStore(self.queries.database).acknowledge(incident_id, said)
 
     def follow(self, config: Config) -> None:

@@ -53,7 +53,7 @@ SITE_FINDINGS_MAX: Final = 5
 KEY_FINDINGS_MAX: Final = 20
 DAYS_SHOWN_MAX: Final = 14
 ACKNOWLEDGED_H: Final = 8
-"""For about so long somebody who acknowledges an incident does, unless they say otherwise."""
+"""Default duration of an acknowledgement."""
 
 UNCONFIGURED: Final = (
     "It is not configured where the nightly jobs put their reports (history.reports), so nothing is known about hot keys."

@@ -57,7 +57,10 @@ def seconds(work: Callable[[Any], object], items: Iterable[Any]) -> float:
 
 
 def ratios(history: History, repeat: int, count: int) -> list[float]:
-    """The time of the checker as a multiple of the yardstick, once for each round. Raises AssertionError if it accuses anybody."""
+    """The time of the checker as a multiple of the yardstick, once for each round.
+
+    Raises AssertionError if the checker reports a violation.
+    """
     rules = Rules(mode=history.mode)
     events = list(islice(history.events(), count if history.limited else None))
     stream = io.BytesIO()

@@ -56,9 +56,9 @@ OPENS_S, SENDS_S, ENDS_S = 5.0, 10.0, DAY_S - 1.0
 PLAIN_BYTES: Final = 256
 BUSY_BYTES_PER_S: Final = 0.95e6
 REFUSED_OF: Final = 97
-"""One message of so many is refused, and comes again."""
+"""One message in this many is nacked, and redelivered."""
 CALM_GAP_S: Final = 2.0
-"""Only on keys with so much time between messages: otherwise later ones would have to come again as well."""
+"""Nacks happen only on keys with this much time between messages: otherwise later ones would be redelivered as well."""
 GOLDEN: Final = 0.618034
 """Multiples of it fill the time between two turns evenly, and none of them twice."""
 

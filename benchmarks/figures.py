@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 REGRESSION: Final = 0.1
-"""What is slower by more than this share is told."""
+"""A measurement that is slower by more than this share is reported."""
 
 LINE: Final = (
     b'{"event":"delivered","t":1717.123456,"subscription":"s","key":"key-3","session":"one","epoch":"e","seq":17,"id":"12345678"}'
@@ -34,7 +34,7 @@ class Figure:
     name     what was measured.
     unit     what one is, such as "times orjson.loads of the same line".
     values   in the order in which they were measured, at least one.
-    goal     what it should be at most, or at least if `more` is better; None: nothing was promised.
+    goal     what it should be at most, or at least if `more` is better; None: there is no goal.
     group    the benchmark it comes from; filled in by the report.
     date     when it was measured, as ISO 8601 date; filled in by the report.
     """

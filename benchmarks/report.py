@@ -1,10 +1,10 @@
-"""Measures everything there is a benchmark for, and writes docs/performance.md: `make bench`.
+"""Runs all benchmarks and writes docs/performance.md: `make bench`.
 
     python -m benchmarks.report [--only GROUP ...] [--keep]
 
 Each group is measured in a process of its own, one after the other, and is written at once: what is not measured keeps its old figures,
-with their date. What became worse by more than a tenth, against the committed figures (`benchmarks/figures.json`), is told at the end.
-`--keep` leaves both files as they are.
+with their date. The report ends with the measurements that became worse by more than a tenth against the committed ones
+(`benchmarks/figures.json`). `--keep` leaves both files as they are.
 """
 
 from __future__ import annotations

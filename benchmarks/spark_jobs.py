@@ -1,14 +1,15 @@
-"""What the nightly jobs cost, against a bare Spark `groupBy(key).count()` over the same files, and how that grows with the events.
+"""Cost of the nightly jobs against a bare Spark `groupBy(key).count()`.
+
+Both read the same files, with growing numbers of events.
 
     python -m benchmarks.spark_jobs [--events N ...] [--probed] [--folder FOLDER] [--repeat R] [--memory 3g] [--jobs NAME ...]
 
 For each number of events a day of history is written below FOLDER, unless it is there (`benchmarks.days`, or with `--probed` as probers
-leave one, `benchmarks.probed_days`), and every job runs on it R
-times; the best counts, and the first one is told too, since a night has but one. Each size has a process of its own, so that peaks of
-memory can be compared, and so has the bare count, under the options that Java has by itself. Time is given on the wall and in processor
-seconds of everything that worked for it; ratios are of processor seconds, which other work on the machine disturbs less. It says how
-many of the day's hot keys were found, and what reverify found: nothing, since all of the day is legal. If DuckDB can be imported
-(`pip install duckdb`), it answers three of the same questions from the same files.
+leave one, `benchmarks.probed_days`), and every job runs on it R times; the best counts, and the first one is reported too, since a night
+has only one run. Each size has a process of its own, so that peaks of memory can be compared, and so has the bare count, under the options
+that Java has by itself. Time is given on the wall and in processor seconds of everything that worked for it; ratios are of processor
+seconds, which other work on the machine disturbs less. It says how many of the day's hot keys were found, and what reverify found: nothing,
+since all of the day is legal. If DuckDB can be imported (`pip install duckdb`), it answers three of the same questions from the same files.
 """
 
 from __future__ import annotations

@@ -91,7 +91,10 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class LinkTargets:
-    """Where links lead to: the folder with a runbook per alert, and the status page. None asks whoever imports the dashboard."""
+    """Where links lead to: the folder with a runbook per alert, and the status page.
+
+    None: the import of the dashboard asks for it.
+    """
 
     runbooks: str | None = None
     status_page: str | None = None

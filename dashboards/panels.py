@@ -1,6 +1,6 @@
-"""Panels in the style of the house: one function per type, the same look and the same words everywhere.
+"""Panels of the dashboards: one function per type, with one style.
 
-Good is green, bad is red, and what is not known is grey: it is never drawn as either. Sizes are in cells of Grafana's grid, 24 to a row.
+Good is green, bad is red, and unknown is grey. Sizes are in cells of Grafana's grid, 24 to a row.
 """
 
 from __future__ import annotations

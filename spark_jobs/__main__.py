@@ -1,9 +1,9 @@
 """The command line of the jobs: `python -m spark_jobs JOB --history URI --reports URI --date YYYY-MM-DD`, or the same under spark-submit.
 
-Exit codes: 0 all is well; 1 a promise was broken, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 nobody knows.
-With `--exit-zero-on-findings` 0 stands for 1 too: for schedulers that take any other code for a job that did not do its work.
-Standard output gets one line with the result, standard error the log. With `--log-format json` standard output gets both, as one JSON
-object per line, of which the last is the result.
+Exit codes: 0 all is well; 1 a guarantee was violated, an objective missed or a key urgently hot, see each job; 2 wrong usage; 3 undecided.
+With `--exit-zero-on-findings` 0 stands for 1 too: for schedulers that take any other code for a job that did not do its work. Standard
+output gets one line with the result, standard error the log. With `--log-format json` standard output gets both, as one JSON object per
+line, of which the last is the result.
 """
 
 from __future__ import annotations

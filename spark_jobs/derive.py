@@ -56,7 +56,7 @@ class DayMessages:
         events = self._tables.events(since_us, until_us).join(of_runs, "run_id", "left_semi")
         rows = derive(events, self.runs.join(of_runs, "run_id", "left_semi"))
         begin, end = _start(self._day - _DAY), _start(self._day + _DAY)
-        # Whoever asks for messages does so more than once; these are few, and cost much.
+        # Callers read the messages more than once; the rows are few, and cost much.
         return rows.where((sf.col("intended_at") >= begin) & (sf.col("intended_at") < end)).localCheckpoint()
 
 

@@ -10,7 +10,7 @@ A key is hot if one of these holds; if several do, the first one gives it its cl
 Redeliveries and changes of subscriber are evidence of what else is going on, not of heat.
 
 Of a stream that others publish the prober has a subscription of its own, on which it acknowledges at once. There a key that waits is one
-that the service gives out late: how fast the subscribers of others are on it nobody can see, so the advice does not speak of them.
+that the service delivers late. The speed of other subscribers on the key cannot be seen, so the advice does not mention them.
 
 Reports: `keys` (the hot keys, with their evidence), `subscriptions` (how messages are spread over keys). Exit code: 1 if a key is stalled
 or throughput-bound, 3 if there were no messages.

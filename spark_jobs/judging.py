@@ -1,9 +1,11 @@
-"""Judging the events of a day again, on the executors: Spark brings the events of each run in order, and one checker streams over them.
+"""Verification of the events of a day again, on the executors.
 
-A run of one process is judged as it was online (`prober.sinks.history.checking`). The events of a run of several processes come in the
+Spark sorts the events of each run, and one checker streams over them.
+
+A run of one process is verified as it was online (`prober.sinks.history.checking`). The events of a run of several processes come in the
 order of the wall clock, whose error is the checker's bound. A publish is taken to have begun twice that error earlier, for no message is
-received before it was published. If two processes received messages of a key within twice the error, nobody knows in which order, and
-everything that depends on the order of the key is indeterminate from the first of the two on.
+received before it was published. If two processes received messages of a key within twice the error, their order is unknown. Everything
+that depends on the order of the key is indeterminate from the first of the two on.
 
 Memory: one checker, and 8 bytes for each event of its run.
 """

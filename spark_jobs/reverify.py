@@ -11,11 +11,11 @@ A finding that was counted online, and whose row alone is not in the history, is
 not compared. Neither are runs that cannot be judged as they were online: those of several processes, and those of which events are
 not in the history.
 
-The summary says by target what became known of its promises (`by_target`): the broken ones that were found online, too, those that were
-found only now, and those of which nobody knows whether they were, since their runs are not compared or were cut short.
+The summary counts the violated guarantees by target (`by_target`): those that were found online, too, those that were found only now, and
+those whose online result is unknown, since their runs are not compared or were cut short.
 
-Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a promise was broken or the judgements
-differ, 3 if there was no run to judge, or the checker failed on one. Nothing is judged if a file of events is damaged.
+Reports: `runs`, `findings` (all but those of status info), `differences`. Exit code: 1 if a guarantee was violated or the results differ, 3
+if there was no run to judge, or the checker failed on one. Nothing is judged if a file of events is damaged.
 """
 
 from __future__ import annotations
@@ -167,9 +167,11 @@ def verdicts(findings: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> dict[str, dict[str, Any]]:
-    """What became known of each target: how many runs were judged, on how many the checker failed, and `broken`, by kind and status.
+    """Results by target.
 
-    also_online     broken promises that were found online, too.
+    These are the number of verified runs, on how many the checker failed, and `broken`, by kind and status.
+
+    also_online     violated guarantees that were found online, too.
     only_now        those that were not, or not as certain.
     online_unknown  those of runs of which it is not known what was found online.
     """
@@ -184,7 +186,7 @@ def by_target(found: DataFrame, different: DataFrame, judgements: DataFrame) -> 
 
 
 def _broken(found: DataFrame, different: DataFrame, judgements: DataFrame) -> DataFrame:
-    """The broken promises by target, kind and status, counted as `by_target` says."""
+    """The violated guarantees by target, kind and status, counted as `by_target` says."""
     each = ("run_id", "kind", "status")
     broken, counted_online = sf.col("status").isin(*BROKEN), sf.coalesce(sf.col("online_status").isin(*BROKEN), sf.lit(False))
     unheard = different.where(broken & (sf.col("difference") != "unlisted") & ~counted_online)

@@ -54,7 +54,9 @@ class OutcomeColumns(NamedTuple):
 def message_counts(
     messages: DataFrame, runs: DataFrame, findings: DataFrame, objectives: Sequence[Objective], since_us: int, until_us: int
 ) -> DataFrame:
-    """Count publishes and first receipts of the messages that were to be sent in a time, and the checks that nobody made of them.
+    """Count publishes and first receipts of messages, and the missing checks.
+
+    Counted are the messages that were to be sent in a period.
 
     In a run that was cut short a message is undecided for every objective about checks, and bad for completeness if it is overdue.
 

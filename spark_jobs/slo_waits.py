@@ -1,14 +1,16 @@
-"""Minutes in which the oldest message was too old, and minutes in which a key was stalled, from the waits in the table `messages`.
+"""Minutes with a too old message or a stalled key.
 
-A confirmed message waits until the service owes it no longer, at the latest until its run ends (`prober.sinks.history.messages`). A
-minute counts if a run was active in it, by what waits at its end or at the end of the run:
+Both follow from the waits in the table `messages`.
+
+A confirmed message waits while it is pending, at the latest until its run ends (`prober.sinks.history.messages`). A minute counts if a run
+was active in it, by what waits at its end or at the end of the run:
 
 * `oldest_unacked_message_age`: a minute of a subscription is bad if a message has waited longer than the threshold.
 * `stalled_keys`: a minute of a key is bad if a message has waited longer than the delivery deadline of its run, and no message of the key
   was received or acknowledged for as long.
 
-The minutes of a run that was cut short are undecided, since nobody knows how long its messages waited. A live prober samples both
-indicators once a minute, between runs too.
+The minutes of a run that was cut short are undecided, since the wait of its messages is unknown. A live prober samples both indicators once
+a minute, between runs too.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Storage:
             raise JobError(f"{root} cannot be used: {reason_of(error)}") from error
         self._local = self._files.getScheme() == "file"
         if self._local:
-            self._files.setWriteChecksum(False)  # nobody else that reads or writes these files keeps them up to date
+            self._files.setWriteChecksum(False)  # no other reader or writer of these files keeps them up to date
 
     def uri(self, path: str = "") -> str:
         """The path as Spark reads it."""
@@ -74,7 +74,7 @@ class Storage:
             stream.close()
 
     def write_text(self, path: str, text: str) -> None:
-        """Writes a small file, or writes it anew."""
+        """Writes a small file, or replaces it."""
         stream = self._files.create(self._path(path), True)
         try:
             stream.write(bytearray(text.encode()))

@@ -1,7 +1,7 @@
 """The tables of a history as Spark frames.
 
 Frames have the columns of `prober.sinks.history.schema`; those that a file does not have are null. A file may be there twice for a while,
-under two names, when somebody merges or copies files: the functions here give each row once, but for `Tables.read`.
+under two names, while an operator merges or copies files: the functions here give each row once, but for `Tables.read`.
 
 Everything goes through Spark's own reader, so that the history is wherever Spark can read, with Spark's credentials.
 """

@@ -80,7 +80,7 @@ _REPLACED: Final = "_replaced-"
 
 
 class Draft:
-    """A report that is being written; nobody sees it before `publish`."""
+    """A report that is being written; readers do not see it before `publish`."""
 
     def __init__(self, spark: SparkSession, storage: Storage, job: str, day: date) -> None:
         self._spark, self._storage = spark, storage
@@ -99,7 +99,10 @@ class Draft:
         return self._spark.read.schema(rows.schema).parquet(self._storage.uri(path))
 
     def publish(self, summary: Mapping[str, object]) -> None:
-        """Writes the summary and puts the report in the place of the one before. Raises `JobError` if somebody else writes there too."""
+        """Writes the summary and replaces the report before.
+
+        Raises `JobError` if another process writes there too.
+        """
         about = {"version": REPORT_VERSION, "job": self._job, "date": self._name.partition("=")[2], "rows": self._tables}
         text = json.dumps({**about, **summary}, indent=2, default=str)
         self._storage.write_text(f"{self._folder}/{SUMMARY}", text)
@@ -163,7 +166,7 @@ DAY_US: Final = 86_400 * MICROS
 
 
 class Exit(IntEnum):
-    """The exit codes: all is well, something is not, wrong usage, nobody knows."""
+    """The exit codes: all is well, something is not, wrong usage, undecided."""
 
     PASS = 0
     FAIL = 1
@@ -218,9 +221,11 @@ class Work:
     night: Night | None = None
 
     def publish(self, draft: Draft, outcome: JobOutcome, numbers: Mapping[str, object]) -> JobOutcome:
-        """Puts a job's report where it belongs, with what came out, when and how fast in its summary; gives the outcome back.
+        """Publish a job's report and return the outcome.
 
-        Raises `JobError` if somebody else writes the report too.
+        The summary contains the result, the time and the duration.
+
+        Raises `JobError` if another process writes the report too.
         """
         told = {
             "verdict": outcome.exit.name,

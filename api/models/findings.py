@@ -80,8 +80,9 @@ class FindingAnswer(OfInstance, FailingFindingAnswer, schema="Finding"):
     instance: Instance
     """By which prober."""
     status: Status
-    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one.
-    `info`: forbidden by nothing, but somebody who publishes should look."""
+    """How sure it is. `violation`: it has no legal explanation. `liveness`: a deadline passed. `indeterminate`: it has one. `info`: no
+    guarantee forbids it, but the publisher's owner should look.
+    """
     closed_at: Time | None
     """When its incident was over, or, if it failed no run, when it was found; null: it is open."""
     incident_id: Annotated[str | None, Field(examples=["ordering-1f3a9c02-redelivery"])]
@@ -152,7 +153,7 @@ class Links(Answer):
     diagram: Annotated[Link | None, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/diagram.svg"])]
     """The evidence as a drawing; null: there is none."""
     bundle: Annotated[Link, Field(examples=["/api/v1/findings/ordering-1f3a9c02-1/bundle"])]
-    """All that whoever runs the service asks for, as a zip file."""
+    """The support bundle for the service's support engineers, as a zip file."""
     probe: Annotated[Link, Field(examples=["/api/v1/probes/ordering"])]
     """How its probe stands."""
     incident: Annotated[Link | None, Field(examples=["/api/v1/incidents/ordering-1f3a9c02-redelivery"])]

@@ -26,7 +26,7 @@ class JobReport(Answer):
     day: Day
     """The day in UTC."""
     verdict: Verdict
-    """PASS: all is well. FAIL: something is not. UNKNOWN: nobody knows."""
+    """PASS: all is well. FAIL: something is not. UNKNOWN: undecided."""
     line: Annotated[str, Field(examples=["3 hot keys on 2 subscriptions"])]
     """The same in one line."""
     finished_at: Time
@@ -97,7 +97,10 @@ class HotKey(Answer):
 
 
 class KeySpread(Answer):
-    """How the messages of a subscription's topic are spread over keys. What cannot be said is null."""
+    """Distribution of the messages of a subscription's topic over keys.
+
+    Unknown values are null.
+    """
 
     target: Target
     """Name of the target."""

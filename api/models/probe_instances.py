@@ -65,7 +65,7 @@ class InstanceAnswer(InstanceState, schema="ProbeInstance"):
     labels: Annotated[Labels, Field(validation_alias=AliasPath("probe_instance", "labels"))]
     """Free labels of the target."""
     promise: Annotated[str, Field(validation_alias=AliasPath("probe_instance", "promise"))]
-    """The promise under test, in one sentence."""
+    """The guarantee under test, in one sentence."""
     topic: Annotated[Topic, Field(validation_alias=AliasPath("probe_instance", "topic"))]
     """Full name of the topic that its runs use."""
     subscription: Annotated[Subscription, Field(validation_alias=AliasPath("probe_instance", "subscription"))]

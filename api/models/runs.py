@@ -23,7 +23,7 @@ class RunSummaryAnswer(Answer, schema="RunSummary"):
     run_id: RunId
     """Unique; also the epoch under which its messages were published."""
     verdict: Verdict
-    """FAIL: a promise was broken. UNKNOWN: nothing can be said; `reason` says why."""
+    """FAIL: a guarantee was violated. UNKNOWN: inconclusive; `reason` says why."""
     reason: Reason
     """Why it is FAIL or UNKNOWN, in one line; empty for PASS."""
     started_at: Time
@@ -68,7 +68,7 @@ class CountsAnswer(Answer, schema="Counts"):
     bad: Count
     """Bad ones."""
     undecided: Count
-    """Those of which neither can be said."""
+    """Those that are neither provably good nor provably bad."""
 
 
 class DurationsAnswer(Answer, schema="Durations"):

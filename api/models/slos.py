@@ -31,7 +31,7 @@ class Burn(Answer):
     """How fast an error budget is being spent, as one alert looks at it."""
 
     severity: Urgency
-    """`page`: somebody now. `ticket`: somebody on a working day."""
+    """`page`: a person must act now. `ticket`: on a working day."""
     window_s: Annotated[Seconds, Field(examples=[3600])]
     """The alert's long window."""
     burn_rate: BurnRate | None
@@ -66,7 +66,7 @@ class SloAnswer(Answer, schema="Slo"):
     bad: Annotated[Count, Field(validation_alias=AliasPath("total", "bad"))]
     """Things that ended bad."""
     undecided: Annotated[Count, Field(validation_alias=AliasPath("total", "undecided"))]
-    """Things of which neither can be said."""
+    """Things that are neither provably good nor provably bad."""
     error_ratio: Ratio | None
     """Bad ones among the good and bad; null: there are none."""
     bounds: Interval
@@ -89,7 +89,10 @@ class SloList(Listed):
 
 
 class Window(Answer):
-    """An objective on a target over one window that ends now. What cannot be said is null."""
+    """An objective on a target over one window that ends now.
+
+    Unknown values are null.
+    """
 
     window_s: Annotated[Seconds, Field(examples=[300])]
     """Length of the window, right to half a minute up to 2 h, to two and a half minutes up to a day, else to half an hour."""
@@ -98,7 +101,7 @@ class Window(Answer):
     bad: Count
     """Things that ended bad."""
     undecided: Count
-    """Things of which neither can be said."""
+    """Things that are neither provably good nor provably bad."""
     error_ratio: Ratio | None
     """Bad ones among the good and bad."""
     burn_rate: BurnRate | None
@@ -110,7 +113,7 @@ class Window(Answer):
 
 
 class AlertDay(Answer):
-    """What one alert said over the day of the report."""
+    """State of one alert over the day of the report."""
 
     severity: Annotated[str, Field(examples=["page"])]
     """What it asks for."""
@@ -129,7 +132,7 @@ class AlertDay(Answer):
     quiet_minutes: Count
     """For how long it was quiet."""
     unknown_minutes: Count
-    """For how long nobody could say."""
+    """For how long its state was unknown."""
 
 
 class SpenderAnswer(Answer, schema="Spender"):
@@ -162,7 +165,7 @@ class SloTarget(SloAnswer):
     windows: tuple[Window, ...]
     """Every window that its alerts and its budget look at, the shortest first."""
     alerts: tuple[AlertDay, ...]
-    """What its alerts said over the day of the newest `slo-burn` report."""
+    """States of its alerts over the day of the newest `slo-burn` report."""
     spenders: tuple[SpenderAnswer, ...]
     """What spent the budget on that day, the largest first."""
     detectable: tuple[DetectableAnswer, ...]
@@ -170,7 +173,7 @@ class SloTarget(SloAnswer):
 
 
 class SloDetail(Answer):
-    """An objective: what is promised, and how it stands on each target."""
+    """An objective with its target, and its status on each probed target."""
 
     name: Name
     """Its name."""

@@ -50,7 +50,7 @@ class Prober(Answer):
     started_at: Time
     """When it started."""
     last_heartbeat_at: Time
-    """When it last said how its probe instances stand."""
+    """When the prober last reported its probe instances."""
     silent: bool
     """That is too long ago to rely on."""
     configuration: Configuration | None

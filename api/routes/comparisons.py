@@ -41,7 +41,7 @@ class ComparedAspectAnswer(Answer, schema="ComparedAspect"):
     pairs: Count
     """How many pairs of runs say so."""
     pairs_needed: Annotated[FiniteFloat | None, Field(examples=[24.2])]
-    """How many would probably tell; null: it is told, or nobody knows."""
+    """How many pairs would probably decide; null: already decided, or unknown."""
 
 
 class ComparisonAnswer(Answer, schema="Comparison"):
@@ -56,7 +56,7 @@ class ComparisonAnswer(Answer, schema="Comparison"):
     took_s: Seconds
     """Over how long a time the runs were gathered."""
     needed_s: Seconds | None
-    """Over how long a time it would probably take runs to tell; null: it is told, or nobody knows."""
+    """Over how long a time runs would probably decide; null: already decided, or unknown."""
     missing: Annotated[tuple[str, ...], Field(examples=[["seek (wire)"]])]
     """Probes without a pair of runs, which leave the comparison open."""
     left_out: Count
@@ -80,7 +80,7 @@ class ComparisonList(Answer):
 
 @router.get("/comparisons", response_description="The comparisons.")
 def comparisons(archive: Stored, now: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> ComparisonList:
-    """Every comparison of the configuration: is the candidate no worse, worse, or can nobody tell yet?"""
+    """Every comparison of the configuration: no worse, worse, or undecided."""
     documents = map(comparison_as_document, archive.compared(now.at))
     found = ComparisonList(items=tuple(map(ComparisonAnswer.model_validate, documents)))
     response.headers["ETag"] = tag_of(found.timeless().model_dump_json().encode())

@@ -25,7 +25,7 @@ router = APIRouter()
 async def healthz(view: Service, response: Response) -> Health:
     """Whether the process can go on: 200 while the event loop answers and nothing has ended that only a restart brings back.
 
-    Broken promises of a target do not make the prober unhealthy.
+    Violated guarantees of a target do not make the prober unhealthy.
     """
     alive = view.alive()
     return _answer(response, Health(alive=alive), is_well=alive)

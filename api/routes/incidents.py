@@ -37,7 +37,7 @@ NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
-    """Somebody knows."""
+    """An acknowledgement by a person."""
 
     at: Time
     """Since then."""
@@ -46,7 +46,7 @@ class AcknowledgementAnswer(Answer, schema="Acknowledgement"):
     note: Annotated[str, Field(examples=["known to the service's owners"])]
     """What they say of it."""
     until: Time | None
-    """From then on nobody does any more; null: it holds until the incident closes."""
+    """When the acknowledgement ends; null: it holds until the incident closes."""
 
 
 class AffectedAnswer(Answer, schema="Affected"):
@@ -100,7 +100,7 @@ class IncidentAnswer(Answer, schema="Incident"):
     exemplar_is_proven: bool
     """Whether that has a trace that `ordering-prober verify` judges the same."""
     acknowledged: AcknowledgementAnswer | None
-    """Who knows of it; null: nobody says so."""
+    """The acknowledgement in force; null: there is none."""
     raised_at: Time | None
     """When it was first stored as an outage or with a broken guarantee: from then on it is to be acknowledged. Null: it is WARN."""
     first_acknowledged_at: Time | None
@@ -157,7 +157,7 @@ class AcknowledgementsAnswer(Answer, schema="Acknowledgements"):
 
 
 class Acknowledge(Answer):
-    """That somebody knows, in place of what was said before."""
+    """An acknowledgement, in place of the one before."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -214,9 +214,11 @@ def incident(archive: Stored, incident_id: IncidentName, _: Annotated[QueryParam
 def acknowledge(
     archive: Stored, incident_id: IncidentName, _: Annotated[QueryParameters, Query()], said: Annotated[Acknowledge, Body()]
 ) -> IncidentAnswer:
-    """Says that somebody knows of an incident, until a time or until it closes. Pages show it; nothing else heeds it.
+    """Acknowledge an incident, until a time or until it closes.
 
-    It takes the place of what was said before. Needs the token: `Authorization: Bearer TOKEN`.
+    Pages show the acknowledgement; it has no other effect.
+
+    It replaces an earlier acknowledgement. Needs the token: `Authorization: Bearer TOKEN`.
     """
     archive.acknowledge(incident_id, Acknowledgement(wall_s(), said.by, said.note, said.until_s))
     return IncidentAnswer.of(incident_of(archive, incident_id))

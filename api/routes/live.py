@@ -25,7 +25,10 @@ TICK_S: Final = 0.25
 STEPS_PER_TICK_MAX: Final = 50
 """Rows that a viewer gets at once; to write more of them would delay what is measured on the same event loop."""
 STREAM_MAX_S: Final = 600.0
-"""A stream ends after this time; the browser begins another one, unless nobody looks."""
+"""A stream ends after this time.
+
+The browser opens another one while the page is shown.
+"""
 
 router = APIRouter(include_in_schema=False)
 

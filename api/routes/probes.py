@@ -31,7 +31,7 @@ class ProbeState(Answer):
     name: Probe
     """Its name."""
     promise: Annotated[str, Field(examples=["Messages of a key are received in the order in which the service received them."])]
-    """The promise that it tests, in one sentence."""
+    """The guarantee that it tests, in one sentence."""
     status: Condition
     """The worst of its probe instances."""
     probe_instances: tuple[InstanceState, ...]
@@ -53,7 +53,7 @@ class ProbeDetail(ProbeState):
 
 
 class RunOrder(Answer):
-    """Where a probe is to run now; without it at all its probe instances."""
+    """Where a probe is to run now; by default at all its probe instances."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Objectives: what is promised, what is left of the budget, how fast it is being spent, and by whom."""
+"""Objectives: targets, remaining budgets, burn rates, and the spenders."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ router = APIRouter(tags=["status"])
 
 @router.get("/status", response_description="How everything stands.")
 def status(snapshot: Snapshot, response: Response, _: Annotated[QueryParameters, Query()]) -> StatusAnswer:
-    """How everything stands: overall, per probe on each target, per objective.
+    """Report the status: overall, per probe on each target, per objective.
 
-    The overall verdict has three values. UNKNOWN means that nothing can be said, and is never shown as good. The ETag changes when
-    something happens, and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the
-    length of `overdue_s` do not change it.
+    The overall verdict has three values. UNKNOWN means inconclusive, and is never shown as good. The ETag changes when something happens,
+    and not because time passes: `at`, `last_heartbeat_at`, `counted_since`, `measured`, `budget_left` and the length of `overdue_s` do not
+    change it.
     """
     targets = {instance.probe_instance.target for instance in snapshot.probe_instances}
     answer = StatusAnswer.model_validate(snapshot).model_copy(update={"notices": not_the_service(snapshot, targets)})

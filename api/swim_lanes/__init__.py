@@ -1,8 +1,9 @@
-"""The swim-lane diagram of a finding as a picture: who sent what to whom, when, and where that broke a promise.
+"""The swim-lane diagram of a finding, as a picture.
 
-What is in it is said by `prober.evidence.diagram`; `captions.py` says it in a sentence, `layout.py` where it stands, `drawing.py`
-puts it on paper with the help of `lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as
-bounded as that is.
+It shows the messages between client and service over time, and the point at which a guarantee was violated.
+
+`prober.evidence.diagram` selects the content, `captions.py` writes the sentences, `layout.py` computes the positions, and `drawing.py`
+draws with `lettering.py`. Everything comes from the trace that proves the finding, so a diagram is as bounded as that is.
 """
 
 from __future__ import annotations

@@ -191,4 +191,4 @@ CAPTIONS: Final[Mapping[Kind, Callable[[Wording], Caption]]] = {
         f"{capital(text.one())} should be in the log once; it came with another publish time.", "stored again"
     ),
 }
-"""What is said of a finding of each kind, from its facts."""
+"""The caption of a finding of each kind, from its facts."""

@@ -186,7 +186,10 @@ def _arrow(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
 
 
 def _label(group: Element, plan: Layout, arrow: Arrow, y: float) -> None:
-    """The box with the number, and words behind it: above the arrow, or on it in the room on the left of its right end."""
+    """The box with the number, and words behind it.
+
+    The words stand above the arrow, or on it in the space on the left of its right end.
+    """
     is_stacked = plan.sheet.is_stacked
     left, room = plan.at[max(arrow.source, arrow.target)] - plan.gap + 18.0, plan.gap - 36.0
     if is_stacked:

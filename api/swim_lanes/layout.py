@@ -28,7 +28,7 @@ ICON: Final = 30.0
 class Sheet:
     """`width` is what a drawing may take at most. `before` and `after`: from the times to the first column, and behind the last one.
 
-    marks         the room for words on the right, such as "evidence"; without it there is only a dot.
+    marks         the width for words on the right, such as "evidence"; without it there is only a dot.
     gap_max       between two columns; with few columns the drawing is narrower than the sheet.
     is_stacked    the words of an arrow stand above it, and the names of columns by turns on two levels.
     """
@@ -82,7 +82,7 @@ class Layout:
 
     @property
     def left(self) -> float:
-        """Where the room of the times ends."""
+        """Right end of the column of times."""
         return self.sheet.margin + self.sheet.gutter
 
     @property
@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def right(self) -> float:
-        """Where the last column's room ends and the marks begin."""
+        """Right end of the last column, where the marks begin."""
         return self.at[-1] + self.sheet.after
 
     def banner(self, words: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text in a drawing that nobody lays out: cut, measured and wrapped here, and fit for every reader of XML."""
+"""Text in a drawing: cut, measured, wrapped, and valid in XML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def width(text: str) -> float:
 
 
 def fitted(text: str, room: float, size: float) -> str:
-    """A cleaned text that is at most `room` wide in letters of this size, the middle left out."""
+    """A cleaned text at most `room` wide at this size, its middle cut out."""
     text = clean(text)
     length = len(text)
     while length > 3 and width(text) * size > room:
@@ -35,7 +35,7 @@ def fitted(text: str, room: float, size: float) -> str:
 
 
 def words_within(words: Sequence[str], room: float, size: float) -> str:
-    """As many words as there is room for, one after the other; the first one is there in any case, cut if it has to be."""
+    """As many words as fit; the first one is always there, cut if necessary."""
     if not words:
         return ""
     text = fitted(words[0], room, size)
@@ -48,7 +48,10 @@ def words_within(words: Sequence[str], room: float, size: float) -> str:
 
 
 def wrapped(text: str, room: float, size: float, lines_max: int) -> Iterator[str]:
-    """The lines of a text, each at most about `room` wide; what does not fit into the last one is cut."""
+    """The lines of a text, each at most about `room` wide.
+
+    Text that does not fit into the last line is cut.
+    """
     words, line, count = clean(text, 1_000).split(" "), "", 1
     while words:
         longer = f"{line} {words[0]}" if line else words[0]

@@ -60,7 +60,7 @@ def watch(seen: Soak, now: Sample, timetable: Timetable) -> None:
 
 
 def conclude(seen: Soak, setting: Setting, began_t: float) -> None:
-    """Reads what is told in the end."""
+    """Reads the data of the report."""
     for _ in range(LOOKS):
         seen.samples.append(look(setting, time.monotonic() - began_t))
         seen.counted, seen.runs = samples.counted(seen.last), samples.runs(setting.service.url)
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--load", type=int, default=LOAD_PER_S, help="messages a second beside the probes; 0: none")
     parser.add_argument("--picture", type=Path, default=Path("soak.svg"), help="where to draw it, as SVG")
     wanted = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it ends what it started
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the process that starts it also stops its children
     seen = soak(wanted.minutes, wanted.load)
     print("\n".join(telling.report(seen)))
     wanted.picture.write_text(picture(telling.panels(seen), "s", telling.bands(seen)), encoding="utf-8")

@@ -39,13 +39,13 @@ processors about half of it is for what else the soak runs.
 
 @dataclass(slots=True)
 class Soak:
-    """Everything that was seen, told when it was over.
+    """All observations of a soak, after its end.
 
     targets   what is probed: by the service first.
     began_at  when, in seconds since 1970.
-    runs      as the API lists them, `findings` too: those that accuse a service, with their evidence.
+    runs      as the API lists them, `findings` too: those that report a violation of a service, with their evidence.
     counted   how many runs the metrics counted when the store had as many, or in the end, by target and verdict.
-    struck    how often each fault did.
+    struck    how often each fault was injected.
     """
 
     targets: Sequence[TargetSettings]
@@ -78,7 +78,7 @@ class Soak:
     # --- what was found ------------------------------------------------------------------------------------------------------
 
     def false_findings(self) -> Iterator[str]:
-        """Who was accused of what nobody had planted, what was found without a proof, and what the store does not know."""
+        """Violations that were not planted, findings without a proof, and findings that the store does not contain."""
         for one in self.findings:
             words = f"{one['kind']} on key {one['key']} of {one['target']}, run {one['run_id']}"
             if not any(self.is_about(spell, one) for spell in self.spells):
@@ -95,13 +95,13 @@ class Soak:
         return spell.covers(datetime.fromisoformat(finding["found_at"]).timestamp() - self.began_at)
 
     def what_never_came(self) -> Iterator[str]:
-        """Troubles that came to nothing, planted faults that nobody found among them; benign faults; probes that never passed."""
+        """Troubles without effect, missed planted faults, unused benign faults, and probes that never passed."""
         yield from self.unseen_troubles()
         yield from self.probes_that_never_passed()
         yield from (f"{name} never struck" for name, known in CATALOGUE.items() if known.benign and not self.struck.get(name))
 
     def unseen_troubles(self) -> Iterator[str]:
-        """Those that did not show, and those that broke a promise without a proof of it."""
+        """Troubles that did not show, and planted faults without a proven violation."""
         for spell in self.spells:
             during = [one for one in self.samples if one.t > spell.began_t and spell.covers(one.t)]
             if not any(spell.trouble.shows(spell.before, one) for one in during):
@@ -112,7 +112,7 @@ class Soak:
     # --- runs ----------------------------------------------------------------------------------------------------------------
 
     def probes_that_never_passed(self) -> Iterator[str]:
-        """Or of which nothing was to be seen at all."""
+        """Probes that never passed, or of which no run was seen."""
         expected = {probe for (_, probe), count in self.last.metrics["probe_runs_expected"].items() if count}
         for probe in self.targets[0].probes:
             verdicts = self.last.verdicts(probe)
@@ -122,7 +122,7 @@ class Soak:
                 yield f"{probe} never passed: {dict(verdicts)}"
 
     def lost_runs(self) -> Iterator[str]:
-        """Runs that nobody knows of, that gave no reason, or that the store does not have."""
+        """Runs that are missing, that gave no reason, or that the store does not contain."""
         for (target, probe), wanted in self.last.metrics["probe_runs_expected"].items():
             known = self._of(target, probe, "probe_runs") + self._of(target, probe, "scheduler_skips")
             if not 0 <= wanted - known <= 1:

@@ -81,7 +81,7 @@ class Sample:
 
     @property
     def accused(self) -> dict[str, float]:
-        """The findings that accuse a service, by kind."""
+        """The findings that report a violation of a service, by kind."""
         return {kind: count for (kind, status), count in self.metrics["findings"].items() if status in FAILING and count}
 
     @property
@@ -149,7 +149,7 @@ def runs(url: str) -> list[Mapping[str, Any]]:
 
 
 def accusations(url: str) -> Iterator[Mapping[str, Any]]:
-    """Every finding that accuses a service, with its evidence."""
+    """Every finding that reports a violation of a service, with its evidence."""
     for status in sorted(FAILING):
         for one in _listed(f"{url}/api/v1/findings?limit=100&status={status}"):
             yield _answer(f"{url}/api/v1/findings/{one['finding_id']}")

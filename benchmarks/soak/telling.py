@@ -66,7 +66,7 @@ def rate(now: Sample, before: Sample) -> float:
 
 
 def report(seen: Soak) -> Iterator[str]:
-    """How the runs of each probe ended and why, what each trouble came to, how often each fault struck, and what is measured."""
+    """The results of the runs of each probe, the effect of each trouble, the count of each fault, and the measurements."""
     yield from _runs(seen)
     yield ""
     yield from _troubles(seen)
@@ -102,7 +102,7 @@ def _runs(seen: Soak) -> Iterator[str]:
 
 
 def _troubles(seen: Soak) -> Iterator[str]:
-    """A planted fault is told with the findings that are about it."""
+    """A planted fault is listed with the findings that are about it."""
     yield "trouble                              from s  to s  findings, their kinds"
     for spell in seen.spells:
         kinds = Counter(one["kind"] for one in seen.findings if seen.is_about(spell, one))

@@ -50,10 +50,10 @@ class Trouble:
     """Something that goes wrong for a while.
 
     lasts_s    for how long, if there is time.
-    inflicted  inside of this it goes wrong.
+    inflicted  context manager in which it goes wrong.
     shows      whether a sample shows it, compared with the last one before it began.
     excuses    failures of the prober that are none meanwhile, by their names in a sample, and reasons to skip runs.
-    planted    a fault that breaks a promise, as the server takes it: what must be found. Empty: nobody may be accused.
+    planted    a fault that violates a guarantee, as the server takes it, and that must be found. Empty: no violation may be reported.
     """
 
     name: str
@@ -130,7 +130,7 @@ def troubles(setting: Setting) -> tuple[Trouble, ...]:
 
 
 def planted(setting: Setting, fault: str) -> Trouble:
-    """A promise is broken."""
+    """A guarantee is violated."""
     return Trouble(
         fault.partition(":")[0],
         PLANTED_S,
@@ -168,7 +168,7 @@ def armed(setting: Setting, fault: str) -> Iterator[None]:
 
 @contextmanager
 def killed_store(setting: Setting) -> Iterator[None]:
-    """Nobody serves the status store."""
+    """The server of the status store is down."""
     setting.store.kill()
     yield
     setting.store.start()
@@ -176,7 +176,7 @@ def killed_store(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def hanging_target(setting: Setting) -> Iterator[None]:
-    """The target answers nobody, and closes nothing."""
+    """The target answers no request, and closes no connection."""
     setting.target.send(signal.SIGSTOP)
     yield
     setting.target.send(signal.SIGCONT)
@@ -184,7 +184,7 @@ def hanging_target(setting: Setting) -> Iterator[None]:
 
 @contextmanager
 def wrong_file(setting: Setting) -> Iterator[None]:
-    """The configuration is wrong, and then right again with one more key for `redelivery`, which begins anew."""
+    """The configuration is wrong, and then right again with one more key for `redelivery`, which restarts."""
     text = setting.service.configuration.read_text(encoding="utf-8")
     setting.service.configuration.write_text("targets: 7\n", encoding="utf-8")
     yield

@@ -1,4 +1,4 @@
-"""Ordering: are the promises about ordering keys kept, where not, and seen from where?"""
+"""Ordering: the guarantees about ordering keys, by target and vantage."""
 
 from __future__ import annotations
 

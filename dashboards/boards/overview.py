@@ -1,4 +1,4 @@
-"""Overview: are the promises kept, how much of the budgets is left, and does the prober see enough to say so?"""
+"""Overview: guarantees, error budgets, and the coverage of the prober."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _judged() -> Panel:
 
 
 def _alerts() -> Panel:
-    """The watchdog always fires where the rules are loaded; without it nobody knows."""
+    """The watchdog always fires where the rules are loaded; without it their state is unknown."""
     words = Words("Firing alerts", "How many alerts of the prober's rules fire now. Grey: the rules of alerts/ are not loaded.")
     count = aggregate(firing(ALERTS, alertstate="firing"), how="count")
     watched = f'0 * count({ALERTS}{{alertname="PubsubProberWatchdog",alertstate="firing"}})'
@@ -329,7 +329,7 @@ def _differing_durations() -> Panel:
 
 
 def _differences(words: Words, family: Family, unit: str) -> Panel:
-    """What was compared: every aspect of which a margin is told, also where the difference is not known."""
+    """The compared aspects: all with a margin, also where the difference is not known."""
     told = {bound: aggregate(select(family, bound=bound), f"{COMPARED}, aspect", "max") for bound in Bound}
     allowed, low = told[Bound.MARGIN], told[Bound.LOW]
     compared = f"{allowed} == {allowed}"  # what is not a number is not equal to itself

@@ -1,4 +1,4 @@
-"""Publisher: does the service take messages, how fast, and how often does nobody know whether it did?"""
+"""Publisher: accepted, rejected and unanswered publishes, and latencies."""
 
 from __future__ import annotations
 

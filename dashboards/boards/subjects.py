@@ -157,7 +157,10 @@ def _runbooks(durations: DurationKind, thresholds: Thresholds) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class CheckKind:
-    """Facts of a kind of check beside its declaration: its name, what is said when it went wrong, and the promise."""
+    """Facts of a kind of check beside its declaration.
+
+    These are its name, the text of a failure, and the guarantee.
+    """
 
     name: str
     broken: str

@@ -205,7 +205,7 @@ class TestPage:
         assert acknowledge(asked, said, address.removeprefix("http://prober").removesuffix("/acknowledge")).status_code == 200
         kept = ask(asked, STUCK).json()["acknowledged"]
         assert (kept["by"], kept["until"]) == ("YOUR NAME", "2026-03-01T20:00:00Z")
-        assert "Acknowledge once more" in Page(ask(asked, "/incidents/run-3-loss").text).said()
+        assert "Acknowledge again" in Page(ask(asked, "/incidents/run-3-loss").text).said()
 
     def test_where_nothing_can_be_changed_it_is_said(self) -> None:
         said = Page(ask(full_view(), "/incidents/run-3-loss").text).said()

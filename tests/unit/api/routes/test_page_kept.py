@@ -164,9 +164,9 @@ class TestOthers:
         )
         assert f"REDELIVERY_SKIP violation {observed} key orders-1042 · redelivery on europe (wire) 2026-03-01 11:59:1" in said
 
-    def test_a_run_says_how_often_it_could_have_seen_a_promise_broken(self, world: World) -> None:
+    def test_a_run_lists_its_opportunities_to_see_a_violation(self, world: World) -> None:
         said = page(world, PAGES["run"]).said()
-        assert "How often it could have seen a promise broken first deliveries behind another message of the key" in said
+        assert "Opportunities to see a violation first deliveries behind another message of the key" in said
         assert "deliveries while the key was held and another subscriber was there 0" in said
 
     def test_a_key(self, world: World) -> None:
