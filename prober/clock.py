@@ -69,12 +69,12 @@ def starved_s() -> float:
 
 
 def chance_bits(bits: int) -> int:
-    """So many bits that nobody can foretell: for seeds."""
+    """This many unpredictable bits, for seeds."""
     return _MACHINE.get().chance.getrandbits(bits)
 
 
 def chance_name(digits: int) -> str:
-    """So many hexadecimal digits that nobody can foretell: for names that nobody else has."""
+    """This many unpredictable hexadecimal digits, for unique names."""
     return f"{chance_bits(4 * digits):0{digits}x}"
 
 

@@ -22,7 +22,10 @@ class BrokerError(ProberError):
 
 
 class BrokerUnavailable(BrokerError):
-    """The target cannot be reached: nobody answers at its address, or not in time. What was wanted of it did not happen."""
+    """The target cannot be reached: no answer from its address, or not in time.
+
+    The requested action did not happen.
+    """
 
 
 class TargetFailed(BrokerUnavailable):
@@ -42,11 +45,14 @@ class PermissionRefused(BrokerError):
 
 
 class NotSupported(BrokerError):
-    """The target lacks what a probe is about, or cannot do it as it is configured, so that nothing can be said of it there."""
+    """The target lacks a feature that a probe needs, or is configured without it.
+
+    So the probe is inconclusive there.
+    """
 
 
 class RequestRefused(BrokerError):
-    """The target refuses a request for what it asks, whoever asks it."""
+    """The target rejects a request for its content, whatever the caller's identity."""
 
 
 class NotThere(BrokerError):

@@ -1,6 +1,6 @@
 """How log lines look: text for people, or one JSON object per line for machines. The rest is the standard library's `logging`.
 
-Whoever has something to say takes `logging.getLogger(__name__)`; what belongs to a line besides its words is given as `extra`:
+Modules log through `logging.getLogger(__name__)`, and pass fields as `extra`:
 
     _log.info("run ended", extra={"target": "production", "verdict": "PASS"})
 
@@ -74,7 +74,7 @@ def lines_of_run(run_id: str) -> AbstractContextManager[trace.Span]:
 
 
 def _forward(logger: logging.Logger) -> None:
-    """Makes a logger as it would be if nobody had configured it."""
+    """Resets a logger to its state without configuration."""
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)
     logger.setLevel(logging.NOTSET)

@@ -78,9 +78,12 @@ VIOLATED: Final[Mapping[Promise, tuple[str, Severity, str]]] = MappingProxyType(
         ),
     }
 )
-"""What fires when a violation of a promise is proven: the name of the alert and of its runbook, how severe it is, and what it says."""
+"""The alert that fires when a violation of a guarantee is proven.
+
+Fields: the name of the alert and of its runbook, its severity, and its text.
+"""
 OVERDUE: Final = "PubsubDeliveryOverdue"
-"""What fires when something did not come by its deadline, whatever promise it is about."""
+"""The alert that fires when a message misses its deadline, for any guarantee."""
 
 
 def alerts_of(kind: Kind) -> tuple[str, ...]:
@@ -116,7 +119,10 @@ def _new_findings(options: Options) -> RecordingRule:
 
 
 def _found(options: Options, **matchers: Matcher) -> str:
-    """Whether there is a finding that keeps its alert firing: it is told once, also when the prober starts again in between."""
+    """Whether a finding keeps its alert firing.
+
+    The finding fires once, also when the prober restarts in between.
+    """
     recorded = selector(new_findings(options), FINDING_LABELS, **matchers)
     held_s = options.news_s - _seen_s(options)
     held = f"max_over_time({recorded}[{prom_duration(held_s)}])" if held_s else recorded
@@ -191,9 +197,11 @@ def old_s(objectives: Iterable[Objective]) -> float:
 
 
 def late_kinds() -> dict[Severity, tuple[Kind, ...]]:
-    """The kinds that break a guarantee, by the severity of the alert when the nightly job finds one that was not known.
+    """The kinds that violate a guarantee, by severity of the nightly job's alert.
 
-    Such a finding is up to a day old, so it pages nobody; what is usual, although documented, is information.
+    The alert is for findings that were not known before.
+
+    The findings are up to a day old, so none of these alerts is a page. Kinds that are usual, although documented, are information.
     """
     info = tuple(kind for kind in CAN_FAIL if KINDS[kind].promise in VIOLATED and VIOLATED[KINDS[kind].promise][1] is Severity.INFO)
     return {Severity.WARNING: tuple(kind for kind in CAN_FAIL if kind not in info), Severity.INFO: info}

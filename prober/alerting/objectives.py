@@ -1,6 +1,6 @@
 """Rules that follow from the objectives: windows, burn rates, budgets, and the alerts of the SRE workbook.
 
-Per objective and target, `prober.slo` says what is computed: error ratio E = bad / decided of a window, burn rate E / B, and an alert
+Per objective and target, `prober.slo` defines the calculation: error ratio E = bad / decided of a window, burn rate E / B, and an alert
 where the burn rates of a long and a short window both exceed a factor that follows from the period. Here this is written as rules.
 
 * Windows up to six hours are read off the counters. Longer ones add up recorded hours: twelve overlapping ones in each hour, divided
@@ -8,11 +8,11 @@ where the burn rates of a long and a short window both exceed a factor that foll
 * An alert needs so many decided things in its long window that a single bad one cannot make it fire. Without that the first run of a
   prober that just started would decide over everything.
 * Where nothing was decided there is no ratio (0 / 0 is not a number), so nothing fires: unknown is neither good nor bad.
-* How many things were bad, and how many were decided at all, is read off the metrics by the definitions of `prober.slo.indicators`; what
-  is undecided is in neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
+* The numbers of bad and of decided things are read off the metrics by the definitions of `prober.slo.indicators`; undecided things are in
+  neither number. Both are recorded, and never as ratios, so that they can be added up over windows of uneven traffic.
 * Budget spent = burn rate of the period x measured share of the period, as `prober.slo.budgets` defines it. The measured share is
   sampled: every `RULE_SAMPLE_S`, whether something was decided within the last `STEP_S`.
-* Time is counted in slices of a minute. A minute in which nobody looked (no scrape, no prober, maintenance) is in neither number.
+* Time is counted in slices of a minute. A minute without data (no scrape, no prober, maintenance) is in neither number.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ COVERED_MIN: Final = 0.1
 alert. Until then those speak, which look at no more than there is."""
 
 USUAL: Final = frozenset({Indicator.AFFINITY, Indicator.HEAD_OF_LINE_DELAY})
-"""What the service does usually and does not guarantee. That it does it less often wakes nobody up: a ticket for a page, a remark for a
-ticket."""
+"""Behaviour that is usual for the service, but not guaranteed.
+
+Less of it pages no one: a page becomes a ticket, a ticket becomes information.
+"""
 _SEVERITIES: Final = {Urgency.PAGE: Severity.CRITICAL, Urgency.TICKET: Severity.WARNING}
 _SEVERITIES_OF_USUAL: Final = {Urgency.PAGE: Severity.WARNING, Urgency.TICKET: Severity.INFO}
 _DASHBOARDS: Final = {

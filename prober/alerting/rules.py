@@ -35,7 +35,10 @@ SHARE: Final = "{{ $value | humanizePercentage }}"
 
 
 class Severity(StrEnum):
-    """What an alert asks for: somebody now, somebody on a working day, nobody. NONE is for the alert that always fires."""
+    """The response that an alert asks for: now, on a working day, none.
+
+    NONE is for the alert that always fires.
+    """
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -1,7 +1,7 @@
-"""The control plane, for both vantages: topics and subscriptions that are ours, and nothing that is not.
+"""The control plane for both vantages: only our topics and subscriptions.
 
-What probes create carries labels; what exists is looked at before it is used or deleted. Between looking and deleting, somebody could
-delete a topic and create another one of that name; the service has no conditional delete, so names must be ours alone.
+Probes label what they create, and check the labels before they use or delete a resource. Between check and deletion another client could
+replace a topic by one of the same name. The service has no conditional delete, so names must be ours alone.
 
 The messages are those behind google-cloud-pubsub's own classes; below the calls they are made from settings and compared with them.
 """
@@ -105,7 +105,10 @@ _DELETE_SNAPSHOT: Final = _Method(f"{_SUBSCRIBER}DeleteSnapshot", "snapshot", ty
 
 
 class ServiceAdmin:
-    """The administration of one target over a channel that belongs to somebody else, who is told how calls ended."""
+    """The administration of one target over a channel that its caller owns.
+
+    The owner is notified of how calls ended.
+    """
 
     def __init__(
         self, channel: grpc.aio.Channel, watch: CallWatch, timeout_s: float = TIMEOUT_S, page_size: int = PAGE_SIZE

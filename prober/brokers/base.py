@@ -1,16 +1,15 @@
-"""The ports through which a probe reaches a service. Order is what we are here to find out: no adapter may assume or repair it.
+"""The ports through which a probe reaches a service. Order is the subject of the measurement: no adapter may assume or repair it.
 
 Three vantages implement them. The *wire* speaks gRPC itself and shows what the service does; the *library* (Google's for Python) and the
-*external* program (with any library) show what a customer sees. Where one disagrees with the wire, its client library is the culprit.
+*external* program (with any library) show the view of a customer. Where one disagrees with the wire, its client library is the culprit.
 
 What every adapter guarantees:
 
-* An outcome is three-valued. A publish is confirmed, rejected (certainly nothing was stored) or unknown, and nothing is retried behind
-  the caller's back that this would not show.
-* Everything is told in the order in which it happened to the adapter: what a session delivers reaches the tap in the order in which it
+* An outcome is three-valued. A publish is confirmed, rejected (provably nothing was stored) or unknown. No adapter hides a retry.
+* The adapter reports everything in the order in which it happened to it. The messages of a session reach the tap in the order in which they
   came off the channel, on the event loop, before anything else of that session happens.
-* What the service does wrong is never an exception. What the caller can do something about (no such topic, no permission, nobody
-  answers) is one of the errors in `prober.errors`, translated in one place per adapter.
+* Faults of the service are never exceptions. Errors that the caller can correct (no such topic, no permission, no answer) are those in
+  `prober.errors`, translated in one place per adapter.
 * Every wait has an end: each call takes or has a deadline.
 """
 
@@ -51,14 +50,14 @@ class Confirmed:
 
 @fact(frozen=True, slots=True)
 class Rejected:
-    """The message was certainly not stored: refused on the only attempt, or never sent."""
+    """Provably not stored: rejected on the only attempt, or never sent."""
 
     reason: str
 
 
 @fact(frozen=True, slots=True)
 class Unknown:
-    """Nobody knows whether the message was stored: deadline, lost reply, broken connection."""
+    """Perhaps stored: after a deadline, a lost reply, or a broken connection."""
 
     reason: str
 
@@ -154,17 +153,17 @@ class BrokerSession(Protocol):
 
     @property
     def flow(self) -> FlowControlSettings | None:
-        """What the service was told may be outstanding on it; None for a pull or push, which has its own number of messages."""
+        """The flow control settings; None for a pull or push, which has its own limit."""
 
     @property
     def is_over(self) -> bool:
-        """Whether what is sent through it from now on certainly gets nowhere."""
+        """Whether acknowledgements sent through it from now on provably fail."""
 
     def ack(self, received: Received) -> None:
         """Sends an acknowledgement."""
 
     def nack(self, received: Received) -> None:
-        """Sends a refusal: the message may come again at once."""
+        """Sends a nack: the service may redeliver the message at once."""
 
     def modify_lease(self, received: Received, seconds: int) -> None:
         """Sends a lease modification."""
@@ -172,19 +171,19 @@ class BrokerSession(Protocol):
     def let_expire(self, received: Received) -> None:
         """Sends nothing, now or later: the lease of this message is left to end by itself.
 
-        On the wire that is what happens to a message that nobody answers. A client library extends leases, and holds the next
-        message of a key back until the last one is answered; this makes it stop doing both.
+        On the wire this is the fate of a message without an answer. A client library extends leases, and holds the next message of a key
+        back until the last one is answered; this makes it stop doing both.
         """
 
 
 class Tap(Protocol):
-    """Who is told what a subscriber sees. Called on the event loop, in order, never concurrently; must not block or raise."""
+    """Receives events on the event loop, in order, never concurrently. Must not block or raise."""
 
     def opened(self, session: BrokerSession, invoked_t: float | None) -> None:
         """A session began; `invoked_t` is when it was asked for, on the monotonic clock of the event loop, None for now.
 
-        The service sent nothing on it before that: a session is told before its first request goes out, or with the time of that
-        request.
+        The service sent nothing on it before that: the adapter reports a session before its first request goes out, or with the time of
+        that request.
         """
 
     def received(self, session: BrokerSession, received: Received) -> None:
@@ -217,18 +216,18 @@ class Publisher(Protocol):
     async def publish(self, messages: Sequence[Outgoing], timeout_s: float) -> Sequence[Outcome]:
         """Publishes the messages together, in order, and returns one outcome each, in the same order, within about `timeout_s`.
 
-        Raises no BrokerError: that a topic is not there, or nobody answers, is the outcome. If the caller is cancelled while it
-        waits, the outcomes are unknown.
+        Raises no BrokerError: a missing topic and a missing answer are outcomes. If the caller is cancelled while it waits, the outcomes
+        are unknown.
 
-        At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order; its
-        forced retries may put a message into the log more than once, and what is not answered in time is unknown.
+        At the wire this is one request and exactly one attempt. Through the library it is one `publish` call each, in order; its forced
+        retries may store a message more than once, and a publish without an answer in time is unknown.
         """
 
     async def resume(self, ordering_key: str) -> None:
         """Allows publishing on a key again after a publish on it was not confirmed. Does nothing where keys are not paused."""
 
     async def close(self) -> None:
-        """Lets go of everything; publishes without an answer end unknown."""
+        """Closes all connections; publishes without an answer end unknown."""
 
 
 class Subscriber(Protocol):
@@ -245,7 +244,7 @@ class Subscriber(Protocol):
     async def break_stream(self) -> None:
         """Cuts the stream without a goodbye, as a network would; it is opened again like any broken stream.
 
-        The tap hears of the end when everything that came before has reached it. Does nothing while no stream is open.
+        The tap receives the end of the session after everything that came before. Does nothing while no stream is open.
         """
 
     async def close(self) -> None:
@@ -258,10 +257,10 @@ class Puller(Protocol):
     async def pull(self, tap: Tap, messages_max: int, timeout_s: float) -> bool:
         """Sends one pull and waits for its response; whether it had messages.
 
-        The tap is told of every pull, answered or not: opened before it is sent, then its messages in order, then closed. A pull that
-        has no answer in time is False; it, and one that fails or is cancelled, is told as lost, since the service may have put
-        messages into the answer. After the end its session takes acknowledgements until the puller is closed. Several pulls may wait
-        at once. Raises BrokerError.
+        The tap receives every pull, answered or not: opened before it is sent, then its messages in order, then closed. A pull without an
+        answer in time returns False. Such a pull, and one that fails or is cancelled, is reported as lost, since the service may have put
+        messages into the answer. After the end its session takes acknowledgements until the puller is closed. Several pulls may wait at
+        once. Raises BrokerError.
         """
 
     async def close(self) -> None:
@@ -275,11 +274,13 @@ class PushReceiver(Protocol):
         """What a subscription is made with so that its messages come here. Raises NotSupported if the target cannot reach this place."""
 
     def receive(self, subscription: str, tap: Tap) -> Callable[[], None]:
-        """Takes requests for a subscription from now on, until what is returned is called; what is open then is refused, untold.
+        """Takes requests for a subscription until the returned function is called.
 
-        The tap is told of each: opened, its message, then, if it has ended without an answer, that, then closed. An acknowledgement
-        answers with success, a refusal with an error; without either it stays open until the service gives it up. Requests that the
-        service did not send, as far as that can be told, are refused and counted, and the tap does not hear of them.
+        That function nacks the open requests, and reports none of them.
+
+        The tap receives each request: opened, its message, then, if it has ended without an answer, that, then closed. An acknowledgement
+        answers with success, a nack with an error; without either the request stays open until the service gives it up. Requests that the
+        service did not send, as far as that can be verified, are refused and counted; the tap does not receive them.
         """
 
 
@@ -395,4 +396,4 @@ class Broker(Protocol):
         """
 
     async def close(self) -> None:
-        """Lets go of all connections."""
+        """Closes all connections."""

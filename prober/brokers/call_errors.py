@@ -1,7 +1,9 @@
-"""Calls that a target, or the way to it, ended with an error: told where the status is seen first, whatever is made of it later.
+"""Calls that a target, or the network to it, ended with an error.
 
-Both adapters tell every attempt; the library's repetitions too, which a customer never hears of. What we end ourselves (CANCELLED), and a
-unary pull that comes back without an answer in time because there was nothing, are no errors.
+They are counted where the status is seen first, whatever its later handling.
+
+Both adapters count every attempt, including the library's retries, which a customer never sees. Calls that we end ourselves (CANCELLED),
+and a unary pull that comes back without an answer in time because there was nothing, are no errors.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ import grpc
 from prober.brokers.calls import ErrorCode, Operation
 
 CallFailed: TypeAlias = Callable[[Operation, ErrorCode], None]
-"""Told how a call ended that did so with an error. Called in any thread; must not block or raise."""
+"""Callback for a call that ended with an error.
+
+Called in any thread; must not block or raise.
+"""
 
 _OPERATIONS: Final = {
     "Publish": Operation.PUBLISH,
@@ -26,7 +31,7 @@ _OPERATIONS: Final = {
 
 
 def nobody_asks(_operation: Operation, _code: ErrorCode) -> None:
-    """For brokers whose errors nobody counts."""
+    """For brokers whose errors are not counted."""
 
 
 def operation_of(method: str) -> Operation:

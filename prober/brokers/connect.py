@@ -23,11 +23,13 @@ async def connect(
     pushes: PushReceiver = NOWHERE,
     client: Sequence[str] = (),
 ) -> Broker:
-    """A broker for the running event loop; the caller closes it. `failed` is told of every call that ends with an error; `pushes` is who
-    takes what the target pushes. `client` is the command of the program at the external vantage.
+    """A broker for the running event loop; the caller closes it.
 
-    No connection is made yet: that nobody answers is told by what is asked first. Raises PermissionRefused where Google's service
-    needs credentials and there are none; for other endpoints they are not even looked for.
+    `failed` is called for every call that ends with an error; `pushes` receives the messages that the target pushes. `client` is the
+    command of the program at the external vantage.
+
+    No connection is made yet: the first call reports a missing answer. Raises PermissionRefused where Google's service needs credentials
+    and there are none; for other endpoints they are not even looked for.
     """
     return _broker(endpoint, vantage, await credentials_for(endpoint), failed, pushes, client)
 

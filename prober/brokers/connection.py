@@ -48,7 +48,7 @@ _EVERY: Final[Options] = (
 
 _GOOGLE_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 30_000),)
 
-# Other servers end a connection whose client pings more often than every five minutes, unless they were told otherwise; Google's
+# Other servers end a connection whose client pings more often than every five minutes, unless they are configured otherwise; Google's
 # emulator does so after a minute. On a plain connection the network is short, and a connection that breaks is noticed without pings.
 _PLAIN_KEEPALIVE: Final[Options] = (("grpc.keepalive_time_ms", 330_000),)
 
@@ -125,7 +125,7 @@ class Closable(Protocol):
     """A publisher, subscriber or puller."""
 
     async def close(self) -> None:
-        """Lets go of everything; calling it again does nothing."""
+        """Closes everything; calling it again does nothing."""
 
 
 class Connection:
@@ -141,7 +141,7 @@ class Connection:
         failed: CallFailed = nobody_asks,
         open_channel: OpenChannel = open_async_channel,
     ) -> None:
-        """`failed` is told of every call that ends with an error."""
+        """`failed` is called for every call that ends with an error."""
         self._endpoint, self._credentials = endpoint, credentials
         self.watch = CallWatch(failed)
         self.channel = open_channel(endpoint, credentials)

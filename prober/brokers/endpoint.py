@@ -1,9 +1,9 @@
 """Where a target is: a value, made once from what the user wrote, and never changed.
 
-Three kinds of address exist. The global one and those of regions are Google's, encrypted, and need credentials. Everything else
-(Google's emulator, the embedded server) is on a plain connection and gets no credentials, so that nobody can obtain a token by
-standing where an emulator is expected. Outside Google Cloud the global address has no ordering guarantee, because publishes may go
-to different regions (documentation, "Service APIs overview"): use a region's.
+Three kinds of address exist. The global one and those of regions are Google's, encrypted, and need credentials. Everything else (Google's
+emulator, the embedded server) is on a plain connection and gets no credentials, so that an attacker cannot obtain a token by taking the
+place of an emulator. Outside Google Cloud the global address has no ordering guarantee, because publishes may go to different regions
+(documentation, "Service APIs overview"): use a region's.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Endpoint:
     def region(self) -> str:
         """The region that publishes to this address are received in, empty where the address does not say.
 
-        The global address goes to "a nearby available region", which may change (documentation, "Service APIs overview"), and what
-        lies behind an address that is not Google's nobody knows.
+        The global address goes to "a nearby available region", which may change (documentation, "Service APIs overview"), and the region
+        behind an address that is not Google's is unknown.
         """
         found = _REGIONAL_HOST.fullmatch(self.address.partition(":")[0]) if self.secure else None
         return found[1] or found[2] if found is not None else ""

@@ -91,7 +91,7 @@ class ExternalPull:
             "ended": self._on_ended,
         }
         self.answered = asyncio.Event()
-        """Set when the service has answered at all."""
+        """Set when the service has answered for the first time."""
         self.delivered = False
         """Whether a message has come."""
         self.ended = asyncio.Event()

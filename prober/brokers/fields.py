@@ -1,4 +1,4 @@
-"""Where in a message of somebody else its group and its number stand: a path, not a language.
+"""Paths to the group and the number in a message of another publisher.
 
     ordering_key         the ordering key
     attributes.NAME      an attribute; all behind the first dot is its name

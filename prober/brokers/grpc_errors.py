@@ -73,7 +73,7 @@ _NO_CREDENTIALS: Final = "Getting metadata from plugin failed"
 _CONNECTING: Final = re.compile(
     r"^failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): (?:Failed to connect to remote host: )?"
 )
-"""The beginning of gRPC's text when nobody takes a connection, with the address."""
+"""The beginning of gRPC's text when a connection is refused, with the address."""
 _DETAILS_MAX: Final = 200
 
 LET_GO: Final = "the prober closed the connection"

@@ -113,7 +113,7 @@ class LibraryPublisher:
         finally:
             handed_over.cancel()
             for waiter in waiters:
-                waiter.cancel()  # a late answer finds nobody
+                waiter.cancel()  # a late answer has no waiter
         return [Unknown(f"no answer within {timeout_s:g} s") if waiter.cancelled() else waiter.result() for waiter in waiters]
 
     async def resume(self, ordering_key: str) -> None:
@@ -232,7 +232,7 @@ class LibraryBroker:
 
     @property
     def pushes(self) -> PushReceiver:
-        """Nobody: pushes do not go through the client library."""
+        """No receiver: pushes do not go through the client library."""
         return NOWHERE
 
     async def check_liveness(self, topic: str, subscription: str) -> None:

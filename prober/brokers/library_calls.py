@@ -53,7 +53,10 @@ class AttemptCounter(grpc.UnaryUnaryClientInterceptor):
         return getattr(self._of_thread, "count", 0)
 
     def stop(self) -> None:
-        """From now on no request goes out; the library is told so in a way that it gives up."""
+        """From now on no request goes out.
+
+        The library gets an error on which it gives up.
+        """
         self._stopped.set()
 
     def pause(self, seconds: float) -> bool:
@@ -76,7 +79,10 @@ Tag = TypeVar("Tag")
 
 
 class StreamWatcher(Protocol[Tag]):
-    """Who is told about streams, and tells them apart by tags of its own. Called in the library's threads; must not block or raise."""
+    """Callbacks for streams, which they tell apart by tags of their own.
+
+    Called in the library's threads; must not block or raise.
+    """
 
     def stream_began(self, call: WatchedCall[Tag]) -> Tag:
         """A stream is about to be asked for."""
@@ -91,7 +97,7 @@ class StreamWatcher(Protocol[Tag]):
         """
 
     def stream_failed(self, error: grpc.RpcError) -> None:
-        """A stream failed; told before the library hears of it."""
+        """A stream failed; called before the library gets the error."""
 
     def stream_ended(self, tag: Tag, reason: str) -> None:
         """The stream is over."""
@@ -191,13 +197,16 @@ class Streams(grpc.StreamStreamClientInterceptor):
     def begin(self) -> None:
         """Lets the library open its first stream, which waits until then.
 
-        The library's threads are started one after the other, the one that opens the stream first. If a stream failed before the
-        others are there, the library would end what has not begun, then start it all the same: threads that run for ever.
+        The library's threads are started one after the other, the one that opens the stream first. If a stream failed before the others are
+        there, the library would end the threads that have not begun, and then start them: threads that run for ever.
         """
         self._may_begin.set()
 
     def stop(self) -> None:
-        """From now on no stream is opened; the library is told so in a way that it gives up."""
+        """From now on no stream is opened.
+
+        The library gets an error on which it gives up.
+        """
         self._stopped = True
 
     def intercept_stream_stream(self, continuation: Callable[..., Any], client_call_details: Any, request_iterator: Any) -> Any:

@@ -101,7 +101,7 @@ class LibraryMessage(Protocol):
 
     @property
     def exactly_once_enabled(self) -> bool:
-        """As the subscription said last."""
+        """As in the newest properties of the subscription."""
 
     def ack(self) -> None:
         """Acknowledges, as far as anybody knows."""
@@ -186,7 +186,9 @@ def refusal_to_publish(error: Exception) -> Rejected:
 
 
 def future_outcome(error: BaseException, attempts: int) -> Rejected | Unknown:
-    """The outcome of a message whose future failed; `attempts` is how many requests its batch was certainly sent in, 0 if not known.
+    """The outcome of a message whose future failed.
+
+    `attempts` is the number of requests in which its batch was provably sent, 0 if not known.
 
     A message that waited behind one that failed, or came when its key was paused, was never sent. The one that failed is rejected
     only if its single attempt was refused for what it is; an earlier attempt may have been stored without our knowing.
@@ -233,7 +235,10 @@ class Worker:
         self.thread.start()
 
     def call(self, function: Callable[[], Result]) -> asyncio.Future[Result]:
-        """Has a function called; the future gets its result or its exception. If nobody waits any more, nothing is lost but that."""
+        """Calls a function in the worker; the future gets its result or its exception.
+
+        If no caller waits any more, only the result is lost.
+        """
         future: asyncio.Future[Result] = self._loop.create_future()
 
         def job() -> None:

@@ -1,14 +1,15 @@
-"""Consuming through Google's SubscriberClient, one `subscribe` call from its first stream to its last: what the client's callback gets,
-in the order in which it gets it.
+"""Consuming through Google's SubscriberClient, by one `subscribe` call.
 
-What has to be known about that client, and what is done about it:
+The messages are those of the client's callback, in its order, from the first stream of the call to its last.
 
-* It gives out one message of a key at a time: the next comes when the last is acknowledged, refused or let go, an acknowledgement also
-  having been answered. A tap that does none of these gets no more of that key.
+Properties of that client, and their handling:
+
+* It gives out one message of a key at a time: the next comes when the last is acknowledged, nacked or left to expire, an acknowledgement
+  also having been answered. A tap that does none of these gets no more of that key.
 * It extends the lease of a message that is not answered, for an hour. `let_expire` makes it stop. Leases are asked for with the
   deadline that the subscriber was made with, from the first one on.
-* It opens broken streams again by itself. Each is a session here, under one subscriber as long as the client keeps its client id,
-  which it makes itself. A session is told closed when its stream has ended and the last message of it has come out of the client.
+* It opens broken streams again by itself. Each is a session here, under one subscriber as long as the client keeps its client id, which it
+  makes itself. A session is reported as closed when its stream has ended and the last message of it has come out of the client.
 * An exception in the callback would resolve the client's future while its stream goes on delivering. The callback here raises nothing
   and does nothing but put the message into a mailbox; and before the client is asked for a new subscription the old one is cancelled.
 * A stream that fails while the client still starts its threads leaves one of them running for ever. So no stream is opened before
@@ -164,7 +165,7 @@ class LibraryPull:
         self._ended_for_good = asyncio.Event()
         self._overflowed = False
         self.answered = asyncio.Event()
-        """Set when the other side has answered at all."""
+        """Set when the other side has answered for the first time."""
         self.delivered = False
         """Whether a message has come."""
         self.ended = asyncio.Event()
@@ -260,7 +261,7 @@ class LibraryPull:
         self._post(partial(self._deliver, message, overlaps=self._given_out.give(message.ordering_key)))
 
     def _post(self, news: Callable[[], None]) -> None:
-        """Nothing is told any more after something could not be told."""
+        """After one lost report no more are posted."""
         if not self._overflowed and not self._news.post(news):
             self._overflowed = True
             in_loop(self._loop, self.ended.set)
@@ -321,7 +322,7 @@ class LibraryPull:
         self._close_if_empty(session)
 
     def _opened_late(self, ended: LibrarySession, ack_id: str) -> LibrarySession:
-        """A session for a message that gRPC gave out after it had said that the stream was over; rare, but possible."""
+        """A session for a message that gRPC gave out after the end of its stream; rare, but possible."""
         session = LibrarySession(self, self._subscriber, ended.asked_t)
         session.end_reason = ended.end_reason
         session.undelivered.add(ack_id)

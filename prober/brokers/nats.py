@@ -1,17 +1,19 @@
-"""Consuming a stream of NATS JetStream through the port that streams of Pub/Sub come through: for `observe`, not for probes.
+"""Consuming a stream of NATS JetStream, for `observe`, not for probes.
+
+The port is the same as for Pub/Sub.
 
 *What order means there.* A stream has one order, that of its sequence numbers, over all its subjects; a subject takes the part of an
-ordering key. A consumer is sent new messages in that order. A message that is refused, or not acknowledged in time, comes again
-*alone*: there is no promise that later ones of its subject come again behind it, nor that a subject stays at one consumer. So what this
-adapter receives shows whether first deliveries are in order (promise 1), and nothing about promises 2 and 3.
+ordering key. A consumer is sent new messages in that order. A message that is nacked, or not acknowledged in time, is redelivered *alone*.
+The server does not guarantee that later ones of its subject are redelivered behind it, nor that a subject stays at one consumer. So the
+deliveries show whether first deliveries are in order (guarantee 1), and nothing about guarantees 2 and 3.
 
     Pub/Sub          here
-    subscription     an ephemeral consumer of the stream, which the server forgets when nobody has listened for a while
+    subscription     an ephemeral consumer of the stream, which the server deletes after a while without a listener
     ordering key     the subject
     message id       the sequence number in the stream
     publish time     when the stream stored it
     attributes       the headers
-    session          one connection to a server: after a reconnect it is another one, and what was not acknowledged comes again
+    session          one connection to a server: after a reconnect it is another one, and unacknowledged messages are redelivered
 
 `nats-py` is an optional extra: without it `NatsSubscriber.start` says how to install it.
 """
@@ -38,7 +40,7 @@ RECONNECT_S: Final = 1
 CLOSE_TIMEOUT_S: Final = 2.0
 ANSWER_TIMEOUT_S: Final = 5.0
 FORGOTTEN_AFTER_S: Final = 60.0
-"""For so long the server keeps a consumer to which nobody listens."""
+"""For so long the server keeps a consumer without a listener."""
 _LOOK_S: Final = 0.01
 _NANOSECONDS: Final = 10**9
 _UNITS_OF_A_MOMENT: Final = 1000  # microseconds become nanoseconds
@@ -66,12 +68,15 @@ class NatsSession:
 
     @property
     def flow(self) -> FlowControlSettings:
-        """What the server was told: only the number of messages, it has no bound for bytes."""
+        """The flow control of the consumer: only a number of messages.
+
+        The server has no bound for bytes.
+        """
         return self._flow
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody sends any more."""
+        """Whether the sender has ended."""
         return self._sender.done()
 
     def ack(self, received: Received) -> None:
@@ -79,7 +84,7 @@ class NatsSession:
         self._unsent.put_nowait((received.ack_id, b"+ACK"))
 
     def nack(self, received: Received) -> None:
-        """Sends a refusal: this message, and no other, comes again at once."""
+        """Sends a nack: this message, and no other, is redelivered at once."""
         self._unsent.put_nowait((received.ack_id, b"-NAK"))
 
     def modify_lease(self, received: Received, seconds: int) -> None:
@@ -220,7 +225,7 @@ class NatsSubscriber:
             self._tap.received(self._session, received_from(message))
 
     async def _disconnected(self) -> None:
-        while self._subscription is not None and self._subscription.pending_msgs:  # what came before is told before the end
+        while self._subscription is not None and self._subscription.pending_msgs:  # earlier messages are reported before the end
             await asyncio.sleep(_LOOK_S)
         self._end(self._error or "the connection broke")
 

@@ -69,7 +69,7 @@ class NatsStream:
             await subscriber.check_liveness()
 
     async def close(self) -> None:
-        """Subscribers are closed by whoever has them."""
+        """Does nothing: the owners of subscribers close them."""
 
 
 class _NoPublisher:
@@ -88,7 +88,7 @@ class _NoPublisher:
         """No key is paused."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Does nothing: there is nothing to close."""
 
 
 class _Administration:
@@ -98,7 +98,7 @@ class _Administration:
         raise NotSupported(f"{topic}: nobody makes a stream here")
 
     async def create_subscription(self, subscription: str, settings: SubscriptionSettings) -> None:
-        """The consumer is made by whoever subscribes."""
+        """Does nothing: the subscriber makes the consumer."""
 
     async def delete(self, name: str, labels: Mapping[str, str]) -> bool:
         return False

@@ -38,7 +38,10 @@ class Source(Protocol):
 
     @property
     def answered(self) -> asyncio.Event:
-        """Set when the other side has answered at all; some servers do not before they have a message to deliver."""
+        """Set when the other side has answered for the first time.
+
+        Some servers do not answer before they have a message to deliver.
+        """
 
     @property
     def delivered(self) -> bool:
@@ -58,7 +61,10 @@ class Source(Protocol):
         """Cuts the stream that is open, if one is, as a network would."""
 
     async def close(self) -> None:
-        """Ends it, whether it was opened or not; then the tap has been told of the end of every session."""
+        """Ends it, whether it was opened or not.
+
+        Afterwards the tap has received the end of every session.
+        """
 
 
 class ReopeningSubscriber:

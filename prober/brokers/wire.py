@@ -1,8 +1,8 @@
-"""The wire vantage: gRPC spoken by ourselves, to see what the service does and nothing else.
+"""The wire vantage: gRPC without a client library.
 
-Nothing is repeated, reordered or held back here: one publish is one request and one attempt, and a message reaches the tap when its
-bytes come off the connection. What is opened again, a stream that broke, is told as a new session. Unary pull is the barest view of the
-service there is: acknowledgements are unary requests, sent one after the other.
+Nothing is repeated, reordered or held back here: one publish is one request and one attempt, and a message reaches the tap when its bytes
+come off the connection. A stream that broke and is opened again is reported as a new session. Unary pull is the barest view of the service
+there is: acknowledgements are unary requests, sent one after the other.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ class WirePublisher:
 
 
 def _outcomes(ids: Sequence[str], count: int) -> Sequence[Outcome]:
-    """One id per message, or nobody knows which message became which."""
+    """One id per message: otherwise the ids cannot be matched to messages."""
     if len(ids) != count or not all(ids):
         return [Unknown(f"{count} messages were published, and {len(ids)} ids came back")] * count
     return [Confirmed(message_id) for message_id in ids]
 
 
 class PulledSession:
-    """One pull, from its request to its answer, and what is said about its messages afterwards."""
+    """One pull, from its request to its answer, and the later answers to its messages."""
 
     def __init__(self, puller: WirePuller) -> None:
         self._puller = puller
@@ -148,7 +148,7 @@ class PulledSession:
         self._puller.send(Sending(received.ack_id, seconds))
 
     def let_expire(self, received: Received) -> None:
-        """Does nothing: on the wire nobody extends leases."""
+        """Does nothing: on the wire leases are not extended."""
 
 
 class WirePuller:
@@ -246,7 +246,7 @@ class WirePuller:
     async def _send_one(self, method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], request: bytes) -> None:
         try:
             await method(request, timeout=SEND_TIMEOUT_S, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:  # best effort: the messages come again
+        except grpc.aio.AioRpcError as error:  # best effort: the messages are redelivered
             self._connection.watch.ended(ACKNOWLEDGE, error.code())
 
 
@@ -278,7 +278,10 @@ class WireBroker:
         return WirePublisher(self._connection, topic)
 
     def subscriber(self, subscription: str, client_id: str, flow: FlowControlSettings, ack_deadline_s: int) -> Subscriber:
-        """A subscriber by streaming pull; `client_id` is what the service is told, on every stream of it."""
+        """A subscriber by streaming pull.
+
+        `client_id` is sent to the service on every stream of it.
+        """
 
         def new_stream(tap: Tap) -> WireStream:
             return WireStream(self._connection, subscription, client_id, flow, ack_deadline_s, tap)

@@ -1,9 +1,9 @@
 """One StreamingPull stream, from its first request to its end: a session.
 
-Acknowledgements and leases travel on the stream itself, not in requests of their own. The stream keeps them in the order in which
-they were made, and in order with each other; one write carries all of a moment; and what was sent on a stream that breaks is lost with
-it, exactly as the session's end says. The price is that without exactly-once delivery nothing tells whether an acknowledgement was
-taken; the unary call promises that no more than the stream does (documentation, "best effort").
+Acknowledgements and leases travel on the stream itself, not in requests of their own. The stream keeps them in the order in which they were
+made, and in order with each other; one write carries all of a moment; and what was sent on a stream that breaks is lost with it, as the end
+of the session reports. The price is that without exactly-once delivery no response shows whether an acknowledgement was taken; the unary
+call guarantees that no more than the stream does (documentation, "best effort").
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class WireStream:
         self._over = self._said_goodbye = False
         self._error: BrokerError | None = None
         self.answered = asyncio.Event()
-        """Set when the other side has answered at all."""
+        """Set when the other side has answered for the first time."""
         self.delivered = False
         """Whether a message has come."""
         self.ended = asyncio.Event()
-        """Set when the tap was told that the session is closed."""
+        """Set when the tap has received the end of the session."""
 
     @property
     def name(self) -> str:
@@ -69,17 +69,17 @@ class WireStream:
 
     @property
     def subscriber(self) -> str:
-        """The client id that the service was told."""
+        """The client id in the first request."""
         return self._client_id
 
     @property
     def flow(self) -> FlowControlSettings:
-        """What the service was told in the first request."""
+        """The flow control settings in the first request."""
         return self._flow
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has ended, or was told that nothing more will come."""
+        """Whether the stream has ended, or has been closed for further requests."""
         return self._over or self._said_goodbye
 
     def ack(self, received: Received) -> None:
@@ -89,7 +89,7 @@ class WireStream:
         self._send(Sending(received.ack_id, None))
 
     def nack(self, received: Received) -> None:
-        """Sends a lease of no time: the message may come again at once."""
+        """Sends a lease of no time: the service may redeliver the message at once."""
         self._send(Sending(received.ack_id, NACK_S))
 
     def modify_lease(self, received: Received, seconds: int) -> None:
@@ -97,7 +97,7 @@ class WireStream:
         self._send(Sending(received.ack_id, seconds))
 
     def let_expire(self, received: Received) -> None:
-        """Does nothing: on the wire nobody extends leases."""
+        """Does nothing: on the wire leases are not extended."""
 
     def _send(self, sending: Sending) -> None:
         if not self.is_over:
@@ -121,7 +121,10 @@ class WireStream:
         return self._error or let_go(doing)
 
     async def cut(self) -> None:
-        """Ends the stream at once, without the goodbye of a half-close, and returns when its end was told."""
+        """Ends the stream at once, without the half-close.
+
+        Returns when the tap has received its end.
+        """
         if self._call is not None:
             self._call.cancel()
             await self.ended.wait()
@@ -140,9 +143,11 @@ class WireStream:
             raise result
 
     async def _run(self) -> None:
-        """Delivers until the stream ends, and tells the tap why. Raises only CancelledError.
+        """Delivers until the stream ends, and reports the reason to the tap.
 
-        The tap hears of the session before the first request is sent: nothing on it was sent by the service before that.
+        Raises only CancelledError.
+
+        The tap receives the session before the first request is sent: the service sent nothing on it before that.
         """
         self._call = call = self._streaming_pull(metadata=self._metadata)
         reason = "cancelled"

@@ -26,7 +26,10 @@ def faults() -> None:
 
 
 def probes(config: Annotated[str | None, typer.Option(metavar="FILE", help="The configuration.")] = None) -> None:
-    """List the probes, the promise that each tests, how rare a fault may be and still be found, and what each costs on the real service."""
+    """List the probes: guarantee, detectable fault rate, and cost.
+
+    The fault rate is the lowest at which a probe finds a fault. The cost is that on the real service.
+    """
     from prober.config.loading import load
     from prober.probes.catalogue import PROBES, ProbeName
     from prober.probes.power import SURE, one_in, power_as_text
@@ -130,9 +133,9 @@ def alerts(
 ) -> None:
     """Write Prometheus rules for the objectives of a configuration: recordings, burn rates, alerts.
 
-    By default the links of the alerts to Grafana and to the status page lead to localhost, which helps nobody who gets a page: give
-    --dashboards and --pages as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or
-    with --check a file that is not up to date.
+    By default the links of the alerts to Grafana and to the status page lead to localhost, which does not help the engineer on call: give
+    --dashboards and --pages as people reach them. Exit code 0: written, or up to date. 2: wrong usage or configuration, or with --check a
+    file that is not up to date.
     """
     from prober.alerting.files import rule_files
     from prober.config.loading import load, written_objectives

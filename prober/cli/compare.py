@@ -47,7 +47,7 @@ _CODE: Final = MappingProxyType(
 INSTANCE = "compare"
 """What the names of its topics and subscriptions begin with."""
 Begin = Callable[[str, int], None]
-"""Told what runs, and how many make a round."""
+"""Called with the name of a run and the number of runs in a round."""
 
 
 def compare(
@@ -64,7 +64,7 @@ def compare(
 ) -> None:
     """Compare two targets: is the candidate no worse than the baseline?
 
-    Exit code 0: it is no worse. 1: it is worse. 2: wrong usage or configuration. 3: nobody can tell yet, and it says for how long.
+    Exit code 0: it is no worse. 1: it is worse. 2: wrong usage or configuration. 3: undecided, with the time that it would probably take.
     """
     from prober.comparison.comparison import comparison_as_json, comparison_as_text
     from prober.config.loading import load_with_warnings
@@ -135,9 +135,11 @@ class Planned:
 
 
 async def compare_side_by_side(config: Config, planned: Planned, environ: Mapping[str, str], seed: int, begin: Begin) -> Comparison:
-    """Probes both for `settings.window` and compares them. No pair begins when that is over; the one under way is waited for.
+    """Probe both for `settings.window` and compare them.
 
-    Raises BrokerError or ConfigError if a target cannot be used at all; one that does not answer makes runs that say so.
+    No pair begins when that is over; the one under way is waited for.
+
+    Raises BrokerError or ConfigError if a target cannot be used. Runs against a target that does not answer report that.
     """
     from prober.comparison.comparison import compare_pairs
     from prober.comparison.pairs import PairOfRuns

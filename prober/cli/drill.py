@@ -45,9 +45,9 @@ def drill(
     output: Output = Format.TEXT,
     seed: Seed = 0,
 ) -> None:
-    """Break promises on purpose, on a server of its own, and follow each to the page that somebody should get.
+    """Inject faults on a server of its own, and follow each to its page.
 
-    Exit code 0: all pass. 1: a fault was missed, or nobody got the page. 2: wrong usage or configuration. 3: undecided.
+    Exit code 0: all pass. 1: a fault was missed, or the page was not sent. 2: wrong usage or configuration. 3: undecided.
     """
     from prober.config.loading import load
     from prober.config.sections import overlaid
@@ -95,9 +95,11 @@ async def run_drills(
     begin: Callable[[DrillPlan], None],
     tell: Callable[[DrillResult], None],
 ) -> list[DrillResult]:
-    """Carries out drills one after the other; `begin` and `tell` hear of each before and after it.
+    """Carry out drills one after the other.
 
-    While it goes on, `/metrics` is where pages arrive, for Prometheus to scrape. Raises ConfigError if it cannot be scraped although
+    `begin` is called before each drill, and `tell` after it.
+
+    Meanwhile the receiver of pages serves `/metrics`, for Prometheus to scrape. Raises ConfigError if it cannot be scraped although
     Prometheus is to be asked, and for a port that is taken.
     """
     from prober.drills.chain import open_chain
@@ -125,7 +127,10 @@ def heading(plans: Sequence[DrillPlan]) -> str:
 
 
 def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
-    """A row of the table: the seconds of each step from when the fault struck; below it what was found, and why it did not pass."""
+    """A row of the table: the seconds of each step from the injection of the fault.
+
+    Below it stand the findings, and the reason if the drill did not pass.
+    """
     lines = [_row(_width(plans), (result.drill, result.verdict, *(_cell(step) for step in result.steps)))]
     lines += [f"    found: {', '.join(result.found)}"] if result.found else []
     lines += [f"    {step.name}: {step.note}" for step in result.steps if step.followed and step.note]
@@ -133,7 +138,7 @@ def drill_as_text(result: DrillResult, plans: Sequence[DrillPlan]) -> str:
 
 
 def conclusion(results: Sequence[DrillResult]) -> str:
-    """The overall verdict, and what it does not say because nobody looked."""
+    """The overall verdict, and the steps that were not checked."""
     left_out = dict.fromkeys(name for result in results for name in result.not_followed)
     return f"{overall_verdict(results)}" + (f"; not followed: {', '.join(left_out)}" if left_out else "")
 

@@ -68,9 +68,11 @@ def export(  # noqa: PLR0913, PLR0917  # every option is a parameter
     output: Annotated[Format, typer.Option("--format", help="Text, or one JSON object.")] = Format.TEXT,
     everything: Annotated[bool, typer.Option("--all", help="Print every finding, not only three of each kind.")] = False,
 ) -> None:
-    """Check the order of keys in what an export subscription wrote to Cloud Storage or BigQuery. Only reads.
+    """Check the order of keys in an export to Cloud Storage or BigQuery.
 
-    Exit code 0: pass. 1: a promise was broken. 2: wrong usage, or an export that cannot be read. 3: otherwise undecided.
+    The command only reads.
+
+    Exit code 0: pass. 1: a guarantee was violated. 2: wrong usage, or an export that cannot be read. 3: otherwise undecided.
     """
     from prober.exports.judgement import ExportAssumptions
     from prober.exports.sources import MessageFields, field_path, is_table

@@ -150,8 +150,7 @@ async def observe_once(
 ) -> StreamObservation:
     """One observation, until `stop` is set if that is sooner.
 
-    Raises ConfigError if nothing in the messages is as the paths say, or if a record cannot be read; BrokerError if nothing can be asked
-    at all.
+    Raises ConfigError if no message has the configured fields, or if a record cannot be read; BrokerError if the target cannot be used.
     """
     from prober.cli.observe_report import StreamObservation
     from prober.runs.runner import Run

@@ -54,10 +54,10 @@ _LEFT_OUT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StreamObservation:
-    """A stream that was observed once: what was judged under which rules, what was measured.
+    """One observation of a stream: its rules, its result, its measurements.
 
     traffic     the load by key.
-    recorded    what publishers' records prove; `own`: who is late, it or a subscription of the user's. None: nobody asked.
+    recorded    the proofs from publishers' records; `own`: the late side, the stream or a subscription of the user's. None: not requested.
     service     the name of the service that is observed.
     """
 
@@ -71,7 +71,10 @@ class StreamObservation:
 
     @property
     def outcome(self) -> tuple[Verdict, str]:
-        """The verdict about the stream, whoever is the cause, and its reason: a violation first, then what is undecided."""
+        """The verdict about the stream and its reason, whatever the cause.
+
+        A violation comes first, then undecided findings.
+        """
         recorded = Verdict.PASS if self.recorded is None else self.recorded.verdict
         by_publishers = self.result.counts.get((Kind.PUBLISHED_OUT_OF_ORDER, Status.INFO), 0)
         undecided = self.result.counts.get((Kind.DELIVERED_OUT_OF_ORDER, Status.INDETERMINATE), 0)
@@ -191,7 +194,7 @@ class StreamObservation:
         if unjudged := self.result.counters.get("numbers_unjudged", 0):
             yield f"  not judged: {unjudged:,} numbers of which nobody could tell whether they came before"
 
-    # --- what is told --------------------------------------------------------------------------------------------------------
+    # --- the text -----------------------------------------------------------------------------------------------------------
 
     def _worth_telling(self) -> Sequence[RecordedFinding]:
         """All but what is only counted; of information what publishers did. Pairs that a record decides are among its findings."""

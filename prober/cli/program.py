@@ -60,7 +60,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        names: dict[str, Any] = dict.fromkeys(COMMANDS)  # nobody but `get_command` asks for what is behind them
+        names: dict[str, Any] = dict.fromkeys(COMMANDS)  # only `get_command` needs the commands behind them
         self.commands = names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # its types are private to typer
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except Exception:
-        # Python would exit with 1, which means that the service broke a promise.
+        # Python would exit with 1, which means that the service violated a guarantee.
         traceback.print_exc()
         print(f"{PROGRAM}: internal error; please report this with the lines above", file=sys.stderr)
         return ExitCode.UNKNOWN

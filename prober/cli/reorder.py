@@ -100,7 +100,7 @@ def _total(streams: Sequence[MeasuredStream]) -> Arrivals:
 
 
 def _notes(report: OrderReport) -> Iterator[str]:
-    """In words, what a table has no room for; only what occurred."""
+    """Results that do not fit into a table, in words; only those that occurred."""
     total, streams = _total(report.streams), report.streams
     undecided = sum(each.reordering.undecided for each in streams)
     told = {
@@ -210,7 +210,9 @@ class Timeouts(NamedTuple):
 
 
 class Measuring:
-    """Looks at the events of one file as they pass by to whoever judges them. A fault of it never reaches the judge.
+    """Observes the events of one file on their way to the checker.
+
+    Its faults never reach the checker.
 
     fault   one line about a fault of ours, after which nothing more was measured; empty if there was none.
     """

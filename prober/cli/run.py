@@ -58,7 +58,7 @@ def _is_calm(config: Config) -> bool:
 
 
 def next_steps(program: str) -> str:
-    """What to try next on the embedded server, which keeps every promise."""
+    """Next steps on the embedded server, which keeps every guarantee."""
     return f"""
 
 The first verdicts come after some seconds, that of each probe within a minute or so. What to try next, after Ctrl-C:
@@ -69,7 +69,9 @@ The first verdicts come after some seconds, that of each probe within a minute o
 
 
 async def serve(file: ConfigurationFile, environ: Mapping[str, str], version: str, announce: Callable[[str], None]) -> None:
-    """Runs until a signal comes, then stops cleanly. `announce` is told the URL of the status page. SIGHUP has the file looked at.
+    """Run until a signal comes, then stop cleanly.
+
+    Calls `announce` with the URL of the status page. SIGHUP reloads the file.
 
     Raises ConfigError if a port is taken and PermissionRefused if a target needs credentials and there are none.
     """

@@ -70,9 +70,9 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
     ] = "10m",
     idle_timeout: Annotated[str, typer.Option(metavar="DURATION", help="With --reorder: when to forget an idle key.")] = "30m",
 ) -> None:
-    """Judge recorded histories: trace files, or a history that the service has written.
+    """Verify recorded histories: trace files, or a history of the service.
 
-    Exit code 0: all pass. 1: a promise was broken. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
+    Exit code 0: all pass. 1: a guarantee was violated. 2: wrong usage, or a file that cannot be read. 3: otherwise undecided.
     """
     extras = Extras(explain or on_key, _timeouts(wait_timeout, idle_timeout) if reorder else None, everything, on_key)
     try:
@@ -93,7 +93,7 @@ def verify(  # noqa: PLR0913, PLR0917  # every option is a parameter
                     raise ProberError(f"{option} selects runs of a history, but {files[0]} is a trace file: leave it out")
             code = int(verify_files(files, output, extras))
     except BrokenPipeError:
-        # Python would complain once more while it shuts down and flushes.
+        # Python would report the error again while it shuts down and flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = PIPE_CLOSED
     raise typer.Exit(code)

@@ -3,16 +3,16 @@
     publisher = recorded(PublisherClient(...), topic, "orders.publishes.jsonl")
     publisher.publish(topic, data, ordering_key=account)
 
-Nothing is added to the messages: a message id is what ties a line of the record to a delivery. The record numbers the publishes of each
-key itself, 1, 2, 3, ..., in the order of the calls of one thread: a *writer*, in the words of the checker an epoch. Two threads that
-publish on one key at the same time are two writers, and nothing is said about the order between them save that what was confirmed before
-another publish began must come before it.
+Nothing is added to the messages: a message id is what ties a line of the record to a delivery. The record numbers the publishes of each key
+itself, 1, 2, 3, ..., in the order of the calls of one thread: a *writer*, in the words of the checker an epoch. Two threads that publish on
+one key at the same time are two writers, and their messages have no order, with one exception: a message that was confirmed before another
+publish began must come before it.
 
-A writer remembers at most `KEYS_MAX` keys; then it begins anew, as another one.
+A writer remembers at most `KEYS_MAX` keys; then it restarts, as another one.
 
-The record is written by a thread of its own: whoever records waits for no disk. What cannot be written is dropped and counted: when more
-than `QUEUED_MAX` events wait, when the file is full (`bytes_max`), when the disk is. Behind what was dropped stands `interrupted`, so that
-a reader of the file knows of the hole.
+A thread of its own writes the record, so publishers do not wait for the disk. Events that cannot be written are dropped and counted: when
+more than `QUEUED_MAX` events wait, when the file is full (`bytes_max`), when the disk is. An `interrupted` event stands for the dropped
+ones, so that a reader of the file knows of the gap.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def recorded(
 
     No publish waits for the record or fails because of it: what cannot be written is dropped and counted (`dropped`). The file grows to
     `bytes_max` bytes at most; one that is there is continued. `region`: where the publisher publishes, if it publishes in one region and
-    others do not. Call `stop` at the end. Raises OSError if the file cannot be written at all.
+    others do not. Call `stop` at the end. Raises OSError if the file cannot be opened for writing.
     """
     return RecordedPublisher(publisher, topic, RecordFile(path, topic, bytes_max=bytes_max), region)
 

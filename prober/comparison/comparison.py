@@ -38,7 +38,7 @@ NO_USE: Final = "waiting is of no use"
 class Comparison:
     """A candidate beside a baseline.
 
-    pairs      of each experiment that both are to run, how many pairs of runs said something.
+    pairs      of each experiment that both are to run, how many pairs of runs contributed.
     left_out   pairs that a mistake of ours ended.
     took_s     over how many seconds they were gathered.
     """
@@ -62,10 +62,10 @@ class Comparison:
 
     @property
     def needed_s(self) -> float | None:
-        """Over how many seconds, from the beginning, pairs must probably be gathered until it is told how the candidate stands.
+        """Seconds of runs that a decision probably needs, from the beginning.
 
-        Where it looks worse in something it is enough to be certain of one of those, else of everything. None if it is told or nobody
-        knows; infinity if it is no use to wait. Experiments that are `missing` take longer than that.
+        Where the candidate looks worse in some aspects, a decision about one of them is enough, else all must be decided. None if already
+        decided or unknown; infinity if waiting does not help. Experiments that are `missing` take longer than that.
         """
         if self.standing is not Standing.UNKNOWN:
             return None
@@ -105,12 +105,15 @@ def compare_pairs(
 
 
 def worst_first(aspects: Sequence[ComparedAspect]) -> list[ComparedAspect]:
-    """For readers: what is worse, then what nobody can tell, then the rest; each in their order."""
+    """The aspects for readers: worse, undecided, then the rest.
+
+    Within each group the order stays.
+    """
     return sorted(aspects, key=lambda each: (Standing.WORSE, Standing.UNKNOWN, Standing.NO_WORSE).index(each.standing))
 
 
 def why_unknown(aspect: ComparedAspect) -> str:
-    """Why nobody can tell of an aspect, in words without a full stop."""
+    """Why an aspect is undecided, in words without a full stop."""
     if aspect.pairs < PAIRS_MIN:
         return f"{aspect.pairs} of at least {PAIRS_MIN} pairs of runs"
     if aspect.pairs_needed is None:
@@ -157,7 +160,7 @@ def reasons(found: Comparison) -> list[str]:
 
 
 def waiting(found: Comparison) -> str:
-    """How long it would probably take to tell; empty if nobody knows."""
+    """How long a decision would probably take; empty if unknown."""
     needed_s = found.needed_s
     if needed_s is None:
         return ""
@@ -220,7 +223,10 @@ def comparison_as_json(found: Comparison) -> str:
 
 
 def comparison_as_document(found: Comparison) -> dict[str, object]:
-    """The same as a mapping of texts, numbers and lists. What would take for ever or nobody knows is None."""
+    """The comparison as a mapping of texts, numbers and lists.
+
+    Infinite and unknown values are None.
+    """
     return {
         "baseline": found.baseline,
         "candidate": found.candidate,

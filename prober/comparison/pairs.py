@@ -1,12 +1,12 @@
-"""Runs of two targets that belong together, and what such pairs measured.
+"""Pairs of runs of two targets, and their measurements.
 
 A pair is a run of a probe at the baseline and the run of the same probe, from the same vantage and with the same part of the keys, at the
 candidate that began at about the same time. What happens to both, such as a slow minute of the network, is the same for both then.
 
-*What a run measured* is what it counts everywhere else (`prober.slo.counts`), with one difference: of the promises about order, redelivery
-and affinity only chances count, decisions of the service that would have been told as a violation had they been wrong
-(`prober.core.chances`). A redelivery with nothing behind it cannot be wrong, so it proves nothing; what is undecided is undecided to
-the same share.
+*What a run measured* is what it counts everywhere else (`prober.slo.counts`), with one difference: of the guarantees about order,
+redelivery and affinity only opportunities count. These are decisions of the service that would be reported as a violation if they were
+wrong (`prober.core.chances`). A redelivery with nothing behind it cannot be wrong, so it proves nothing. The undecided share stays the
+same.
 
 *What is left out:* a run that ended by a mistake of ours says nothing about its target, nor does its pair. A run that could not reach its
 target stays: what it could not publish is bad.

@@ -58,7 +58,7 @@ class StoredComparisons:
             targets = _targets(each.settings)
             try:
                 found = compare_stored(self._queries, each.settings, each.common, wall_s())
-            except StatusError:  # the store's own trouble is told elsewhere
+            except StatusError:  # the store's own errors are reported elsewhere
                 self._metrics.unknown(targets)
             else:
                 self._metrics.told(targets, found.standing, found.aspects)

@@ -47,9 +47,9 @@ class Margins(Section):
     order: ShareMargin = 0.001
     """First deliveries behind another message of their key that came out of order."""
     redelivery: ShareMargin = 0.01
-    """Redeliveries that passed over messages which had to come again."""
+    """Redeliveries that passed over messages which had to be redelivered."""
     affinity: ShareMargin = 0.01
-    """Deliveries to a subscriber while another certainly held the key."""
+    """Deliveries to a subscriber while another provably held the key."""
     completeness: ShareMargin = 0.001
     """Confirmed messages that did not arrive."""
     publish_availability: ShareMargin = 0.001
@@ -71,7 +71,7 @@ class Margins(Section):
     push_latency_p99: DurationMargin = _ms(500)
     """The same, of the slowest."""
     redelivery_latency_p50: DurationMargin = _ms(1000)
-    """Until a message came again that had to."""
+    """Until a message was redelivered that had to be."""
     redelivery_latency_p99: DurationMargin = _ms(5000)
     """The same, of the slowest."""
     control_plane_latency_p50: DurationMargin = _ms(500)

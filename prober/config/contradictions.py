@@ -1,6 +1,8 @@
-"""Settings that are each right and contradict each other: places that must not be the same, and what needs something else.
+"""Settings that contradict each other, although each is valid by itself.
 
-`warnings_of` has what is worth a second look in a configuration that is valid: it may be right, so it is told and not refused.
+Examples are two locations that must differ, and a setting that needs another one.
+
+`warnings_of` lists doubtful settings of a valid configuration. They may be right, so they are reported and not refused.
 """
 
 from __future__ import annotations
@@ -129,7 +131,7 @@ def peer_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
 
 
 def observe_problems(target: TargetSettings, at: Path) -> Iterator[Problem]:
-    """A probe that is not told what to observe, and one that is told and observes nothing."""
+    """Probes without a stream to observe, and streams for probes that observe none."""
     for name, probe in target.probes.items():
         observes = not DECLARED[name].own_messages
         if observes and probe.observe is None:
@@ -172,7 +174,7 @@ def push_problems(push: PushSettings, targets: Iterable[tuple[Path, TargetSettin
 
 
 def monitoring_problems(monitoring: Monitoring, targets: Collection[str]) -> Iterator[Problem]:
-    """Own subscriptions that are compared with no target, or of which nobody knows with which."""
+    """Own subscriptions that are compared with no target, or with an unknown one."""
     there = ", ".join(sorted(targets))
     chosen = [("subscriptions", at, one.target) for at, one in enumerate(monitoring.subscriptions)]
     chosen += [("discover", at, one.target) for at, one in enumerate(monitoring.discover)]
@@ -290,7 +292,10 @@ def _capacity(config: Config) -> Iterator[Problem]:
 
 
 def _lost_pulls(probe: ProbeSettings, at: Path) -> Iterator[Problem]:
-    """An answer that is lost shows when its pull is given up, and its messages come again when their lease is over."""
+    """A lost answer shows when its pull is given up.
+
+    Its messages are redelivered when their lease is over.
+    """
     needed = timedelta(seconds=PULL_TIMEOUT_S) + probe.ack_deadline
     for name in ("delivery", "stall", "unacked"):
         seconds = getattr(probe.deadlines, name)

@@ -36,7 +36,7 @@ def default_target(environ: Mapping[str, str]) -> Raw:
 
 
 def _by_default(probe: Experiment) -> Mapping[str, Any]:
-    """What holds of a probe where nobody says anything, as a file would have it."""
+    """The defaults of a probe, in the form of a file."""
     workload = probe.workload
     return {
         "schedule": {"interval": write_duration(timedelta(seconds=probe.interval_s))},

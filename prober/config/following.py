@@ -1,12 +1,14 @@
-"""The configuration file while the program runs: it is looked at again and again, and what it says is applied or refused.
+"""Reload of the configuration file while the program runs.
 
-It is the content that counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes
-in steps. So a new content is applied when two looks in a row have found it; who asks by SIGHUP knows that it is complete. One that is
-refused changes nothing, and is not tried again until it changes or somebody asks.
+The file is read again and again, and its content is applied or refused.
+
+It is the content that counts, not the time of the file: Kubernetes changes mounted files by moving a symbolic link, and an editor writes in
+steps. So a new content is applied when two reads in a row have found it. After a SIGHUP one read is enough. A refused content changes
+nothing, and is not tried again until the file changes or the next SIGHUP.
 
 Not all of another configuration can be taken over, as some of it needs a restart. Sections in `FOLLOWED` are taken over while it runs. The
 others are read once, at the start: where the service listens, where it stores, what it is called. Of these the old values stay in force,
-and what differs is told by name.
+and the differing keys are reported by name.
 """
 
 from __future__ import annotations
@@ -83,8 +85,10 @@ class ConfigurationFile(NamedTuple):
 
 
 class Following:
-    """Follows a file. `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes
-    nothing; `told` hears how it stands, at once and whenever that changes; `failed` of faults of ours. Belongs to one event loop.
+    """Follows a file; belongs to one event loop.
+
+    `apply` takes over a configuration and returns the keys that wait for a restart, or raises a ProberError and changes nothing. `told` is
+    called with the state, at once and whenever it changes; `failed` with internal errors.
     """
 
     def __init__(

@@ -255,7 +255,10 @@ def _probes(written: Mapping[Any, Any], base: Mapping[str, Any], at: Path, probl
 
 
 def _can_run(probe: Experiment, target: Raw, pushed_anywhere: bool) -> bool:
-    """Whether a target has what a probe needs, which then runs there by default; what to observe somebody has to say."""
+    """Whether a target has what a probe needs, which then runs there by default.
+
+    Streams to observe must be configured.
+    """
     reached = pushed_anywhere or not probe.uses(Mode.PUSH) or is_here(target["endpoint"])
     return probe.own_messages and reached and (not probe.paired or bool(target.get("peer")))
 
@@ -314,7 +317,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
     too_much = [problem for at, target in targets for problem in workload_problems(target, at)]
     problems += too_much
     complete = isinstance(raw["targets"], list) and len(targets) == len(raw["targets"])
-    if not too_much:  # what is too much for one probe is told there
+    if not too_much:  # a workload too large for one probe is reported there
         problems += capacity_problems([target for _, target in targets], shared=bool(_section(raw, "sharding", Sharding).group))
     if complete:
         problems += comparison_problems(_comparisons(raw), [target.name for _, target in targets])
@@ -327,7 +330,7 @@ def _crossing_problems(raw: Raw, by_default: frozenset[str]) -> list[Problem]:
 
 
 def _comparisons(raw: Raw) -> list[ComparisonSettings]:
-    """Those that are right by themselves, all or none: the others are told elsewhere."""
+    """Those that are valid by themselves, all or none; invalid ones are reported elsewhere."""
     written = raw.get("comparisons")
     valid = [_valid(ComparisonSettings, one) for one in written] if isinstance(written, list) else []
     return [one for one in valid if one is not None] if None not in valid else []
@@ -344,7 +347,10 @@ def _contradictions(raw: Raw, opens_store: bool) -> Iterator[Problem]:
 
 
 def _section(raw: Raw, name: str, model: type[_Section]) -> _Section:
-    """A section as far as it is right; one that is wrong is told elsewhere, and here as if nobody had written it."""
+    """The valid part of a section.
+
+    An invalid section is reported elsewhere, and counts here as missing.
+    """
     return _valid(model, raw.get(name, {})) or model()
 
 

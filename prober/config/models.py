@@ -94,9 +94,9 @@ class Deadlines(Section):
     stall: Positive = timedelta(seconds=120)
     """A redelivery that began and has not come further by then has stalled."""
     unacked: Positive = timedelta(seconds=120)
-    """A message that was refused, or whose lease ended, must come again by then."""
+    """Deadline for the redelivery of a message that was nacked, or whose lease ended."""
     drain: Positive = timedelta(seconds=150)
-    """How long a run waits for what is owed before it is judged without it; at least as long as the deadlines for deliveries."""
+    """How long a run waits for pending messages before it is judged without them; at least as long as the deadlines for deliveries."""
 
     @model_validator(mode="after")
     def _drain_is_longest(self) -> Self:
@@ -203,7 +203,7 @@ class TargetSettings(Section):
 
 
 class Slo(Section):
-    """A promise about an indicator. Holds for every target whose probes feed the indicator."""
+    """An objective for an indicator. It holds for every target whose probes feed the indicator."""
 
     indicator: Indicator
     """What is counted."""
@@ -231,7 +231,7 @@ class Slo(Section):
         return self
 
     def objective_named(self, name: str) -> Objective:
-        """The promise as the core's value."""
+        """The objective as the core's value."""
         threshold_s = None if self.threshold is None else self.threshold.total_seconds()
         return Objective(name, self.indicator, self.objective, self.window.total_seconds(), threshold_s, self.labels)
 
@@ -324,7 +324,7 @@ class Config(Section):
     probes: Mapping[ProbeName, ProbeSettings]
     """How, unless a target says otherwise."""
     slos: Mapping[ObjectiveName, Slo]
-    """What is promised."""
+    """The objectives."""
     history: HistorySettings = HistorySettings()
     """The record of everything."""
     status: StatusSettings = StatusSettings()
@@ -348,11 +348,11 @@ class Config(Section):
     embedded: Embedded = Embedded()
     """The server in this process."""
     drills: Drills = Drills()
-    """Whether it is tried now and then that somebody would be told."""
+    """Fire drills: tests of the whole alerting path."""
 
     @property
     def objectives(self) -> tuple[Objective, ...]:
-        """The promises as the core's values."""
+        """The objectives as the core's values."""
         return tuple(slo.objective_named(name) for name, slo in self.slos.items())
 
     @property

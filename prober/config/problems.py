@@ -73,7 +73,10 @@ def from_pydantic(error: ValidationError, model: type[BaseModel]) -> list[Proble
 
 
 def validated(model: type[_Model], written: Mapping[str, Any]) -> _Model:
-    """A section from what somebody wrote elsewhere than in a file. Raises ConfigError with every problem in one line."""
+    """A section from settings outside of a file.
+
+    Raises ConfigError with every problem in one line.
+    """
     try:
         return model.model_validate(written)
     except ValidationError as error:
@@ -105,7 +108,7 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without what is said about it, and without "or None"."""
+    """A type without its annotations, and without "or None"."""
     while get_origin(annotation) in {Annotated, Union, UnionType}:
         annotation = next(argument for argument in get_args(annotation) if argument is not NoneType)
     return annotation

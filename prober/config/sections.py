@@ -134,8 +134,9 @@ class PushSettings(Section):
 
 
 def is_here(endpoint: Any) -> bool:
-    """Whether what a target has as its endpoint is on this machine, and so reaches what listens on loopback. One that is wrong is told
-    elsewhere.
+    """Whether a target's endpoint is on this machine, and so reaches loopback.
+
+    An invalid endpoint is reported elsewhere.
     """
     try:
         return endpoint == EMBEDDED or (isinstance(endpoint, str) and parse_endpoint(endpoint).is_here)
@@ -262,7 +263,7 @@ DrillName = Annotated[str, AfterValidator(_drill), Written("`control`, or a faul
 
 
 class Drills(Section):
-    """Fire drills: promises broken on purpose, on a server of their own in this process, to see that somebody would get a page."""
+    """Fire drills: faults that are injected on a server of their own in this process, to verify that their pages are sent."""
 
     cron: Annotated[Cronline, AfterValidator(_often)] | None = None
     """When the service runs the drills, at least once a week; without it, it runs none."""
@@ -330,11 +331,12 @@ class Observe(Section):
     wait_timeout: Positive = timedelta(seconds=10)
     """How long a missing number is waited for before it is given up."""
     idle_timeout: Positive = timedelta(minutes=15)
-    """After how long without a message a group begins anew with the number that comes next."""
+    """After how long without a message a group restarts with the number that comes next."""
     publish_time_error: Duration | None = None
     """How far publish times may be from the order in which the service stored the messages of a key: the longest that a publish may hang.
-    Only if all publishers of the topic publish in one region; without it the service is never certainly to blame for a wrong order. By
-    default 1s for an address that is not Google's."""
+    Only if all publishers of the topic publish in one region; without it no wrong order is a violation of the service. By default 1s for an
+    address that is not Google's.
+    """
     share: Annotated[Share, Field(gt=0, lt=1)] | None = None
     """The share of the ordering keys that is observed, chosen by their hash; by default all."""
     keys_max: Annotated[int, Field(ge=1_000)] = 100_000

@@ -52,7 +52,10 @@ class Written:
 
 
 def needs_unit(unit: str) -> BeforeValidator:
-    """Refuses a bare number where nobody means seconds, such as `30` for how long something is kept. `unit` is the likely one."""
+    """Refuses a bare number that hardly means seconds.
+
+    An example is `30` for a retention. `unit` is the likely one.
+    """
 
     def check(value: object) -> object:
         text = str(value).strip()
@@ -91,7 +94,10 @@ def read_size(value: object) -> int:
 
 
 def _close_size(text: str) -> str:
-    """What a size with a unit of somebody else's probably means, as the beginning of an answer; empty if nothing is close."""
+    """The probable meaning of a size with a foreign unit, as the beginning of an answer.
+
+    Empty if nothing is close.
+    """
     found = _SIZE_ALMOST.fullmatch(text)
     if found is None:
         return ""

@@ -4,10 +4,10 @@ It must *fit*: into its schedule, into one process, and into its memory. What on
 "Capacity") on a core that may be half as fast as yours. So a workload that needs more than twice as much is refused, and one that needs
 more than was measured is worth a warning.
 
-It must *count enough* for what is promised about it. An error budget of 0.01 % cannot be judged by ten events an hour: a single bad one
-would raise every alarm. Which rate would do is arithmetic (`slo.objectives.rate_min_per_s`); what a run of a probe counts at the least is
-said here. Time is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, since that is what an
-alert sees.
+It must *count enough* for its objectives. An error budget of 0.01 % cannot be judged by ten events an hour: a single bad one would raise
+every alarm. The necessary rate is arithmetic (`slo.objectives.rate_min_per_s`); this module computes the least that a run of a probe
+counts. Time is counted in minutes, whatever the schedule. The rate is that of one target seen from one vantage, since that is what an alert
+sees.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def busy_share(targets: Iterable[TargetSettings]) -> float:
 
 
 def capacity_problems(targets: Iterable[TargetSettings], shared: bool) -> Iterator[Problem]:
-    """Whether one prober can carry all of it. `shared`: several divide it, nobody knows how many."""
+    """Whether one prober can carry all of it.
+
+    `shared`: several probers divide it; their number is unknown.
+    """
     share = busy_share(targets)
     if share > HEADROOM and not shared:
         text = (

@@ -1,8 +1,10 @@
-"""The way of a drill's alert to whoever is told: Prometheus, Alertmanager, and a receiver of our own that Alertmanager pages.
+"""The path of a drill's alert: Prometheus, Alertmanager, and a receiver.
+
+The receiver is our own; Alertmanager pages it.
 
 Each station is a step, which was seen or was not; `concluded` says what they mean together.
 
-The receiver is a small HTTP server, which Prometheus may scrape too where nobody else lets it:
+The receiver is a small HTTP server, which Prometheus may scrape too if no other server has the metrics:
 
     POST /pages    Alertmanager's webhook, version 4 (prometheus.io/docs/alerting/latest/configuration, "webhook_config")
     GET  /metrics  the metrics, if it was given any
@@ -52,7 +54,7 @@ _T = TypeVar("_T")
 
 
 class StepName(StrEnum):
-    """The way of a fault to whoever is told, in this order."""
+    """The path of a fault to its page, in this order."""
 
     FINDING = "finding"
     COUNTER = "counter"
@@ -65,9 +67,9 @@ class StepName(StrEnum):
 class Step:
     """One step.
 
-    verdict   PASS: it came, or stayed away where it had to. FAIL: the contrary. UNKNOWN: it could not be seen.
-    took_s    seconds from when the fault first struck until the step was seen; None if nothing came.
-    note      what is to be known about it, in one line; empty for most that passed.
+    verdict   PASS: the signal came, or stayed away where it had to. FAIL: the contrary. UNKNOWN: it could not be observed.
+    took_s    seconds from the first injection of the fault until the step was seen; None if nothing came.
+    note      a remark in one line; empty for most that passed.
     followed  False if the configuration does not say where to look. Such a step is UNKNOWN, and not held against the drill.
     """
 
@@ -88,14 +90,20 @@ def concluded(steps: Sequence[Step]) -> tuple[Verdict, str]:
 
 
 class NoAnswer(ProberError):
-    """Whom we asked did not answer, or said what nobody understands: what it knows is not known."""
+    """A station did not answer, or answered in an unknown form.
+
+    Its state is unknown.
+    """
 
 
 class Sighting(Protocol):
-    """Somebody who may know the alert of a drill."""
+    """A station that may show the alert of a drill."""
 
     async def sees(self, drill: str) -> str | None:
-        """What is to be said about the alert if it is there, mostly nothing; None if it is not. Raises NoAnswer."""
+        """A remark about the alert if it is there, mostly empty; None if it is not.
+
+        Raises NoAnswer.
+        """
 
 
 def drill_of(alert: Mapping[str, Any]) -> str:
@@ -173,7 +181,10 @@ class Alertmanager:
 
 
 def _understood(read: Callable[[], _T], url: str) -> _T:
-    """What an answer says, read by somebody who expects a certain form. Raises NoAnswer for any other."""
+    """Reads an answer of the expected form.
+
+    Raises NoAnswer for any other.
+    """
     try:
         return read()
     except (AttributeError, KeyError, TypeError) as error:
@@ -243,7 +254,10 @@ def _problem(status: int, detail: str) -> web.Response:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long somebody looks: `deadline_s` for what has to come, `silence_s` for what must not."""
+    """The time limits of a step.
+
+    `deadline_s` is for signals that must come, `silence_s` for those that must not.
+    """
 
     deadline_s: float
     silence_s: float

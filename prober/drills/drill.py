@@ -1,10 +1,10 @@
-"""One drill, from the planted fault to whoever is told.
+"""One drill, from the planted fault to its page.
 
 Its experiment is the probe, the runner, the recorder and the checker of the service, on a server with a planted fault. The server is made
-for one drill, in this process, and gone afterwards. No target of the configuration is touched, and nobody but the drill hears of the run:
-no metric about a service, no objective, no status store, no history.
+for one drill, in this process, and gone afterwards. No target of the configuration is touched, and only the drill observes the run: no
+metric about a service, no objective, no status store, no history.
 
-What it finds is followed to whoever is told, and it is watched that nobody is told without one.
+The drill follows its findings to the page, and verifies that no page is sent without one.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class DrillResult:
     verdict     PASS only if every step that was followed passed; FAIL if one failed.
     reason      why it is FAIL or UNKNOWN, in one line; empty for PASS.
     steps       all of them, in their order.
-    found       kinds of the findings that accused the drill's server.
-    struck      how often the fault struck.
+    found       kinds of the findings that report a violation of the drill's server.
+    struck      how often the fault was injected.
     started_at  seconds since 1970.
     seed        repeats what was random.
     internal_error   it ended by a mistake of ours.
@@ -171,7 +171,7 @@ class Drill:
         return (finding, *(self._step(name, finding, followed) for name in StepName if name is not StepName.FINDING))
 
     async def _look_around(self) -> dict[StepName, Step]:
-        """What can be said of steps beforehand: nobody answers, the alert of an earlier drill is in the way, there is no rule."""
+        """Steps that are decided beforehand: no answer, an earlier alert, or no rule."""
         alerts = {name: self._sightings[name] for name in (StepName.RULE, StepName.ALERTMANAGER) if name in self._sightings}
         troubles = await gone(alerts.items(), self._plan.name, self._chain.patience)
         decided = {name: Step(name, Verdict.UNKNOWN, note=trouble) for name, trouble in troubles.items()}
@@ -236,11 +236,11 @@ class Drill:
 
 
 class Exercise:
-    """One experiment with one plan. What it found can be asked for while it goes on.
+    """One experiment with one plan, whose findings can be read meanwhile.
 
     noticed   set as soon as an announced finding was made, and at the end in any case.
     found_t   when the first announced finding was made, on the monotonic clock; None if there is none.
-    found     the kinds that accuse the server; `astray` those of them on keys where nothing was planted.
+    found     the kinds that report a violation of the server; `astray` those of them on keys where nothing was planted.
     internal_error   the run ended by a mistake of ours.
     """
 
@@ -285,7 +285,7 @@ class Exercise:
 
     @property
     def struck(self) -> int:
-        """How often the fault has struck."""
+        """How often the fault has been injected."""
         return self._ledger.counts.total()
 
     @property
@@ -300,7 +300,7 @@ class Exercise:
         return PlannedInstance(target, self._plan.probe, settings, Vantage.WIRE)
 
     def begin(self, run: RunBegun) -> Exercise:
-        """Its run begins, of which it hears itself."""
+        """Its run begins; the drill observes it itself."""
         return self
 
     def event(self, seen: Observation) -> None:
@@ -345,7 +345,7 @@ class CounterSighting:
 
 
 async def gone(sightings: Iterable[tuple[StepName, Sighting]], drill: str, patience: Patience) -> dict[StepName, str]:
-    """Waits until nobody sees the alert of an earlier drill of that name. What is still in the way, by step; empty if nothing is."""
+    """Wait until no station shows an earlier alert of that name; the obstacles left."""
     found = await asyncio.gather(*(_gone(name, sighting, drill, patience) for name, sighting in sightings))
     return {name: trouble for name, trouble in found if trouble}
 
@@ -364,7 +364,10 @@ async def _gone(name: StepName, sighting: Sighting, drill: str, patience: Patien
 
 
 async def came(name: StepName, sighting: Sighting, drill: str, patience: Patience, since_t: float) -> Step:
-    """Waits for what has to come. UNKNOWN only if the last look got no answer; `since_t` is when the fault struck."""
+    """Waits for a signal that has to come.
+
+    UNKNOWN only if the last check got no answer; `since_t` is when the fault was injected.
+    """
     give_up_t = patience.clock() + patience.deadline_s
     while True:
         trouble = ""

@@ -1,8 +1,10 @@
-"""Which drills there are: one for each fault of the embedded server, and one without any, which must find nothing.
+"""The drills: one for each fault of the embedded server, and one without any.
 
-A drill is called like its fault. The fault is planted on some of the keys that the probe uses; the others are its control: a finding on
-one of them is as wrong as none on the planted ones. What must be found is what the catalogue of faults announces. A fault without such
-findings must not be found at all.
+The drill without a fault must find nothing.
+
+A drill is called like its fault. The fault is planted on some of the keys that the probe uses; the others are its control: a finding on one
+of them is as wrong as none on the planted ones. The catalogue of faults names the expected findings. A fault without expected findings must
+not be found.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ class DrillPlan:
 
     @property
     def announced(self) -> tuple[str, ...]:
-        """The kinds of findings of which at least one must be made; empty if none that accuses the service may be."""
+        """The kinds of findings of which at least one must be made.
+
+        Empty if no finding may report a violation of the service.
+        """
         return () if self.fault is None else CATALOGUE[self.fault.name].findings
 
     def planted_on(self, key: str) -> bool:
@@ -145,7 +150,7 @@ PLANS: Final = MappingProxyType(
 
 
 def representatives() -> tuple[DrillPlan, ...]:
-    """One drill of each sort whose faults are about a promise, a benign one, and the control."""
+    """One drill of each sort of violation, a benign one, and the control."""
     first: dict[DrillSort, DrillPlan] = {}
     for plan in PLANS.values():
         first.setdefault(plan.sort, plan)

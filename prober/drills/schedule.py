@@ -29,7 +29,10 @@ def drills_of(settings: Drills) -> tuple[str, ...]:
 
 
 class FireDrills:
-    """The drills of a service: how they end is logged and told to the metrics. Without a schedule it does nothing."""
+    """The drills of a service; their results are logged and counted.
+
+    Without a schedule it does nothing.
+    """
 
     def __init__(self, settings: Drills, metrics: DrillMetrics, health: ProberHealth) -> None:
         self._settings, self._metrics, self._health = settings, metrics, health

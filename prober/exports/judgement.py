@@ -9,12 +9,12 @@ Which of two messages is the later one has two witnesses: the publisher's number
 compared in the file row by row, each with the highest before it. What may look wrong and is not:
 
 * Pub/Sub delivers at least once. A copy of a message that is there already says nothing, and is counted.
-* After a redelivery all later messages of the key come again. So a message below an earlier one is a redelivery whose first delivery got
-  lost, as long as the earlier one comes again after it, or may still: nothing later of the key follows in that file.
+* After a redelivery all later messages of the key are redelivered. So a message below an earlier one is a redelivery whose first delivery
+  got lost, as long as the earlier one follows again after it, or may still: nothing later of the key follows in that file.
 * A publisher that repeats a publish gives 1, 2, 1, 2, 3, or 2, 1, 2, 3 if only part of the first attempt was stored: the same number
   under several message ids. Such numbers are left out.
-* The publisher may have published in another order than it counted. Only the publish time tells; without it, or if it cannot tell, that
-  the numbers follow the order of publishing has to be promised (`numbers_follow_publishing`).
+* The publisher may have published in another order than it counted. Only the publish time shows that. Without a conclusive publish time the
+  user has to guarantee that the numbers follow the order of publishing (`numbers_follow_publishing`).
 
 Messages that were published in several regions, or of which some went to a dead-letter topic, may come in any order; no export shows
 that. So both are assumed not to be, and every violation says so.
@@ -75,7 +75,10 @@ class ExportAssumptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportJudgement:
-    """What is said about one export. `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: those kept."""
+    """The result for one export.
+
+    `reason`: why it is UNKNOWN. `counts`: all findings, `findings`: those kept.
+    """
 
     verdict: Verdict
     reason: str
@@ -201,7 +204,10 @@ class _Judging:
         return None if abs(apart_s) <= self._assumptions.clock_error_s else 1 if apart_s > 0 else -1
 
     def _inverted(self, stream: Stream, later: ExportedMessage, earlier: ExportedMessage, following: float) -> None:
-        """`earlier` stands below `later`, which does not come again; `following`: the highest number below both."""
+        """`earlier` stands below `later`, which is not repeated below it.
+
+        `following`: the highest number below both.
+        """
         numbered = earlier.number is not None and later.number is not None
         by_time = self._by_time(later, earlier)
         if numbered and by_time == 1:

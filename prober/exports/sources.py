@@ -1,9 +1,11 @@
-"""What export subscriptions wrote, where it lies, and what it says of each message. It is only read, never written.
+"""The files and tables of export subscriptions, and their messages.
+
+They are only read, never written.
 
 Files of a Cloud Storage subscription, on this machine or in a bucket, are Avro, or text with the data of one message per line. The format
 is read from the first bytes, not from the name, which the subscription's suffix decides. The table of a BigQuery subscription is read in
-one query of only the columns that are needed. The libraries for both are an optional extra, imported when somebody needs them; their
-errors become one line.
+one query of only the columns that are needed. The libraries for both are an optional extra, imported on demand; their errors become one
+line.
 
 With metadata Pub/Sub writes the subscription, the message id and the publish time into fields of their own, and everything else, the
 ordering key included, into `attributes` (`CloudStorageConfig.AvroConfig` and `BigQueryConfig` in Pub/Sub's API). Without metadata only

@@ -67,7 +67,7 @@ class CloudMonitoring:
         return {name: _reading(short, found) for short, name in wanted.items()}
 
     def close(self) -> None:
-        """Lets go of the connection."""
+        """Closes the connection."""
         if self._client is not None:
             self._client.transport.close()
 

@@ -1,4 +1,6 @@
-"""Who is late: a subscription of the user's, the prober's own messages on the same target, both, nobody; or nobody knows.
+"""Comparison of the user's subscriptions with the prober's own messages.
+
+The late side is the subscription, the prober's messages on the same target, both, or none (`nobody`); or it is unknown.
 
 Cloud Monitoring samples a subscription each minute and shows a point minutes later, sometimes with gaps. So the two are compared at the
 time of the newest point and not now, and a point that is too old, missing or cannot be read says nothing: unknown is never `nobody`.
@@ -77,9 +79,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ProberSide:
-    """How the prober's own messages on the target stood at the time of a point. `why`: why that is not known.
+    """State of the prober's own messages on the target at the time of a point.
 
-    `here`: the prober had runs there at all; one that has none has nothing to say.
+    `why`: why that is not known.
+
+    `here`: the prober had runs there; a prober without runs does not contribute.
     """
 
     side: Side = Side.UNKNOWN
@@ -105,7 +109,7 @@ class OwnSubscriptionStatus:
     prober: ProberSide = ProberSide()
 
     def unknown(self, why: str) -> OwnSubscriptionStatus:
-        """What is left of it when nobody can rely on it any more."""
+        """The status when its reading is no longer reliable."""
         return replace(self, failure=why, prober=ProberSide(why=why))
 
 

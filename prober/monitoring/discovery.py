@@ -12,7 +12,7 @@ PREFIX_PARTS: Final = 3
 
 
 class Chosen(NamedTuple):
-    """The full names that are chosen, and how many others match for which there is no room."""
+    """The full names that are chosen, and how many other matches exceed the limit."""
 
     names: tuple[str, ...]
     left_out: int
@@ -26,7 +26,10 @@ class Rule:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def choose(self, found: Mapping[str, Mapping[str, str]], known: Collection[str], room: int) -> Chosen:
-        """At most `room` of the subscriptions that match, given all with their labels: those `known` first, then by name."""
+        """At most `room` of the subscriptions that match, given all with their labels.
+
+        Those `known` come first, then the order is by name.
+        """
         matching = [name for name, labels in found.items() if self._matches(name, labels)]
         matching.sort(key=lambda name: (name not in known, name))
         names = tuple(matching[: max(0, room)])

@@ -1,11 +1,13 @@
-"""Reads the reports of the nightly jobs: what the API and the metrics say about keys and budgets, without Spark.
+"""Reader of the nightly jobs' reports, without Spark.
 
-A report is a folder `REPORTS/<job>/date=YYYY-MM-DD/` with `summary.json` and a folder of Parquet files for each table, as
-`spark_jobs.work` writes it. It counts when its summary is there and each table has the rows that the summary promises; anything else
-is half written, and no report yet. Nothing is kept in memory between two questions, and threads may ask at the same time.
+The API and the metrics show these data about keys and budgets.
 
-Every minute the metrics are told what they say: when each job last succeeded, how many keys are hot, and which broken promises were found
-only when the runs of a day were judged again.
+A report is a folder `REPORTS/<job>/date=YYYY-MM-DD/` with `summary.json` and a folder of Parquet files for each table, as `spark_jobs.work`
+writes it. It counts when its summary is there and each table has the number of rows in the summary. Otherwise the report is incomplete, and
+ignored. Nothing is kept in memory between two questions, and threads may ask at the same time.
+
+Every minute the metrics are updated: when each job last succeeded, how many keys are hot, and which violations were found only when the
+runs of a day were verified again.
 """
 
 from __future__ import annotations
@@ -284,7 +286,10 @@ class NightlyReports:
             await asyncio.sleep(EVERY_S)
 
     def look(self, location: str) -> None:
-        """Looks once. Raises `HistoryError` if the place cannot be reached; then what was told last stays."""
+        """Reads once.
+
+        Raises `HistoryError` if the location cannot be reached; the metrics stay as they are then.
+        """
         reports = ReportReader(location)
         for job in Job:
             at = reports.last_success(job)
@@ -302,7 +307,10 @@ class NightlyReports:
                 self._health.hot_keys(target, {heat: counted[target.name, heat] for heat in HotKeyClass})
 
     def _look_for_findings(self, reports: ReportReader) -> None:
-        """Of a target that is not in the newest report nothing is known. Without a report what was told is known no more."""
+        """Targets that are not in the newest report are unknown.
+
+        Without a report all earlier results become unknown.
+        """
         day = reports.latest_day(Job.REVERIFY)
         found = None if day is None else reports.reverified(day)
         if found is not None or self._reverified:

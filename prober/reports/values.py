@@ -17,13 +17,13 @@ SUMMARY: Final = "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """What a job says about a day in short.
+    """Summary of a job about a day.
 
-    verdict      PASS all is well, FAIL something is not, UNKNOWN nobody knows; what that means is told by each job.
+    verdict      PASS all is well, FAIL something is not, UNKNOWN undecided; each job defines the meaning.
     line         the same in one line of words.
     finished_at  when the job had done its work, seconds since 1970; `duration_s` how long it took.
     rows         how many rows each table has.
-    numbers      everything else that the job says in short, as JSON values; differs from job to job.
+    numbers      all other results of the job, as JSON values; differs from job to job.
     """
 
     job: str
@@ -78,10 +78,10 @@ class ReportedKey:
 
 @dataclass(frozen=True, slots=True)
 class ReverifiedTarget:
-    """What judging the runs of a day again has found on a target.
+    """Results of the repeated verification of a day's runs, on a target.
 
-    complete  whether runs were judged, and the checker failed on none: only then what was not found is not there.
-    news      broken promises that were not found at the time, or of which nobody knows whether they were, by kind.
+    complete  whether runs were judged, and the checker failed on none: only then no further violations exist.
+    news      violations that were not found online, or whose online result is unknown, by kind.
     """
 
     complete: bool
@@ -90,7 +90,9 @@ class ReverifiedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How the messages of a subscription's topic are spread over keys; what cannot be said is None.
+    """Distribution of the messages of a subscription's topic over keys.
+
+    Unknown values are None.
 
     exact            whether each key was counted, or sketches were used.
     median, p90, p99   messages of the key that half, 90 % and 99 % of the keys have no more than.
@@ -133,7 +135,9 @@ class HotKeysReport:
 
 @dataclass(frozen=True, slots=True)
 class BurnWindow:
-    """An objective on a target over one window that ended with the day; what cannot be said is None.
+    """An objective on a target over one window that ended with the day.
+
+    Unknown values are None.
 
     minutes                             of the window in which anything was decided.
     error_ratio_low, error_ratio_high   confidence bounds (Clopper-Pearson) of the error ratio, and those of the burn rate.
@@ -166,7 +170,7 @@ class BurnWindow:
 
 @dataclass(frozen=True, slots=True)
 class BurnAlertDay:
-    """What one alert of an objective on a target said over the day.
+    """State of one alert of an objective on a target over the day.
 
     threshold   the error ratio from which it fires; `can_fire` is false if no error ratio can reach it.
     state       at the end of the day: firing, quiet or unknown; `..._minutes` how long it was in each.

@@ -1,1 +1,4 @@
-"""Where Pub/Sub pushes to: an endpoint over HTTP that lets in whoever has a token of Google's, and answers as an experiment decides."""
+"""The HTTP endpoint that Pub/Sub pushes to.
+
+It accepts requests with a token of Google's, and answers as an experiment decides.
+"""

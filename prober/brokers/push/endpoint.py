@@ -3,11 +3,11 @@
     POST /.../{instance}/{target}/{subscription}    one message; answered as the experiment that runs there decides
     GET  /healthz                                   200 while it runs, for load balancers
 
-Who sends is asked before anything else is read: without a valid token the answer is 401 and nothing else. What is still open when its run
-ends is refused with 503, and so comes again. What comes between two runs is left over from one that has ended, perhaps in a process that is
-no more, since no other prober has this instance's subscriptions: it is acknowledged. Refused, its key would be held back longer and longer,
-and the next run would miss its own messages. Bodies are limited in size, in time, and in how many are read at once. Everything that happens
-to a request is counted.
+The token is verified before anything else is read: without a valid token the answer is 401 and nothing else. Requests that are open when
+their run ends get 503, and are redelivered. Messages between two runs are left over from an ended run, perhaps of an ended process, since
+no other prober has this instance's subscriptions: they are acknowledged. Nacked, their key would be held back longer and longer, and the
+next run would miss its own messages. Bodies are limited in size, in time, and in how many are read at once. Everything that happens to a
+request is counted.
 
 A request is wrapped, a JSON document with the data in base64, or unwrapped: the data alone, and everything else in headers
 (documentation, "Payload unwrapping"). Attributes of an unwrapped message are headers among others, so all headers count as attributes.
@@ -40,7 +40,10 @@ BODIES_AT_ONCE: Final = 8
 ADMITTED_WITHIN_S: Final = 2.0
 """From the head of a request to its message. What takes longer is refused: it would be recorded later than the checker allows for."""
 HELD_MAX_S: Final = 660.0
-"""Longer than any acknowledgement deadline: so long a request stays open that nobody answers and the service does not give up."""
+"""A request without an answer stays open for so long, unless the service gives up.
+
+It is longer than any acknowledgement deadline.
+"""
 
 TAKEN: Final = 204
 _STATUSES: Final = {
@@ -58,7 +61,7 @@ _UNWRAPPED: Final = "x-goog-pubsub-"
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
-class _Refused(Exception):  # by this endpoint: no run is told of it
+class _Refused(Exception):  # by this endpoint: it is reported to no run
     def __init__(self, outcome: PushOutcome) -> None:
         super().__init__(outcome)
         self.outcome = outcome
@@ -110,7 +113,7 @@ class TargetPushes:
             raise _Refused(refusal)
 
     def reception(self, short_name: str) -> _Reception:
-        """Who takes requests for a subscription; raises _Refused if nobody does."""
+        """The receiver of requests for a subscription; raises _Refused without one."""
         if short_name not in self._receptions:
             raise _Refused(PushOutcome.LEFT_OVER)
         return self._receptions[short_name]
@@ -120,7 +123,7 @@ class PushEndpoint:
     """The endpoint of this prober, while it is entered. `url` is its address on this machine.
 
     instance   in every path, so that a proxy can tell the endpoints of several probers apart.
-    counted    told what became of each request.
+    counted    called with the outcome of each request.
     """
 
     def __init__(self, host: str, port: int, instance: str, counted: Callable[[PushOutcome], None] = lambda _outcome: None) -> None:
@@ -197,7 +200,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _answered(request: Request, reception: _Reception, received: Received) -> int:
-    """Tells of the request, and waits for the status that it is to be answered with, or until nobody waits for one any more."""
+    """Reports the request, and waits for its status, or for the end of the request."""
     session, tap = PushedSession(), reception.tap
     reception.open.add(session)
     tap.opened(session, None)

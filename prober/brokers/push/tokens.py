@@ -34,7 +34,7 @@ from prober.errors import ConfigError
 
 KEPT_S: Final = 3600.0
 AGAIN_AFTER_S: Final = 60.0
-"""Whoever sends tokens of unknown keys has them looked for no more often than that."""
+"""Tokens with unknown keys cause no more frequent lookups than this."""
 FETCH_TIMEOUT_S: Final = 10.0
 BYTES_MAX: Final = 1 << 20
 
@@ -49,7 +49,7 @@ _jwt: Final[Any] = jwt  # typed in part
 
 
 class NoKeys(Exception):
-    """There are no keys, so nothing can be said about any token; the text says why."""
+    """There are no keys, so no token can be verified; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class SigningKeys:
     async def candidates(self, key_id: object) -> Sequence[str]:
         """Those that may have signed a token which names a key. Raises NoKeys if none could be read so far.
 
-        Whoever gives up waiting leaves the reading to others.
+        A cancelled caller leaves the download to the other waiters.
         """
         found, now = self._known.candidates(key_id), monotonic_s()
         if now > (self._old_t if found else self._look_again_t):
